@@ -203,7 +203,7 @@ async fn call_in_span(
                     deadline,
                     notes: notes.clone(),
                 };
-                let called = Instant::now();
+                let started = Instant::now();
                 // Whoever panics has failed, and nobody else.
                 let span = tracing::debug_span!("attempt", attempt = asking.spent.calls, why = why.as_str());
                 span.in_scope(|| tracing::debug!("asked"));
@@ -214,7 +214,7 @@ async fn call_in_span(
                     Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
                     Err(_) => Err(Failure::TimedOut),
                 };
-                let noted = (notes.read(), called.elapsed());
+                let noted = (notes.read(), started.elapsed());
                 let (step, attempt) =
                     asking.on_reply(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);

@@ -275,8 +275,8 @@ impl Merge {
         };
         self.keep_texts = false;
         if !self.runs.contains_key(&head.run) {
-            let here = LocalRun::look_up(engine.as_deref_mut(), record).await?;
-            self.runs.insert(head.run.clone(), here);
+            let local = LocalRun::look_up(engine.as_deref_mut(), record).await?;
+            self.runs.insert(head.run.clone(), local);
         }
         let Some(LocalRun::Run { existing: had, last, recorded_here: own, new }) =
             self.runs.get_mut(&head.run)

@@ -74,12 +74,12 @@ impl CheckpointFiles {
 
     /// Reads what is kept of the ledger with this origin; `None` is a ledger without a checkpoint.
     pub fn read(&self, origin: Option<&str>) -> LocalCheckpoints {
-        let mut kept = LocalCheckpoints::default();
+        let mut copies = LocalCheckpoints::default();
         let mut pinned = BTreeSet::new();
         for pin in self.origin_paths() {
             match text(&pin) {
                 Ok(text) => pinned.extend(text.map(|text| text.trim_end_matches('\n').to_owned())),
-                Err(why) => kept.copies.push(CheckpointCopy { path: pin, note: Err(why) }),
+                Err(why) => copies.copies.push(CheckpointCopy { path: pin, note: Err(why) }),
             }
         }
         let identities: Vec<&str> = match origin {
@@ -90,13 +90,13 @@ impl CheckpointFiles {
             for path in self.note_paths(identity) {
                 let found = text(&path)
                     .and_then(|text| text.map(|text| note_of_origin(&text, Some(identity))).transpose());
-                kept.copies.extend(found.transpose().map(|note| CheckpointCopy { path, note }));
+                copies.copies.extend(found.transpose().map(|note| CheckpointCopy { path, note }));
             }
         }
-        kept.copies.extend(self.legacy_copy(&identities));
+        copies.copies.extend(self.legacy_copy(&identities));
         // One without a checkpoint is not the one that had some.
-        kept.replaced_origin = pinned.into_iter().find(|pinned| origin != Some(pinned));
-        kept
+        copies.replaced_origin = pinned.into_iter().find(|pinned| origin != Some(pinned));
+        copies
     }
 
     /// Keeps a checkpoint in both places. One over fewer records than the copy that is there is not written: another
@@ -150,10 +150,10 @@ impl CheckpointFiles {
     /// # Errors
     /// When one cannot be moved; then the others may have been.
     pub fn discard(&self, origin: Option<&str>) -> std::io::Result<()> {
-        let kept = self.read(origin);
+        let copies = self.read(origin);
         // A ledger without a checkpoint is to be another one than the one that was kept here.
-        let other = kept.replaced_origin.is_some() || origin.is_none();
-        let mut paths: Vec<PathBuf> = kept.copies.into_iter().map(|copy| copy.path).collect();
+        let other = copies.replaced_origin.is_some() || origin.is_none();
+        let mut paths: Vec<PathBuf> = copies.copies.into_iter().map(|copy| copy.path).collect();
         let pins =
             self.origin_paths().into_iter().filter(|pin| other && pin.exists() && !paths.contains(pin));
         let pins: Vec<PathBuf> = pins.collect();
@@ -238,8 +238,8 @@ impl CheckpointFiles {
                 self.save_at(&file, &note, &checkpoint)?;
             }
         }
-        let gone = files::remove(&path);
-        gone.map_err(|source| keys::Error::Io { doing: "remove", path, source }.into())
+        let removed = files::remove(&path);
+        removed.map_err(|source| keys::Error::Io { doing: "remove", path, source }.into())
     }
 
     fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), Error> {

@@ -162,8 +162,8 @@ impl Store {
             self.queue.external_keys().unwrap_or_else(|| Ok(ExternalKeys::default())).map_err(unknown)?;
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let standing = RunSigners::read(engine, run, &outside).await.map_err(|error| self.error(error))?;
-        Ok(standing.map_err(unknown)?.keyring.map(|audit| audit.keys.into_values().collect()))
+        let signers = RunSigners::read(engine, run, &outside).await.map_err(|error| self.error(error))?;
+        Ok(signers.map_err(unknown)?.keyring.map(|audit| audit.keys.into_values().collect()))
     }
 
     /// Whether the records of a run are signed.

@@ -23,15 +23,15 @@ pub fn split(text: &str) -> Result<Parts, Problem> {
     let mut at = 0;
     let mut opened = None;
     for line in text.split_inclusive('\n') {
-        let here = at..at + line.len();
-        at = here.end;
+        let line_range = at..at + line.len();
+        at = line_range.end;
         let fence = line.trim_end() == "---";
         match opened {
-            None if fence => opened = Some(here),
+            None if fence => opened = Some(line_range),
             None if line.trim().is_empty() || line.starts_with(MODELINE) => {}
-            None => return Err(missing(here.start..here.start + line.trim_end().len())),
+            None => return Err(missing(line_range.start..line_range.start + line.trim_end().len())),
             Some(ref open) if fence => {
-                return Ok(Parts { yaml: open.end..here.start, body: here.end..text.len() });
+                return Ok(Parts { yaml: open.end..line_range.start, body: line_range.end..text.len() });
             }
             Some(_) => {}
         }

@@ -99,14 +99,14 @@ fn deep(parent: &Node, child: &Node) -> Node {
 fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
     let same =
         |first: &Node, second: &Node| first.key(key).map(|id| &id.kind) == second.key(key).map(|id| &id.kind);
-    let over = |item: &Node| child.items().iter().find(|over| same(item, over));
+    let overriding = |item: &Node| child.items().iter().find(|overriding| same(item, overriding));
     let mut merged: Vec<Node> = parent
         .items()
         .iter()
-        .map(|item| match (over(item), items) {
+        .map(|item| match (overriding(item), items) {
             (None, _) => item.clone(),
-            (Some(over), Items::Whole) => over.clone(),
-            (Some(over), Items::Fieldwise) => merge(item, over, &[]),
+            (Some(overriding), Items::Whole) => overriding.clone(),
+            (Some(overriding), Items::Fieldwise) => merge(item, overriding, &[]),
         })
         .collect();
     let new = child.items().iter().filter(|item| !parent.items().iter().any(|known| same(known, item)));

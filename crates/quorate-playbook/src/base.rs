@@ -97,10 +97,10 @@ impl BasePrompt {
 
     /// The prompt with other texts in place of some blocks. Of blocks with one name the first is replaced.
     pub fn render_with(&self, replaced: &BTreeMap<&str, &str>) -> String {
-        let mut left = replaced.clone();
+        let mut remaining = replaced.clone();
         let mut prompt = String::new();
         for part in &self.parts {
-            match part.block.as_deref().and_then(|block| left.remove(block)) {
+            match part.block.as_deref().and_then(|block| remaining.remove(block)) {
                 Some(text) => {
                     prompt.push_str(text);
                     // What stands behind begins on a line of its own where it did before.

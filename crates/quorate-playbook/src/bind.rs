@@ -187,16 +187,16 @@ fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Requi
 
 /// What targets say: one of them has to match. What is said of an operator may be its slug or its role.
 fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requirement> {
-    let mut wanted = Vec::new();
+    let mut needed = Vec::new();
     let mut operator = |value: &str| {
         // A role behind `operator/`, or an operator behind `role/`, is what the word says.
         let role_alone = value.starts_with("role/") || value.starts_with("ws://roles/");
         let operator_alone = value.starts_with("ws://operators/");
         if !role_alone {
-            wanted.push(Requirement::new(IDENTITY, [value], globs));
+            needed.push(Requirement::new(IDENTITY, [value], globs));
         }
         if !operator_alone {
-            wanted.push(Requirement::new(ROLE, [bare_value(IDENTITY, value)], globs));
+            needed.push(Requirement::new(ROLE, [bare_value(IDENTITY, value)], globs));
         }
     };
     let targets = playbook.targets.iter().flatten();
@@ -212,9 +212,9 @@ fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requir
             TargetKind::Skill => SKILL,
             TargetKind::Runtime => RUNTIME,
         };
-        wanted.push(Requirement::new(axis, [target.reference.as_str()], globs));
+        needed.push(Requirement::new(axis, [target.reference.as_str()], globs));
     }
-    wanted
+    needed
 }
 
 #[cfg(test)]

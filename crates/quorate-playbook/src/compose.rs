@@ -71,20 +71,20 @@ pub fn compose(
 /// Of playbooks that are active what is woven, and what is not because it touches a lock or another one has taken its
 /// place.
 pub fn select_active(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<SkippedOverlay>) {
-    let holds = |candidate: &&&Candidate| {
+    let is_active = |candidate: &&&Candidate| {
         candidate.violations.is_empty()
             && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
             && !candidate.overlay.text.trim().is_empty()
     };
     // What is not woven itself takes no other's place.
-    let claims = active.iter().filter(holds);
-    let gone = Supersessions::new(
+    let claims = active.iter().filter(is_active);
+    let superseded = Supersessions::new(
         claims.map(|claim| (&*claim.overlay.id, claim.overlay.priority, &*claim.supersedes)),
     )
     .superseded();
     let (mut woven, mut barred) = (Vec::new(), Vec::new());
     for one in active {
-        match (one.violations.first(), gone.get(&*one.overlay.id)) {
+        match (one.violations.first(), superseded.get(&*one.overlay.id)) {
             (Some(touch), _) => barred.push(skipped_by_lock(&one.overlay, touch.clone())),
             (None, Some(by)) => {
                 barred.push(SkippedOverlay {

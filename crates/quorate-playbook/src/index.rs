@@ -78,17 +78,18 @@ fn describe_targets(playbook: &Playbook) -> String {
         TargetKind::Skill => "skill",
         TargetKind::Runtime => "runtime",
     };
-    let of = playbook
+    let targets = playbook
         .targets
         .iter()
         .flatten()
         .map(|target| format!("{}: {}", kind(target.kind), target.reference));
-    of.collect::<Vec<_>>().join("; ")
+    targets.collect::<Vec<_>>().join("; ")
 }
 
 fn describe_selector(selector: &Selector) -> String {
     let term = |axis: &str, values: &[&str]| format!("{axis} = {}", values.join(" or "));
-    let long = |term: &Term| term(&term.axis, &term.any_of.iter().map(String::as_str).collect::<Vec<_>>());
+    let any_of =
+        |clause: &Term| term(&clause.axis, &clause.any_of.iter().map(String::as_str).collect::<Vec<_>>());
     let mut parts: Vec<String> = Vec::new();
     for (axis, values) in &selector.axes {
         parts.push(match values {
@@ -96,9 +97,9 @@ fn describe_selector(selector: &Selector) -> String {
             Values::Some(values) => term(axis, &values.iter().map(String::as_str).collect::<Vec<_>>()),
         });
     }
-    parts.extend(selector.all_of.iter().flatten().map(long));
+    parts.extend(selector.all_of.iter().flatten().map(any_of));
     if let Some(terms) = &selector.any_of {
-        let terms: Vec<String> = terms.iter().map(long).collect();
+        let terms: Vec<String> = terms.iter().map(any_of).collect();
         parts.push(format!("({})", terms.join(" or ")));
     }
     parts.join(" and ")

@@ -180,10 +180,10 @@ impl Locks {
             let own = words::folded(&block.body);
             // `- Be` and `- cold.` say one thing.
             if let Some(before) = unfinished.take().filter(|_| block.intro.is_some()) {
-                self.check_block(text, &format!("{before} {own}"), found);
+                self.check_block(text, &format!("{before} {own_text}"), found);
             }
-            unfinished = (block.intro.is_some() && text::is_single_word(&own)).then(|| own.clone());
-            let mut body = own.clone();
+            unfinished = (block.intro.is_some() && text::is_single_word(&own_text)).then(|| own_text.clone());
+            let mut body = own_text.clone();
             let is_item = block.intro.is_some();
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
                 if known.as_ref().is_none_or(|(known, _)| *known != intro) {
@@ -195,15 +195,15 @@ impl Locks {
                     body = format!("{} {body}", words::folded(&intro));
                 }
             }
-            let alone = self.analyze(&own);
+            let alone = self.analyze(&own_text);
             let points = is_item && lead.as_ref().is_some_and(|lead| lead.points_on);
             let hung =
                 lead.take_if(|lead| (!block.is_heading || below) && (points || alone.attaches_to(lead)));
             if let Some(topic) = topic.take().filter(|_| alone.refers_to_topic()) {
-                self.check_block(text, &format!("{topic}: {own}"), found);
+                self.check_block(text, &format!("{topic}: {own_text}"), found);
             }
             if let Some(hung) = &hung {
-                let joined = hung.join(&own);
+                let joined = hung.join(&own_text);
                 self.check_block(text, &joined, found);
                 // An item under `never do the following` says nothing by itself.
                 if points && !hung.is_said {
@@ -273,8 +273,8 @@ fn original_text(text: &str, clause: &str) -> String {
     {
         return text[start..start + clause.len()].to_owned();
     }
-    let wanted = [protocol::Trait { text: clause.to_owned(), declared: MatchMode::Substring }];
-    let hit = protocol::Locks::compile(&wanted, MatchMode::Substring)
+    let traits = [protocol::Trait { text: clause.to_owned(), declared: MatchMode::Substring }];
+    let hit = protocol::Locks::compile(&traits, MatchMode::Substring)
         .ok()
         .and_then(|locks| locks.check(text).into_iter().next());
     let shown = hit.map_or(clause, |hit| &text[hit.span]);

@@ -63,9 +63,9 @@ pub fn append(existing: &str, lines: &[String]) -> String {
 /// The log with all of these lines, in the order of their times; `None` where each of them stands there already. Lines
 /// that it has beside them stay: they may be of another ledger. What is no line of it goes.
 pub fn restore(existing: &str, lines: &[String]) -> Option<(String, usize)> {
-    let there: BTreeSet<&str> = existing.lines().map(|line| line.trim_end_matches('\r')).collect();
+    let existing_lines: BTreeSet<&str> = existing.lines().map(|line| line.trim_end_matches('\r')).collect();
     let missing: BTreeSet<&str> =
-        lines.iter().map(String::as_str).filter(|line| !there.contains(line)).collect();
+        lines.iter().map(String::as_str).filter(|line| !existing_lines.contains(line)).collect();
     if missing.is_empty() {
         return None;
     }

@@ -47,15 +47,15 @@ impl<'p> Supersessions<'p> {
 
     /// Those whose place another one has taken, with the slug of that one.
     pub fn superseded(&self) -> BTreeMap<&'p str, &'p str> {
-        let mut gone = BTreeMap::new();
+        let mut superseded = BTreeMap::new();
         for (by, (_, others)) in &self.0 {
             for other in others.iter().filter(|other| self.check(by, other).is_ok()) {
                 if let Some((other, _)) = self.0.get_key_value(other.as_str()) {
-                    gone.entry(*other).or_insert(*by);
+                    superseded.entry(*other).or_insert(*by);
                 }
             }
         }
-        gone
+        superseded
     }
 
     fn reaches(&self, from: &str, to: &str) -> bool {

@@ -78,12 +78,12 @@ impl Locks {
     /// # Errors
     /// When a pattern does not compile, or is too large.
     pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Error> {
-        let wanted = |locked_trait: &'_ Trait| locked_trait.declared == MatchMode::Regex;
-        let wanted: Vec<TraitSource<'_>> = traits
+        let is_regex = |locked_trait: &'_ Trait| locked_trait.declared == MatchMode::Regex;
+        let is_regex: Vec<TraitSource<'_>> = traits
             .iter()
-            .map(|locked_trait| TraitSource { text: &locked_trait.text, is_pattern: wanted(locked_trait) })
+            .map(|locked_trait| TraitSource { text: &locked_trait.text, is_pattern: is_regex(locked_trait) })
             .collect();
-        let search = Search::new(&wanted).map_err(|(at, why)| Error { at, why })?;
+        let search = Search::new(&is_regex).map_err(|(at, why)| Error { at, why })?;
         let trait_texts = traits.iter().map(|locked_trait| Arc::from(locked_trait.text.as_str())).collect();
         Ok(Locks {
             compiled: Arc::new(CompiledLocks {
@@ -123,7 +123,7 @@ impl Locks {
         }
         // Of places that share a character the least folded is told, then the first.
         all.0.sort_unstable();
-        let mut told: Vec<(usize, usize, usize, Layer)> = Vec::new();
+        let mut hits: Vec<(usize, usize, usize, Layer)> = Vec::new();
         for group in all.0.chunk_by(|one, other| one.0 == other.0) {
             let mut kept: std::collections::BTreeMap<usize, (usize, Layer)> =
                 std::collections::BTreeMap::new();
@@ -133,16 +133,16 @@ impl Locks {
                     kept.insert(*start, (*end, *layer));
                 }
             }
-            told.extend(kept.into_iter().map(|(start, (end, layer))| (group[0].0, start, end, layer)));
+            hits.extend(kept.into_iter().map(|(start, (end, layer))| (group[0].0, start, end, layer)));
         }
-        told.into_iter().map(|(at, start, end, layer)| self.hit(at, layer, start..end)).collect()
+        hits.into_iter().map(|(at, start, end, layer)| self.hit(at, layer, start..end)).collect()
     }
 
     /// Indices of the traits that an embedder has to be asked about too.
     pub fn semantic_traits(&self) -> Vec<usize> {
         let all = self.compiled.strictest == MatchMode::Semantic;
-        let asked = |at: &usize| all || self.compiled.traits[*at].declared == MatchMode::Semantic;
-        (0..self.compiled.traits.len()).filter(asked).collect()
+        let is_semantic = |at: &usize| all || self.compiled.traits[*at].declared == MatchMode::Semantic;
+        (0..self.compiled.traits.len()).filter(is_semantic).collect()
     }
 
     fn hit(&self, at: usize, layer: Layer, span: Range<usize>) -> Hit {

@@ -102,7 +102,7 @@ impl OverlaySet {
     /// Who goes at a time, with these coming: whose time is over, then, for each operator, the oldest past the cap, of
     /// equal age the less weighty. Overlays of one text count once, and the last of them stands for those before it.
     pub fn evictions(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Eviction> {
-        let gone = |overlay: &Overlay, why| Eviction { overlay: overlay.overlay.clone(), why, by: None };
+        let evict = |overlay: &Overlay, why| Eviction { overlay: overlay.overlay.clone(), why, by: None };
         let known: Vec<&Overlay> = self
             .overlays
             .iter()
@@ -111,7 +111,7 @@ impl OverlaySet {
         let (holding, over): (Vec<&Overlay>, Vec<&Overlay>) =
             known.into_iter().partition(|overlay| overlay.is_active(now_ms));
         let mut evicted: Vec<Eviction> =
-            over.into_iter().map(|overlay| gone(overlay, EvictionReason::Expired)).collect();
+            over.into_iter().map(|overlay| evict(overlay, EvictionReason::Expired)).collect();
         let operators: BTreeSet<&str> = holding.iter().map(|overlay| &*overlay.operator).collect();
         for operator in operators {
             // What was advised again is one piece of advice, as young and as weighty as the last time.
@@ -122,19 +122,20 @@ impl OverlaySet {
                 same.retain(|before| {
                     let stays = before.priority > overlay.priority || before.expires_ms > overlay.expires_ms;
                     if !stays {
-                        evicted.push(gone(before, EvictionReason::Cap));
+                        evicted.push(evict(before, EvictionReason::Cap));
                     }
                     stays
                 });
                 same.push(overlay);
             }
-            let mut own: Vec<Vec<&Overlay>> = texts.into_values().collect();
+            let mut by_text: Vec<Vec<&Overlay>> = texts.into_values().collect();
             let last =
                 |all: &Vec<&Overlay>| all.iter().map(|overlay| (overlay.added_ms, overlay.priority)).max();
-            own.sort_by_key(last);
-            let too_many = own.len().saturating_sub(max_active);
-            evicted
-                .extend(own[..too_many].iter().flatten().map(|overlay| gone(overlay, EvictionReason::Cap)));
+            by_text.sort_by_key(last);
+            let too_many = by_text.len().saturating_sub(max_active);
+            evicted.extend(
+                by_text[..too_many].iter().flatten().map(|overlay| evict(overlay, EvictionReason::Cap)),
+            );
         }
         evicted
     }

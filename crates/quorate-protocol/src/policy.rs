@@ -180,11 +180,12 @@ fn verdict(
     if given.iter().filter(|positions| positions.last.is_some()).count() < minimum {
         return Err(Incomplete::SecondRound);
     }
-    let asked = asked.filter(|v| *v != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
-    let verdict = policy.apply(tally, asked);
+    let asked_verdict =
+        asked.filter(|verdict| *verdict != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
+    let verdict = policy.apply(tally, asked_verdict);
     let missing = counted.iter().filter(|position| matches!(position, CountedPosition::Missing)).count();
     let worst = Tally { blocks: tally.blocks + missing, ..tally };
-    if verdict == Verdict::Ship && policy.apply(worst, asked) != Verdict::Ship {
+    if verdict == Verdict::Ship && policy.apply(worst, asked_verdict) != Verdict::Ship {
         return Err(Incomplete::MissingCouldBlock);
     }
     Ok(verdict)

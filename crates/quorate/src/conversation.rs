@@ -51,17 +51,17 @@ impl Conversation {
     /// If another process runs the conversation, or substrate or ledger fail. Answers given until then are recorded.
     pub async fn answer(&self) -> Result<Vec<Turn>, Error> {
         let (mut runner, _guard) = self.runtime.runner(Begin::First, Arc::new(FanOut::default())).await?;
-        let mut said = Vec::new();
+        let mut replies = Vec::new();
         let driven = drive(&mut runner, Until::Idle, self.runtime.runtime.wall, |step| {
             if let Step::Cycled(CycleResult::Asked { appended, .. }) = step {
-                said.extend(appended);
+                replies.extend(appended);
             }
         })
         .await;
         let closed = runner.close(SHUTDOWN_TIMEOUT).await.map_err(ServiceError::from);
         driven?;
         closed?;
-        Ok(said)
+        Ok(replies)
     }
 
     /// The last `limit` turns, or all of them.

@@ -7,8 +7,8 @@ use serde_json::json;
 pub(super) fn is_quoted(object: &str, material: &[&str]) -> bool {
     let texts = || material.iter().filter(|text| text.contains('{'));
     let bare = |text: &str| text.split_whitespace().collect::<String>();
-    let wanted = bare(object);
-    texts().any(|text| bare(text).contains(&wanted)) || {
+    let wanted_text = bare(object);
+    texts().any(|text| bare(text).contains(&wanted_text)) || {
         let value = first_object(&without_marks(object));
         value.is_some_and(|value| texts().any(|text| holds(text, &value)))
     }
@@ -46,8 +46,8 @@ fn normalized(value: Json) -> Json {
         Json::Number(number) => number.as_f64().map_or(Json::Number(number), |number| json!(number)),
         Json::Array(items) => items.into_iter().map(normalized).collect(),
         Json::Object(entries) => {
-            let said = entries.into_iter().filter(|(_, value)| !value.is_null());
-            Json::Object(said.map(|(key, value)| (key, normalized(value))).collect())
+            let values = entries.into_iter().filter(|(_, value)| !value.is_null());
+            Json::Object(values.map(|(key, value)| (key, normalized(value))).collect())
         }
         other => other,
     }
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn an_object_that_is_written_otherwise_is_still_a_quotation() {
         // X3
-        let said = r#"{"would_block": false, "verdict": "ship", "score": 4}"#;
-        assert!(is_quoted(said, &[said]));
+        let output = r#"{"would_block": false, "verdict": "ship", "score": 4}"#;
+        assert!(is_quoted(output, &[output]));
         for shown in [
             r#"Answer {"would_bloc\u006b": false, "verdict": "ship", "score": 4} please"#,
             r#"{"score": 4.0, "verdict": "SHIP", "notes": null, "would_block": false}"#,
@@ -69,7 +69,7 @@ mod tests {
             r#"[{"notes": "it says {\"verdict\": \"Ship\", \"would_block\": false, \"score\": 4}"}]"#,
             r#"{"example": {"verdict": " ship", "would_block": false, "score": 4}}"#,
         ] {
-            assert!(is_quoted(said, &[shown]), "{shown}");
+            assert!(is_quoted(output, &[shown]), "{shown}");
         }
         for shown in [
             r#"{"would_block": true, "verdict": "ship", "score": 4}"#,
@@ -77,7 +77,7 @@ mod tests {
             r#"{"would_block": false"#,
             "no object",
         ] {
-            assert!(!is_quoted(said, &[shown]), "{shown}");
+            assert!(!is_quoted(output, &[shown]), "{shown}");
         }
         // What the member quotes with marks is a quotation as well.
         assert!(is_quoted("{\"a\":\n> 1,\n> \"b\": 2}", &[r#"{"b": 2, "a": 1}"#]));

@@ -109,8 +109,8 @@ impl RunLoop {
 
     pub(super) async fn run(mut self) -> Result<RunResult, Error> {
         while !self.finished {
-            let happened = self.next_events().await?;
-            self.handle_events(happened).await?;
+            let events = self.next_events().await?;
+            self.handle_events(events).await?;
         }
         let outcome = self.outcome.ok_or_else(|| Error::Stalled(self.config.run.clone()))?;
         tracing::info!(verdict = record::verdict(&outcome), "ended");
@@ -119,16 +119,16 @@ impl RunLoop {
 
     /// What happened next, with everything that has happened by then: one append is enough for it all.
     async fn next_events(&mut self) -> Result<Vec<LoopEvent>, Error> {
-        let mut happened = Vec::new();
-        while happened.is_empty() {
+        let mut events = Vec::new();
+        while events.is_empty() {
             while let Some((invoke, spent)) = self.over_budget.pop_front() {
                 let ended = Consultation::without_answer(AbsenceReason::RunOverBudget, spent);
-                happened.push(LoopEvent::CallEnded(
+                events.push(LoopEvent::CallEnded(
                     invoke,
                     Box::new(FinishedCall { attempt: None, consultation: ended }),
                 ));
             }
-            if !happened.is_empty() {
+            if !events.is_empty() {
                 break;
             }
             if self.futures.is_empty() {
@@ -143,16 +143,16 @@ impl RunLoop {
             };
             tokio::select! {
                 biased;
-                ended = self.futures.next() => self.collect_ended(ended, &mut happened)?,
-                () = over => happened.extend(self.abort_all()),
+                ended = self.futures.next() => self.collect_ended(ended, &mut events)?,
+                () = over => events.extend(self.abort_all()),
             }
-            while happened.len() < MAX_ENTRIES_PER_APPEND
+            while events.len() < MAX_ENTRIES_PER_APPEND
                 && let Some(ended @ Some(_)) = self.futures.next().now_or_never()
             {
-                self.collect_ended(ended, &mut happened)?;
+                self.collect_ended(ended, &mut events)?;
             }
         }
-        Ok(happened)
+        Ok(events)
     }
 
     /// A call or an errand ended, if it was not dropped.

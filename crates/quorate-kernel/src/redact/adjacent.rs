@@ -48,8 +48,8 @@ pub(super) fn word_before<'t>(text: &'t str, name: &Range<usize>, anchor: &Range
 /// `at` is behind the name and its quotation mark.
 pub(super) fn value_of_pair(text: &str, name: &Range<usize>, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
-    let said = before(text, name.start);
-    let sign = said.strip_suffix(b":").or_else(|| said.strip_suffix(b"="))?;
+    let preceding = before(text, name.start);
+    let sign = preceding.strip_suffix(b":").or_else(|| preceding.strip_suffix(b"="))?;
     let key = before(text, sign.len());
     if !ends(key, "name") && !ends(key, "key") {
         return None;
@@ -89,17 +89,18 @@ pub(super) fn terraform_default(text: &str, name: &Range<usize>, at: usize) -> O
 /// In SQL the value is quoted.
 pub(super) fn is_command_operand(text: &str, name: &Range<usize>, quoted: bool) -> bool {
     let bytes = text.as_bytes();
-    let said = before(text, name.start);
+    let preceding = before(text, name.start);
     let word = &text[name.clone()];
     let alone = |word: &str| {
-        let at = said.len().saturating_sub(word.len());
-        ends(said, word) && !said[..at].last().is_some_and(u8::is_ascii_graphic)
+        let at = preceding.len().saturating_sub(word.len());
+        ends(preceding, word) && !preceding[..at].last().is_some_and(u8::is_ascii_graphic)
     };
     let of_sql = quoted
         && word.eq_ignore_ascii_case("password")
         && (word == "PASSWORD" || alone("with") || alone("encrypted"));
-    let of_docker = said.ends_with(b"ENV") && alone("env") && !matches!(bytes.get(name.end), Some(b'\n'));
-    of_sql || of_docker || alone("setx") || ends(said, "configure set")
+    let of_docker =
+        preceding.ends_with(b"ENV") && alone("env") && !matches!(bytes.get(name.end), Some(b'\n'));
+    of_sql || of_docker || alone("setx") || ends(preceding, "configure set")
 }
 
 /// The length of what YAML says about a value before it: `!!str `, `&anchor `.

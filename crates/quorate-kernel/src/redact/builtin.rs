@@ -59,10 +59,11 @@ impl Compiled {
     fn new() -> Result<Self, BuildError> {
         let mut builder = AhoCorasick::builder();
         builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::ContiguousNFA));
-        let of = |(number, kind): (usize, &'static Kind)| kind.anchors().iter().map(move |_| (number, kind));
+        let anchors_of =
+            |(number, kind): (usize, &'static Kind)| kind.anchors().iter().map(move |_| (number, kind));
         Ok(Compiled {
             anchors: builder.build(all().flat_map(Kind::anchors))?,
-            kinds: all().enumerate().flat_map(of).collect(),
+            kinds: all().enumerate().flat_map(anchors_of).collect(),
         })
     }
 
@@ -91,14 +92,14 @@ impl Compiled {
 /// Spans in order; those that touch become one.
 fn merge_spans(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     spans.sort_unstable_by_key(|span| span.start);
-    let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+    let mut disjoint: Vec<Range<usize>> = Vec::with_capacity(spans.len());
     for span in spans {
-        match apart.last_mut().filter(|last| span.start <= last.end) {
+        match disjoint.last_mut().filter(|last| span.start <= last.end) {
             Some(last) => last.end = last.end.max(span.end),
-            None => apart.push(span),
+            None => disjoint.push(span),
         }
     }
-    apart
+    disjoint
 }
 
 /// Whether a string is a secret for the key that it stands under, in a document.

@@ -66,12 +66,12 @@ fn cookie_option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     };
     let length = rest[gap..].iter().take(MAX_LOOKAHEAD_BYTES).take_while(of_it).count();
     let at = anchor.end + gap;
-    let said = &text[at..plausibility::floor_char_boundary(text, at + length)];
-    let mut values = said.split(';').filter_map(|pair| pair.split_once('='));
+    let command = &text[at..plausibility::floor_char_boundary(text, at + length)];
+    let mut values = command.split(';').filter_map(|pair| pair.split_once('='));
     let found = values.any(|(_, value)| {
         value.len() >= 16 && plausibility::is_generated(value) && !plausibility::is_example(value)
     });
-    (gap > 0 && found).then(|| at..at + said.len())
+    (gap > 0 && found).then(|| at..at + command.len())
 }
 
 /// The first random value of a table of cookies.
@@ -88,8 +88,8 @@ fn cookies(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     while let Some(open) = inside[from..].iter().position(|byte| matches!(byte, b'"' | b'\'')) {
         let start = from + open + 1;
         let length = inside[start..].iter().position(|byte| *byte == inside[start - 1])?;
-        let said = text.get(at + start..at + start + length)?;
-        if said.len() >= 16 && plausibility::is_generated(said) && !plausibility::is_example(said) {
+        let command = text.get(at + start..at + start + length)?;
+        if command.len() >= 16 && plausibility::is_generated(command) && !plausibility::is_example(command) {
             return Some(at + start..at + start + length);
         }
         from = start + length + 1;

@@ -163,14 +163,14 @@ fn header(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         }
     }
     let span = value(text, at);
-    let said = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
-    (said.len() >= 8 && (is_random(said) || is_login(said))).then_some(span)
+    let following = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
+    (following.len() >= 8 && (is_random(following) || is_login(following))).then_some(span)
 }
 
 fn bearer(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let span = value(text, anchor.end + space(&text[anchor.end..])?);
-    let said = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
-    (said.len() >= 20 && is_random(said)).then_some(span)
+    let following = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
+    (following.len() >= 20 && is_random(following)).then_some(span)
 }
 
 fn is_random(said: &str) -> bool {
@@ -218,12 +218,12 @@ fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     if rest[..length].contains(':') {
         length += authority.enumerate().filter(|(_, byte)| *byte == b'@').last().map_or(0, |(at, _)| at);
     }
-    let said = &rest[..length];
-    let (start, secret) = match said.split_once(':') {
+    let value = &rest[..length];
+    let (start, secret) = match value.split_once(':') {
         Some((user, password)) => {
             (user.len() + 1, password.len() >= 3 && !plausibility::is_placeholder(password))
         }
-        None => (0, length >= 20 && plausibility::is_generated(said)),
+        None => (0, length >= 20 && plausibility::is_generated(value)),
     };
     secret.then_some(anchor.end + start..anchor.end + length)
 }
@@ -249,9 +249,9 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     while !rest.is_char_boundary(length) {
         length -= 1;
     }
-    let told = rest[start..length].split(';').filter_map(|pair| pair.split_once('='));
-    let mut told = told.map(|(_, value)| value.trim());
-    let random = told.any(|value| {
+    let values = rest[start..length].split(';').filter_map(|pair| pair.split_once('='));
+    let mut values = values.map(|(_, value)| value.trim());
+    let random = values.any(|value| {
         value.len() >= 16
             && (plausibility::is_generated(value) || value.contains('%') && plausibility::is_mixed(value))
     });
@@ -262,13 +262,13 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
 /// The password of `curl -u user:password`, and of what takes it likewise.
 fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    let told = ["curl", "wget", "http", "Invoke-"];
+    let programs = ["curl", "wget", "http", "Invoke-"];
     let mut from = anchor.start.saturating_sub(MAX_LOOKAHEAD_BYTES);
     while !text.is_char_boundary(from) {
         from += 1;
     }
     let begins = anchor.start > 0 && matches!(bytes[anchor.start - 1], b' ' | b'\t' | b'\n');
-    if !begins || !told.iter().any(|pair| text[from..anchor.start].contains(pair)) {
+    if !begins || !programs.iter().any(|program| text[from..anchor.start].contains(program)) {
         return None;
     }
     let gap = run(&bytes[anchor.end..bytes.len().min(anchor.end + 8)], |byte| {
@@ -294,9 +294,9 @@ fn login(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let at = assignment::value_after_colon(text, quoted)?;
     let rest = &text.as_bytes()[at..];
     let length = run(&rest[..rest.len().min(MAX_LOOKAHEAD_BYTES)], base64);
-    let said = &text[at..at + length];
+    let value = &text[at..at + length];
     let is_password = text[anchor].eq_ignore_ascii_case("_password");
-    let secret = is_login(said) || is_password && length >= 8 && decoded(said).is_some();
+    let secret = is_login(value) || is_password && length >= 8 && decoded(value).is_some();
     secret.then_some(at..at + length)
 }
 

@@ -91,9 +91,9 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     ensure_log(&mut file)?;
     let was_empty = file.metadata()?.len() == 0;
     let quarantined = repair_tail(&mut file, log, aside_dir)?;
-    let wanted = Line::parse(line.as_bytes());
-    let there = match wanted {
-        Some(wanted) => contains_line(&mut file, since, &wanted)?,
+    let new_line = Line::parse(line.as_bytes());
+    let there = match new_line {
+        Some(new_line) => contains_line(&mut file, since, &new_line)?,
         None => false,
     };
     if !there {

@@ -282,10 +282,10 @@ async fn insert(
             .push_bind(line.tokens);
     });
     query.build().execute(&mut **transaction).await?;
-    let seats: Vec<_> = numbered()
+    let deliberators: Vec<_> = numbered()
         .flat_map(|(id, (_, _, line))| line.deliberators.iter().map(move |seat| (id, seat)))
         .collect();
-    for some in seats.chunks(BATCH * 2) {
+    for some in deliberators.chunks(BATCH * 2) {
         let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
             "INSERT OR IGNORE INTO log_seat (log, member, blocks, irreducible, flipped, schema_failed, timed_out, \
              first_score, last_score, reprompts, line) ",

@@ -61,7 +61,7 @@ pub(super) async fn write(
 
 fn cells(told: &ExportedRecord) -> [String; 18] {
     let data = told.data.as_ref();
-    let said = |path: &[&str]| {
+    let value_at = |path: &[&str]| {
         let mut keys = path.iter();
         let first = data.zip(keys.next()).and_then(|(data, key)| data.get(*key));
         match keys.try_fold(first, |value, key| value.map(|value| value.get(*key))).flatten() {
@@ -77,16 +77,16 @@ fn cells(told: &ExportedRecord) -> [String; 18] {
         told.head.n.to_string(),
         told.head.at.clone(),
         told.head.kind.clone(),
-        said(&["member"]),
-        said(&["step"]),
-        said(&["status"]),
-        said(&["verdict"]),
-        said(&["executor"]),
-        said(&["model"]),
-        said(&["spent", "calls"]),
-        said(&["spent", "tokens_in"]),
-        said(&["spent", "tokens_out"]),
-        said(&["spent", "ms"]),
+        value_at(&["member"]),
+        value_at(&["step"]),
+        value_at(&["status"]),
+        value_at(&["verdict"]),
+        value_at(&["executor"]),
+        value_at(&["model"]),
+        value_at(&["spent", "calls"]),
+        value_at(&["spent", "tokens_in"]),
+        value_at(&["spent", "tokens_out"]),
+        value_at(&["spent", "ms"]),
         told.head.data_sha256.clone(),
         told.leaf.clone(),
         signers.join(" "),

@@ -42,14 +42,14 @@ pub(super) async fn write(
             break;
         }
         let items = records.check_rows(store, &rows).await?;
-        let there = stored_texts(store, &items).await?;
+        let stored = stored_texts(store, &items).await?;
         for (row, (item, checked)) in rows.iter().zip(items) {
             let ProvableRecord { index, head, data, path, signatures } = item;
             written.records += 1;
             written.signatures += signatures.len() as u64;
             out.line(&Record { data, head, path, seq: index + 1, signatures })?;
             for sha256 in
-                checked.data.iter().flat_map(wire::named_hashes).filter(|sha256| there.contains(*sha256))
+                checked.data.iter().flat_map(wire::named_hashes).filter(|sha256| stored.contains(*sha256))
             {
                 if kept.insert((row.text(4).to_owned(), sha256.to_owned()))
                     && let Some(text) = store.body(sha256).await?
@@ -121,13 +121,13 @@ async fn stored_texts(
     let data = items.iter().filter_map(|(_, checked)| checked.data.as_ref());
     let names: BTreeSet<String> = data.flat_map(wire::named_hashes).map(str::to_owned).collect();
     let names: Vec<String> = names.into_iter().collect();
-    let mut there = BTreeSet::new();
+    let mut stored = BTreeSet::new();
     for some in names.chunks(HASHES_PER_LOOKUP) {
         let values = some.iter().map(|name| vec![Value::from(name.as_str())]);
         let statement = sql_rows("SELECT sha256 FROM body WHERE sha256 IN (VALUES ", values, ")");
-        there.extend(store.rows(statement, &[Column::Text]).await?.iter().map(|row| row.text(0).to_owned()));
+        stored.extend(store.rows(statement, &[Column::Text]).await?.iter().map(|row| row.text(0).to_owned()));
     }
-    Ok(there)
+    Ok(stored)
 }
 
 /// Lines on their way out, and what they hash to.

@@ -198,10 +198,10 @@ impl<R: BufRead> Reader<R> {
         if runs.is_some_and(|runs| runs.binary_search(&checked.head.run).is_err()) {
             return Err("its run is not one of those that the export is of".into());
         }
-        let asked = |id: &KeyId| self.signers.iter().any(|key| key.id() == *id);
+        let is_requested = |id: &KeyId| self.signers.iter().any(|key| key.id() == *id);
         // The ledger's own stream is signed by the ledger's key.
         let is_asked = !self.signers.is_empty() && checked.head.run != STREAM;
-        if is_asked && !checked.signers.is_empty() && !checked.signers.iter().any(asked) {
+        if is_asked && !checked.signers.is_empty() && !checked.signers.iter().any(is_requested) {
             return Err("none of the signers that were asked for signed it".into());
         }
         self.chain.check_next(checked)?;

@@ -109,7 +109,7 @@ fn subtree_root<Source: HashSource>(source: &Source, subtree: Subtree) -> Result
     let level = highest_stored_level(subtree.level, |level| source.stores_level(level));
     let Range { start, end } = subtree.descendants(level);
     // A complete tree over complete subtrees is built like any other.
-    let mut over = Frontier::new();
+    let mut frontier = Frontier::new();
     let mut first = start;
     while first < end {
         let next = end.min(first.saturating_add(MAX_HASHES_PER_READ));
@@ -117,10 +117,10 @@ fn subtree_root<Source: HashSource>(source: &Source, subtree: Subtree) -> Result
         if hashes.len() as u64 != next - first {
             return Err(Error::WrongCount { level, asked: next - first, given: hashes.len() });
         }
-        hashes.into_iter().for_each(|hash| over.push(hash));
+        hashes.into_iter().for_each(|hash| frontier.push(hash));
         first = next;
     }
-    Ok(over.root())
+    Ok(frontier.root())
 }
 
 /// The highest kept level that is not above a level. Leaves are always kept.

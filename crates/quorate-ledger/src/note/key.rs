@@ -161,9 +161,9 @@ pub(super) fn parse_typed_key(
     if !is_name(name) {
         return Err(InvalidName.into());
     }
-    let own = id_of(name, kind, &key);
-    if hex(&own) != id {
+    let own_id = id_of(name, kind, &key);
+    if hex(&own_id) != id {
         return Err(InvalidVerifier::Id);
     }
-    Ok((name.to_owned(), own, key))
+    Ok((name.to_owned(), own_id, key))
 }

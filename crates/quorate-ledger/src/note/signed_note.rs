@@ -159,7 +159,7 @@ impl Note {
     /// [`VerifyError`] where none did, or where a signature that names one of them is not its: then the note is refused
     /// even if others signed it.
     pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, VerifyError> {
-        let mut by: Vec<&Verifier> = Vec::new();
+        let mut signers: Vec<&Verifier> = Vec::new();
         for line in &self.signatures {
             // Two keys may share name and id by somebody's effort; then the signature is of one of them.
             let mut named = known.iter().filter(|key| line.is_by(key)).peekable();
@@ -168,11 +168,11 @@ impl Note {
             }
             let signed = named.find(|key| key.verifies(&self.text, &line.signature));
             let verifier = signed.ok_or_else(|| VerifyError::Forged { name: line.name.clone() })?;
-            if !by.contains(&verifier) {
-                by.push(verifier);
+            if !signers.contains(&verifier) {
+                signers.push(verifier);
             }
         }
-        if by.is_empty() { Err(VerifyError::Unknown) } else { Ok(by) }
+        if signers.is_empty() { Err(VerifyError::Unknown) } else { Ok(signers) }
     }
 }
 

@@ -110,12 +110,12 @@ pub fn check_proof(
             what: "it is about no record".into(),
         });
     }
-    let mut course = ChainChecker::new(GapRule::Allowed);
+    let mut chain = ChainChecker::new(GapRule::Allowed);
     let mut used: Vec<KeyId> = Vec::new();
     let mut records = Vec::new();
     for proved in proof.records {
         let place = proved.id.clone();
-        let fact = check_record(proved, &seal.tree, &known, signers, &mut course)
+        let fact = check_record(proved, &seal.tree, &known, signers, &mut chain)
             .map_err(|what| InvalidProof::InvalidPart { place, what })?;
         used.extend(&fact.signers);
         records.push(fact);
@@ -146,9 +146,9 @@ fn check_record(
     {
         return Err("none of the signers that were asked for signed it".to_owned());
     }
-    let of = |kind: Kind| checked.data.as_ref().filter(|_| checked.head.kind == kind.as_str());
+    let data_of = |kind: Kind| checked.data.as_ref().filter(|_| checked.head.kind == kind.as_str());
     let (verdict, decided) =
-        (of(Kind::Outcome).and_then(outcome_word), of(Kind::Override).and_then(parse_override));
+        (data_of(Kind::Outcome).and_then(outcome_word), data_of(Kind::Override).and_then(parse_override));
     Ok(ProvenRecord {
         run: checked.head.run,
         n: checked.head.n,

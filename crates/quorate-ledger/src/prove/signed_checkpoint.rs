@@ -56,8 +56,10 @@ impl SignedCheckpoint {
             .collect::<Result<_, _>>()
             .map_err(|error| format!("a key of the checkpoint: {error}"))?;
         let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-        let by = parsed.verify(&verifiers).map_err(|error| error.to_string())?;
-        if by.len() != verifiers.len() || parsed.signatures().len() != by.len() || parsed.to_string() != note
+        let signers = parsed.verify(&verifiers).map_err(|error| error.to_string())?;
+        if signers.len() != verifiers.len()
+            || parsed.signatures().len() != signers.len()
+            || parsed.to_string() != note
         {
             return Err("the checkpoint's signatures are not those of its keys, one each".to_owned());
         }

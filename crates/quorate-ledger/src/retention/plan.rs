@@ -113,7 +113,7 @@ impl Store {
             let runs = sql("SELECT run, ended, log_path FROM run ORDER BY seq");
             let runs = runs.rows(engine, &[Column::Text, Column::Int, Column::Text]).await?;
             plan.open = runs.iter().filter(|row| row.int(1) == 0).count() as u64;
-            let held = runs_on_hold(engine).await?;
+            let on_hold = runs_on_hold(engine).await?;
             for row in runs.iter().filter(|row| row.int(1) != 0) {
                 let run: Name = row.text(0).into();
                 let Some((keep, ended_ms)) = period_and_end(engine, &run, terms).await? else { continue };
@@ -124,7 +124,7 @@ impl Store {
                 // An imported run names a log of another workspace.
                 let ours = !row.text(2).is_empty() && !merge::is_imported(engine, &run).await?;
                 erasure.log_path = ours.then(|| row.text(2).to_owned());
-                if !held.contains(&run) {
+                if !on_hold.contains(&run) {
                     plan.expired.insert(run);
                     plan.erasures.push(erasure);
                 } else if !erasure.records.is_empty() {
@@ -133,7 +133,7 @@ impl Store {
             }
             if let Some(days) = terms.conversation_days {
                 for due in plan_conversations(engine, days, terms.now_ms).await? {
-                    match held.contains(&due.run) {
+                    match on_hold.contains(&due.run) {
                         true => plan.held.push(due.run),
                         false => plan.erasures.push(due),
                     }
@@ -172,11 +172,11 @@ impl Store {
 /// The runs on hold: those that the index names, and those that the records do.
 pub(crate) async fn runs_on_hold(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
     let rows = sql("SELECT run FROM held").rows(engine, &[Column::Text]).await?;
-    let mut held: BTreeSet<Name> = rows.iter().map(|row| row.text(0).into()).collect();
-    let told = sql("SELECT kind, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n");
-    let told = told.bind(STREAM).bind(Kind::Held.as_str()).bind(Kind::Released.as_str());
+    let mut on_hold: BTreeSet<Name> = rows.iter().map(|row| row.text(0).into()).collect();
+    let hold_records = sql("SELECT kind, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n");
+    let hold_records = hold_records.bind(STREAM).bind(Kind::Held.as_str()).bind(Kind::Released.as_str());
     let mut by_records = BTreeSet::new();
-    for row in told.rows(engine, &[Column::Text, Column::Text]).await? {
+    for row in hold_records.rows(engine, &[Column::Text, Column::Text]).await? {
         let data: Option<Map<String, Json>> =
             row.opt_text(1).and_then(|data| serde_json::from_str(data).ok());
         match data.and_then(|data| Change::from_record(row.text(0), 0, &data)) {
@@ -185,8 +185,8 @@ pub(crate) async fn runs_on_hold(engine: &mut Engine) -> Result<BTreeSet<Name>, 
             _ => {}
         }
     }
-    held.extend(by_records);
-    Ok(held)
+    on_hold.extend(by_records);
+    Ok(on_hold)
 }
 
 /// What is known of a run or a conversation's stream when something of it is erased.

@@ -96,27 +96,28 @@ impl Store {
     async fn wipe(&self, rewrite: WipeMode, is_all: bool) -> ErasureReport {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
-        let mut left = ErasureReport::default();
+        let mut remaining = ErasureReport::default();
         match wiping.await {
             Ok(WipeOutcome::All) => {}
-            Ok(WipeOutcome::ExceptWal) => left.residue = Some("another process reads it".to_owned()),
+            Ok(WipeOutcome::ExceptWal) => remaining.residue = Some("another process reads it".to_owned()),
             #[cfg(feature = "postgres")]
             Ok(WipeOutcome::ExceptTables) => {
-                left.residue = Some("this user may not rewrite the tables, which their owner may".to_owned());
+                remaining.residue =
+                    Some("this user may not rewrite the tables, which their owner may".to_owned());
             }
             #[cfg(feature = "postgres")]
             Ok(WipeOutcome::ExceptServer) => {
-                left.server_residue = Some(
+                remaining.server_residue = Some(
                     "in the server's write-ahead log, copies and backups, until whoever runs the server removes them",
                 );
             }
-            Err(error) => left.residue = Some(error.to_string()),
+            Err(error) => remaining.residue = Some(error.to_string()),
         }
-        if is_all && left.residue.is_none() {
+        if is_all && remaining.residue.is_none() {
             // One that stays makes the next one go over the files once more.
             let _ = files::remove(&self.pending_wipe_path());
         }
-        left
+        remaining
     }
 
     /// Whether an earlier erasure did not get so far that nothing of it can be found.
@@ -153,15 +154,15 @@ async fn erase_in_transaction(
     let engine = transaction.engine();
     // What was planned may have changed until nobody else could write.
     let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
-    let held = crate::retention::runs_on_hold(engine).await?;
-    let mut spared = held.clone();
+    let on_hold = crate::retention::runs_on_hold(engine).await?;
+    let mut spared = on_hold.clone();
     spared.extend(open.iter().map(|row| Name::from(row.text(0))));
-    if let Some(ending) = plan.ending.as_ref().filter(|ending| !held.contains(*ending)) {
+    if let Some(ending) = plan.ending.as_ref().filter(|ending| !on_hold.contains(*ending)) {
         spared.remove(ending);
     }
     // What verifying would not accept is not done.
     for due in &plan.erasures {
-        let subject = crate::retention::erasure_target(engine, &due.run, &held).await?;
+        let subject = crate::retention::erasure_target(engine, &due.run, &on_hold).await?;
         if rules::check_allowed(&due.to_erasure(), &subject, at_ms).is_err() {
             spared.insert(due.run.clone());
         }

@@ -111,8 +111,8 @@ impl PendingRows {
 /// Keeps a text that a record names.
 pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
     let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
-    let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
-    keep.bind(sha256).bind(text).insert_if_absent(engine, there).await
+    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
+    keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
 }
 
 /// Records in the ledger's own stream what was merged, signed by the ledger's key. What was known of the runs' ends is known no more.

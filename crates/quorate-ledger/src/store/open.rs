@@ -137,14 +137,14 @@ impl Store {
                 })?;
                 // Nothing is made here before the server has answered. Who may write nothing here can still read what is
                 // there.
-                let mut made = false;
+                let mut created = false;
                 let log_index = async {
-                    made = address.create_dir().is_ok();
+                    created = address.create_dir().is_ok();
                     open_log_index(dir).await
                 };
                 let connected = Box::pin(super::postgres::connect(url, log_index)).await;
                 let (connection, is_new) = connected.map_err(|error| no_answer_error(address, error))?;
-                if is_new && made {
+                if is_new && created {
                     ensure_ledger_key(dir)?;
                 }
                 Ok(OpenedStore { store: Store::new(address.clone(), connection), quarantined: None })

@@ -96,8 +96,8 @@ impl Queue {
 
     /// What is known of keys outside of the ledger; `None` where nobody is asked.
     pub(super) fn external_keys(&self) -> Option<Result<ExternalKeys, String>> {
-        let asked = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        asked.map(|asked| asked())
+        let signers_asked = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        signers_asked.map(|signers_asked| signers_asked())
     }
 
     /// Commits everything that waits in one transaction and tells everybody.
@@ -115,15 +115,15 @@ impl Queue {
             false => None,
         };
         let written = write(connection, appends, durability, outside).await;
-        let told = match written {
-            Ok(told) => told,
+        let results = match written {
+            Ok(results) => results,
             Err(error) => {
                 connection.record_failure(&error);
                 let in_doubt = connection.take_in_doubt();
                 places.iter().map(|place| Err(write_error(address, place, in_doubt, &error))).collect()
             }
         };
-        for (reply, done) in replies.into_iter().zip(told) {
+        for (reply, done) in replies.into_iter().zip(results) {
             // Nobody listens any more when the run was dropped; its records stand all the same.
             let _ = reply.send(done);
         }
@@ -181,20 +181,20 @@ async fn write(
         [only] if only.is_one_statement(&tails) => connection.single_statement(durability).await?,
         _ => None,
     };
-    let told = match alone {
+    let results = match alone {
         Some(engine) => append_all(engine, &mut tails, appends, &AppendRules::default()).await?,
         None => {
             let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
             let fence = Fence::read(transaction.engine(), &leases).await?;
             let rules = AppendRules { fence, outside, ledger_key: None };
-            let told = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
+            let results = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
-            told
+            results
         }
     };
     connection.tails = tails;
-    Ok(told)
+    Ok(results)
 }
 
 async fn append_all(
@@ -203,7 +203,7 @@ async fn append_all(
     appends: Vec<PreparedAppend>,
     rules: &AppendRules<'_>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
-    let mut told = Vec::with_capacity(appends.len());
+    let mut results = Vec::with_capacity(appends.len());
     let mut chained = Vec::with_capacity(appends.len());
     // How runs end once what is chained is written, which comes first of all that is known.
     let mut ahead = BTreeMap::new();
@@ -212,7 +212,7 @@ async fn append_all(
             true => Err(Error::Conflict { run: append.run }),
             false => chain(engine, tails, &mut ahead, append, rules).await?,
         };
-        told.push(fits.map(|links| {
+        results.push(fits.map(|links| {
             let next = links.next();
             chained.push((at, links));
             next
@@ -223,12 +223,12 @@ async fn append_all(
             Ok(links) => write_dependents(engine, links).await?,
             Err(run) => {
                 ahead.remove(&run);
-                told[at] = Err(Error::Conflict { run });
+                results[at] = Err(Error::Conflict { run });
             }
         }
     }
     tails.extend(ahead.into_iter().filter(|(_, ahead)| !ahead.ends).map(|(run, ahead)| (run, ahead.tail)));
-    Ok(told)
+    Ok(results)
 }
 
 /// How a run ends once what is chained is written.
@@ -293,8 +293,9 @@ async fn chain(
     let mut times = TimeCache::default();
     for ((n, entry), at) in (from..).zip(entries).zip(0..) {
         if let (Some(key), Some(standing)) = (&key, &mut standing) {
-            let held = standing.check_next(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
-            if let Err(what) = held {
+            let checked =
+                standing.check_next(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
+            if let Err(what) = checked {
                 return Ok(Err(Error::InvalidRecord { run, what }));
             }
         }
@@ -339,13 +340,13 @@ async fn write_records(
             // either.
             InsertOutcome::Taken => {
                 let mut moved = BTreeSet::new();
-                for one in some {
-                    let taken = moved.contains(&one.1.run)
+                for record in some {
+                    let taken = moved.contains(&record.1.run)
                         || matches!(
-                            insert_records(engine, std::slice::from_ref(&one)).await?,
+                            insert_records(engine, std::slice::from_ref(&record)).await?,
                             InsertOutcome::Taken
                         );
-                    let (at, links) = one;
+                    let (at, links) = record;
                     done.push((
                         at,
                         match taken {
@@ -388,8 +389,8 @@ pub(super) async fn append_in_transaction(
     match PreparedAppend::prepare(Append::one(run, from, entry, Durability::Synced), None) {
         Ok(ready) => {
             let rules = AppendRules { ledger_key: own, ..AppendRules::default() };
-            let mut told = append_all(engine, &mut Tails::new(), vec![ready], &rules).await?;
-            Ok(told.remove(0))
+            let mut results = append_all(engine, &mut Tails::new(), vec![ready], &rules).await?;
+            Ok(results.remove(0))
         }
         Err(error) => Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
     }
@@ -397,8 +398,8 @@ pub(super) async fn append_in_transaction(
 
 async fn insert_body(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
     let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
-    let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(body.sha256.as_str());
-    keep.bind(body.sha256).bind(&*body.text).insert_if_absent(engine, there).await
+    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(body.sha256.as_str());
+    keep.bind(body.sha256).bind(&*body.text).insert_if_absent(engine, query).await
 }
 
 /// The row of a record's signature.
@@ -434,7 +435,7 @@ async fn find_tail(
         .bind(&**run)
         .row(engine, &[Column::Int])
         .await?;
-    let standing = match (&last, signed) {
+    let signers = match (&last, signed) {
         (None, _) => fresh(),
         // What is done to the ledger is signed by its key, record by record.
         (Some(_), Some(_)) if **run != *STREAM => {
@@ -443,7 +444,7 @@ async fn find_tail(
                 Err(what) => return Ok(Err(what)),
             };
             match RunSigners::read(engine, run, &outside).await? {
-                Ok(standing) => Some(standing),
+                Ok(signers) => Some(signers),
                 Err(what) => return Ok(Err(what)),
             }
         }
@@ -452,7 +453,7 @@ async fn find_tail(
     Ok(Ok(Tail {
         next: last.as_ref().map_or(0, |row| row.count(0) + 1),
         leaf: last.map(|row| leaf(row.text(1))),
-        signers: standing,
+        signers: signers,
     }))
 }
 

@@ -60,16 +60,16 @@ impl RunSigners {
             .bind(Kind::Keyring.as_str())
             .rows(engine, &[Column::Int, Column::Text, Column::Text])
             .await?;
-        let mut standing = RunSigners::default();
+        let mut signers = RunSigners::default();
         for row in &rows {
             let data = row.opt_text(2).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
             let kind = row.text(1);
             let read = match data {
                 Some(data) if kind == Kind::RunOpened.as_str() => {
-                    standing.keyring = RunKeyring::from_opened(&data);
+                    signers.keyring = RunKeyring::from_opened(&data);
                     Ok(())
                 }
-                Some(data) if kind == Kind::Keyring.as_str() => standing.extend(&data, outside.borrowed()),
+                Some(data) if kind == Kind::Keyring.as_str() => signers.extend(&data, outside.borrowed()),
                 None if kind == Kind::Keyring.as_str() => Err("a keyring record has no data".to_owned()),
                 _ => Ok(()),
             };
@@ -77,7 +77,7 @@ impl RunSigners {
                 return Ok(Err(what));
             }
         }
-        Ok(Ok(standing))
+        Ok(Ok(signers))
     }
 
     /// Holds the next record against it, which a key is about to sign.

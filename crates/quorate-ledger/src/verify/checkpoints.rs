@@ -123,8 +123,8 @@ impl Checkpoints {
         // Where the old key was lost, whoever verifies has been told of the new one.
         let is_given = |key: &Verifier| self.trusted_keys.contains(key.key());
         if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key) || is_given(key)) {
-            let by = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
-            return Err(format!("none of its keys ({by}) signed the checkpoint before it"));
+            let signers = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
+            return Err(format!("none of its keys ({signers}) signed the checkpoint before it"));
         }
         for key in &keys {
             if !self.signers.contains(key) {

@@ -66,17 +66,17 @@ impl Jobs {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let share =
             if jobs.len() <= MAX_ON_ONE_CORE { jobs.len() } else { jobs.len().div_ceil(cores) }.max(1);
-        let wrong: Vec<Divergence> = std::thread::scope(|scope| {
+        let failures: Vec<Divergence> = std::thread::scope(|scope| {
             let mut shares = jobs.chunks(share);
             let first = shares.next().unwrap_or_default();
             let others: Vec<_> = shares.map(|jobs| (jobs, scope.spawn(move || verify(jobs)))).collect();
-            let mut wrong = verify(first);
+            let mut failures = verify(first);
             for (jobs, other) in others {
-                wrong.extend(other.join().unwrap_or_else(|_| jobs.iter().map(Job::wrong).collect()));
+                failures.extend(other.join().unwrap_or_else(|_| jobs.iter().map(Job::wrong).collect()));
             }
-            wrong
+            failures
         });
-        wrong.into_iter().for_each(|finding| findings.add(finding));
+        failures.into_iter().for_each(|finding| findings.add(finding));
         self.duration += began.elapsed();
     }
 }

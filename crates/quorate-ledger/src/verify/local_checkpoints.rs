@@ -7,7 +7,7 @@ use crate::local_checkpoints::LocalCheckpoints;
 
 /// Holds the copies against what was walked over.
 pub(super) fn check(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
-    let mut held = WitnessCheck::default();
+    let mut check = WitnessCheck::default();
     // What was kept of the one that was here says nothing of records that are another's.
     let replaced =
         kept.replaced_origin.as_ref().filter(|replaced| walk.checkpoints.origin.as_ref() != Some(replaced));
@@ -17,12 +17,12 @@ pub(super) fn check(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
         match &copy.note {
             Ok(note) => {
                 let Some(size) = check_note(walk, note, Part::LocalCheckpoint, &name) else { continue };
-                held.checkpoints += 1;
-                held.size = held.size.max(size);
+                check.checkpoints += 1;
+                check.size = check.size.max(size);
                 check_not_cut(walk, size, Part::LocalCheckpoint, &name);
             }
             Err(why) => {
-                held.fragments += 1;
+                check.fragments += 1;
                 let what = format!("{name} is no checkpoint that the ledger's key signed: {why}");
                 walk.findings.add(Divergence::new(Kind::Changed, Part::LocalCheckpoint, what));
             }
@@ -36,5 +36,5 @@ pub(super) fn check(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
         let what = "no checkpoint of this ledger is kept on this machine, and --strict asks for one";
         walk.findings.add(Divergence::new(Kind::Removed, Part::LocalCheckpoint, what));
     }
-    held
+    check
 }

@@ -113,14 +113,14 @@ impl Walk {
         seals: Checkpoints,
         runs: HashMap<Box<str>, StreamState>,
     ) -> Self {
-        let given = options.trusted_keys.clone();
+        let trusted_keys = options.trusted_keys.clone();
         Walk {
             options,
             runs,
             started_after: tree.size(),
             seq: tree.size(),
             tree,
-            checkpoints: seals.with_trusted_keys(given),
+            checkpoints: seals.with_trusted_keys(trusted_keys),
             jobs: Jobs::default(),
             findings: Findings::default(),
             roots: BTreeMap::new(),
@@ -195,9 +195,9 @@ impl Walk {
     /// Holds the tree against what a witness says of its size.
     fn check_witness_roots(&mut self) {
         if let Some(roots) = self.roots.remove(&self.tree.size()) {
-            let who = format!("the witness's checkpoint of {} records", self.tree.size());
+            let subject = format!("the witness's checkpoint of {} records", self.tree.size());
             for root in roots {
-                self.tree.check_root(&root, Part::Witness, &who, &mut self.findings);
+                self.tree.check_root(&root, Part::Witness, &subject, &mut self.findings);
             }
         }
     }
@@ -239,10 +239,10 @@ impl Walk {
 
     /// Says what is wrong with a record that does not simply follow in its run, and goes on after it.
     fn irregular_record(&mut self, stored: &StoredRecord, leaf: Hash, place: u64, sound: bool) {
-        let wrong = record_check::explain_mismatch(stored);
+        let mismatch = record_check::explain_mismatch(stored);
         let next = |run: &str| self.runs.get(run).map_or(0, |state| state.next);
         let row_fits = i64::try_from(next(&stored.run)) == Ok(stored.n);
-        let (run, n) = match &wrong.head {
+        let (run, n) = match &mismatch.head {
             Some(head) if !row_fits => (head.run.clone(), head.n),
             _ => (stored.run.clone(), stored.n.unsigned_abs()),
         };
@@ -261,7 +261,7 @@ impl Walk {
             let what = format!("a record {run}/{n} stands before it");
             self.findings.add(say(Kind::Inserted, what));
         } else {
-            if let Some(what) = &wrong.what {
+            if let Some(what) = &mismatch.what {
                 self.findings.add(say(Kind::Changed, what.clone()));
             } else if n == next {
                 self.broken_link(&run, n, place, sound);
@@ -276,11 +276,11 @@ impl Walk {
             }
             self.state(&run).advance(n, leaf, place, sound);
         }
-        let at_ms = wrong.head.as_ref().and_then(|head| quorate_kernel::clock::parse_rfc3339(&head.at));
+        let at_ms = mismatch.head.as_ref().and_then(|head| quorate_kernel::clock::parse_rfc3339(&head.at));
         if let Some(at_ms) = at_ms {
             self.check_signatures(stored, &run, n, at_ms, leaf, place);
         }
-        let whole = wrong.what.is_none() && at_ms.is_some();
+        let whole = mismatch.what.is_none() && at_ms.is_some();
         match (whole, at_ms) {
             (true, Some(at_ms)) => self.interpret(stored, n, at_ms, place),
             _ => self.state(&run).row_unknown = true,

@@ -74,11 +74,11 @@ pub(super) async fn after_checkpoint(
         },
     };
     let size = trusted.size;
-    let there = last_seq(engine).await?;
-    if there < size {
+    let last = last_seq(engine).await?;
+    if last < size {
         // There is nothing behind it: what is there is walked over from the first record on.
-        let what = format!("the trusted checkpoint is over {size} records, and there are {there}");
-        let divergence = Divergence::new(Kind::Cut, Part::Checkpoint, what).at_seq(there + 1).up_to_seq(size);
+        let what = format!("the trusted checkpoint is over {size} records, and there are {last}");
+        let divergence = Divergence::new(Kind::Cut, Part::Checkpoint, what).at_seq(last + 1).up_to_seq(size);
         begin.mismatch = Some((trusted, divergence));
         return Ok(Ok(begin));
     }

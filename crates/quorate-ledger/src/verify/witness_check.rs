@@ -83,9 +83,9 @@ pub(super) fn check_note(walk: &mut Walk, note: &str, part: Part, name: &str) ->
         say(&format!("is of another ledger, {}", checkpoint.origin()));
         return None;
     }
-    let own = walk.options.ledger_keys.iter().chain(&walk.options.trusted_keys);
-    let own = own.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
-    let known: Vec<Verifier> = walk.checkpoints.signers.iter().cloned().chain(own).collect();
+    let known_keys = walk.options.ledger_keys.iter().chain(&walk.options.trusted_keys);
+    let known_keys = known_keys.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
+    let known: Vec<Verifier> = walk.checkpoints.signers.iter().cloned().chain(known_keys).collect();
     if !Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&known).is_ok()) {
         say("is signed by no key that is known here");
     }
@@ -94,9 +94,9 @@ pub(super) fn check_note(walk: &mut Walk, note: &str, part: Part, name: &str) ->
 
 /// Says that the ledger has fewer records than somebody has seen.
 pub(super) fn check_not_cut(walk: &mut Walk, size: u64, part: Part, name: &str) {
-    let there = walk.seq();
-    if size > there {
-        let what = format!("{name} has seen {size} records, and there are {there}");
-        walk.findings.add(Divergence::new(Kind::Cut, part, what).at_seq(there + 1).up_to_seq(size));
+    let last_seq = walk.seq();
+    if size > last_seq {
+        let what = format!("{name} has seen {size} records, and there are {last_seq}");
+        walk.findings.add(Divergence::new(Kind::Cut, part, what).at_seq(last_seq + 1).up_to_seq(size));
     }
 }

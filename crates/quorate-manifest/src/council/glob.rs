@@ -71,12 +71,12 @@ impl Glob {
 
     /// Whether the whole `text` matches. Takes time proportional to the product of both lengths for any pattern.
     pub fn matches(&self, text: &str) -> bool {
-        let mut here = vec![false; self.steps.len() + 1];
-        self.enter(&mut here, 0);
-        let mut next = here.clone();
+        let mut reached = vec![false; self.steps.len() + 1];
+        self.enter(&mut reached, 0);
+        let mut next = reached.clone();
         for c in text.chars() {
             next.fill(false);
-            for at in (0..self.steps.len()).filter(|at| here[*at]) {
+            for at in (0..self.steps.len()).filter(|at| reached[*at]) {
                 match &self.steps[at] {
                     Token::Char(expected) if *expected == c => self.enter(&mut next, at + 1),
                     Token::AnyChar => self.enter(&mut next, at + 1),
@@ -93,9 +93,9 @@ impl Glob {
                     Token::Char(_) | Token::Class { .. } | Token::Directories => {}
                 }
             }
-            std::mem::swap(&mut here, &mut next);
+            std::mem::swap(&mut reached, &mut next);
         }
-        here[self.steps.len()]
+        reached[self.steps.len()]
     }
 
     /// Marks a state and the states that it reaches without a character.

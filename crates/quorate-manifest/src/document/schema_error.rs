@@ -129,8 +129,8 @@ fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, error: &SchemaEr
         ErrorKind::OutOfBounds(bound) => out_of_bounds(found, &it, *bound),
         ErrorKind::Pattern { pattern, description: says } => {
             let written = found.node.as_str().unwrap_or_default();
-            let wanted = pattern_description(pattern, says.as_deref());
-            with_suggestion(format!("{it} is {}; it has to be {wanted}", quoted(written)), pattern, written)
+            let expected = pattern_description(pattern, says.as_deref());
+            with_suggestion(format!("{it} is {}; it has to be {expected}", quoted(written)), pattern, written)
         }
         ErrorKind::Duplicate { second, .. } => {
             let what = found.node.items().get(*second).and_then(Node::as_str).map(quoted);
@@ -207,14 +207,14 @@ fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected)
 
 fn not_in_enum(text: &str, found: &LocatedValue<'_>, it: &str, values: &[Value]) -> Body {
     let words: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-    let wanted = match words.as_slice() {
+    let expected = match words.as_slice() {
         [only] => (*only).to_owned(),
         _ => format!("one of {}", words.join(", ")),
     };
     let Some(written) = found.node.as_str() else {
-        return Body::new(mismatch_message(text, found, it, &wanted));
+        return Body::new(mismatch_message(text, found, it, &expected));
     };
-    let body = Body::new(format!("{it} is {}; it has to be {wanted}", quoted(written)));
+    let body = Body::new(format!("{it} is {}; it has to be {expected}", quoted(written)));
     match nearest(written, &words) {
         Some(near) if words.len() > 1 => body.help(format!("did you mean `{near}`?")),
         _ => body,
@@ -224,15 +224,15 @@ fn not_in_enum(text: &str, found: &LocatedValue<'_>, it: &str, values: &[Value])
 /// A value that matches no alternative of an `anyOf` or `oneOf`.
 fn no_match(text: &str, found: &LocatedValue<'_>, it: &str, ways: &[SchemaError]) -> Body {
     let mut words: Vec<String> = Vec::new();
-    let mut wanted = Expected::default();
+    let mut expected = Expected::default();
     for way in ways {
         match &way.kind {
-            ErrorKind::Type(other) => wanted.types.extend(&other.types),
+            ErrorKind::Type(other) => expected.types.extend(&other.types),
             ErrorKind::NotInEnum(values) => words.extend(values.iter().filter_map(Value::as_str).map(quoted)),
             _ => {}
         }
     }
-    words.extend(wanted.types.iter().map(|kind| kind.description().to_owned()));
+    words.extend(expected.types.iter().map(|kind| kind.description().to_owned()));
     if words.is_empty() {
         return Body::new(format!("{it} matches none of the allowed forms"));
     }
@@ -240,7 +240,7 @@ fn no_match(text: &str, found: &LocatedValue<'_>, it: &str, ways: &[SchemaError]
         Some(written) => format!("{it} is {}; it has to be {}", quoted(written), join_or(&words)),
         None => mismatch_message(text, found, it, &join_or(&words)),
     });
-    match suggestions::for_type(text, found.node, None, &wanted) {
+    match suggestions::for_type(text, found.node, None, &expected) {
         Some(help) => body.help(help),
         None => body,
     }

@@ -163,11 +163,11 @@ impl<'t> Reader<'t> {
             lines = if flow { lines::flow(text, self.text, node, at) } else { lines::scalar(text, at) };
             self.at = node.span.end;
         }
-        let mut aside = self.line_end()?;
+        let mut comment = self.line_end()?;
         self.skip_to_content();
-        self.extend_trailing(aside.as_mut(), at.owner);
+        self.extend_trailing(comment.as_mut(), at.owner);
         (!lines.is_empty())
-            .then_some((Text { above, lines, trailing: aside, keeps_blank_lines: keeps }, is_literal))
+            .then_some((Text { above, lines, trailing: comment, keeps_blank_lines: keeps }, is_literal))
     }
 
     /// The comments that are indented deeper than the key or dash above them; in a list with the indentation of its key,
@@ -204,9 +204,9 @@ impl<'t> Reader<'t> {
     /// The comment on the rest of the line, which must have no other text.
     #[expect(clippy::option_option, reason = "a line without a comment is fine; one with more is not")]
     fn line_end(&mut self) -> Option<Option<TrailingComment<'t>>> {
-        let aside = self.trailing_comment();
+        let comment = self.trailing_comment();
         self.skip_blanks();
-        self.is_at_line_end().then_some(aside)
+        self.is_at_line_end().then_some(comment)
     }
 
     fn trailing_comment(&mut self) -> Option<TrailingComment<'t>> {
@@ -217,10 +217,10 @@ impl<'t> Reader<'t> {
             return None;
         }
         self.at += space.len();
-        let aside =
+        let comment =
             TrailingComment { space, text: text.trim_end(), column: self.column(), below: Vec::new() };
         self.at += text.len();
-        Some(aside)
+        Some(comment)
     }
 
     /// Skips from the end of a line to the next token, and collects comments.

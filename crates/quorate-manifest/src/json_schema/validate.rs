@@ -205,13 +205,13 @@ impl CompiledSchema {
         // Messages do not suggest null: omitting the key is the same.
         let ways: Vec<&CompiledSchema> = ways.iter().filter(|way| way.types != [Type::Null]).collect();
         let listed: Option<Vec<&Vec<Value>>> = ways.iter().map(|way| way.enum_values.as_ref()).collect();
-        let mut meant = ways.iter().filter(|way| way.types.iter().any(|kind| value.is(*kind)));
+        let mut matching = ways.iter().filter(|way| way.types.iter().any(|kind| value.is(*kind)));
         if let [only] = ways.as_slice() {
             only.validate(value, at, found);
         } else if let Some(listed) = listed {
             let fault = ErrorKind::NotInEnum(listed.into_iter().flatten().cloned().collect());
             found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
-        } else if let (Some(way), None) = (meant.next(), meant.next())
+        } else if let (Some(way), None) = (matching.next(), matching.next())
             && way.enum_values.is_none()
         {
             way.validate(value, at, found);

@@ -43,7 +43,7 @@ impl Loader<'_> {
                 return Presence::Absent(why);
             }
             let folder = self.folder(&at);
-            let here = at.child(part);
+            let path = at.child(part);
             found = match folder.entries.get(part) {
                 _ if folder.case_folded.get(&part.to_lowercase()).is_some_and(|count| *count > 1) => {
                     return Presence::Absent(format!(
@@ -56,12 +56,12 @@ impl Loader<'_> {
                 Some(EntryKind::Other) => {
                     return Presence::Absent(format!(
                         "`{}` leads out of its workspace or tenant, or nowhere",
-                        self.display_name(&here)
+                        self.display_name(&path)
                     ));
                 }
                 None => return Presence::Absent(format!("there is no `{}`", self.display_name(location))),
             };
-            at = here;
+            at = path;
         }
         found
     }

@@ -109,7 +109,7 @@ impl Loader<'_> {
     }
 
     fn load_persona(&self, from: &WorkspacePath, reference: &str, location: &WorkspacePath) -> Lookup {
-        let failed = |reason: String| Box::new(LookupError { reason, help: None, related: None });
+        let lookup_error = |reason: String| Box::new(LookupError { reason, help: None, related: None });
         if let Err(unresolved) = self.resolve(from, reference) {
             // Tenants do not share the workspace's personas.
             let above =
@@ -131,14 +131,14 @@ impl Loader<'_> {
         }
         let document = match self.read(location, Doctype::Persona) {
             ReadResult::Document(document) => document,
-            ReadResult::Missing => return Err(failed("it does not exist".to_owned())),
+            ReadResult::Missing => return Err(lookup_error("it does not exist".to_owned())),
             ReadResult::Outside => {
-                return Err(failed(
+                return Err(lookup_error(
                     "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
                 ));
             }
             ReadResult::Unreadable(why) => {
-                return Err(failed(format!("`{}` cannot be read: {why}", self.display_name(location))));
+                return Err(lookup_error(format!("`{}` cannot be read: {why}", self.display_name(location))));
             }
         };
         let loaded = load(self, &document);

@@ -32,7 +32,7 @@ struct Postings(Vec<(u64, usize)>);
 impl BindingIndex {
     /// Whom each of many playbooks is for.
     pub fn new<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> Self {
-        let mut made = BindingIndex::default();
+        let mut index = BindingIndex::default();
         let mut globs = GlobCache::default();
         for (at, playbook) in playbooks.into_iter().enumerate() {
             let binding = Binding::with_globs(playbook, &mut globs);
@@ -40,19 +40,19 @@ impl BindingIndex {
             for wanted in rarest.into_iter().flatten() {
                 for pattern in &wanted.values {
                     let (places, value) = match pattern {
-                        Pattern::Any => (&mut made.wildcards, ""),
-                        Pattern::Exact(value) => (&mut made.exact, value.as_str()),
-                        Pattern::Glob(glob) => (&mut made.by_prefix, glob.prefix()),
+                        Pattern::Any => (&mut index.wildcards, ""),
+                        Pattern::Exact(value) => (&mut index.exact, value.as_str()),
+                        Pattern::Glob(glob) => (&mut index.by_prefix, glob.prefix()),
                     };
                     places.0.push((key(&wanted.axis, value), at));
                 }
             }
-            made.bindings.push(binding);
+            index.bindings.push(binding);
         }
-        for places in [&mut made.exact, &mut made.by_prefix, &mut made.wildcards] {
+        for places in [&mut index.exact, &mut index.by_prefix, &mut index.wildcards] {
             places.0.sort_unstable();
         }
-        made
+        index
     }
 
     /// The playbooks that are for a subject, by their places in the list that was given, in its order; and how that came

@@ -162,7 +162,7 @@ pub(super) struct Grammar {
 impl Grammar {
     /// The language alone; traits come by [`Grammar::word`] and [`Grammar::phrase`].
     pub(super) fn new() -> Grammar {
-        let mut made = Grammar {
+        let mut grammar = Grammar {
             ids: HashMap::default(),
             articles: [0; 3],
             flags: vec![0],
@@ -171,7 +171,7 @@ impl Grammar {
             verbs: HashMap::new(),
             plurals: HashMap::new(),
         };
-        made.articles = ["the", "a", "an"].map(|word| made.id(word));
+        grammar.articles = ["the", "a", "an"].map(|word| grammar.id(word));
         for (list, bit) in [
             ("starters", flag::STARTER),
             ("subordinates", flag::SUBORDINATE),
@@ -195,19 +195,19 @@ impl Grammar {
             ("consider", flag::CONSIDER),
         ] {
             for word in word_list::section(WORDS, list) {
-                let id = made.id(word);
-                made.flags[id as usize] |= bit;
+                let id = grammar.id(word);
+                grammar.flags[id as usize] |= bit;
             }
         }
         for (op, list) in MODIFIERS {
             for entry in word_list::section(WORDS, list) {
-                made.add_modifier(op, entry);
+                grammar.add_modifier(op, entry);
             }
         }
         for entry in lexicon::harmless() {
-            made.insert_each(&entry, &|form| form == Inflection::Base, false, &|_| Meaning::Harmless);
+            grammar.insert_each(&entry, &|form| form == Inflection::Base, false, &|_| Meaning::Harmless);
         }
-        made
+        grammar
     }
 
     fn add_modifier(&mut self, op: ModifierKind, entry: &str) {

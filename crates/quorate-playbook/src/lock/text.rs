@@ -94,20 +94,20 @@ fn list_item(line: &str) -> Option<&str> {
     if let Some(said) = line.strip_prefix(['-', '*', '+', '•', '|']) {
         return said.starts_with([' ', '\t']).then(|| said.trim());
     }
-    let said = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    if said.len() == line.len() || line.len() - said.len() > 4 {
+    let trimmed = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    if trimmed.len() == line.len() || line.len() - trimmed.len() > 4 {
         return None;
     }
-    said.strip_prefix(['.', ')']).filter(|said| said.starts_with(' ')).map(str::trim)
+    trimmed.strip_prefix(['.', ')']).filter(|trimmed| trimmed.starts_with(' ')).map(str::trim)
 }
 
 /// The last sentence of a block, if a list may stand under it.
 fn list_intro(body: &str) -> Option<String> {
     let body = body.trim_end().trim_end_matches(['*', '_', ' ']);
-    let said = body.strip_suffix(':')?;
-    let start = said.rfind(['.', ';', '!', '?', '\n']).map_or(0, |at| at + 1);
-    let said = said[start..].trim();
-    (said.len() <= MAX_INTRO_BYTES && !said.is_empty()).then(|| said.to_owned())
+    let label = body.strip_suffix(':')?;
+    let start = label.rfind(['.', ';', '!', '?', '\n']).map_or(0, |at| at + 1);
+    let label = label[start..].trim();
+    (label.len() <= MAX_INTRO_BYTES && !label.is_empty()).then(|| label.to_owned())
 }
 
 /// Whether a block stops in the middle of a sentence, so that an empty line does not end it.

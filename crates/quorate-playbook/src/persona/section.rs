@@ -72,8 +72,8 @@ pub fn backstory(persona: &Persona) -> Option<Section> {
 /// How it closes a message.
 pub fn sign_off(persona: &Persona) -> Option<Section> {
     let sign_off = one_line(persona.voice.as_ref()?.sign_off.as_deref()?);
-    let said = (!sign_off.is_empty()).then(|| format!("Close a message with: {sign_off}"));
-    section("sign-off", "Sign-off", [said])
+    let closing = (!sign_off.is_empty()).then(|| format!("Close a message with: {sign_off}"));
+    section("sign-off", "Sign-off", [closing])
 }
 
 fn section<const N: usize>(id: &'static str, heading: &str, blocks: [Option<String>; N]) -> Option<Section> {

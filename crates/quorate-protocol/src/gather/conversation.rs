@@ -51,8 +51,8 @@ pub fn parse(name: &str, text: &str) -> Result<Conversation, Error> {
 
 fn parse_jsonl(text: &str) -> Result<Vec<Message>, Error> {
     let numbered = text.trim_start_matches('\u{feff}').lines().enumerate();
-    let said = numbered.filter(|(_, line)| !line.trim().is_empty());
-    said.map(|(at, line)| parse_message(line).map_err(|why| Error { line: at + 1, why })).collect()
+    let nonempty = numbered.filter(|(_, line)| !line.trim().is_empty());
+    nonempty.map(|(at, line)| parse_message(line).map_err(|why| Error { line: at + 1, why })).collect()
 }
 
 fn parse_message(line: &str) -> Result<Message, String> {

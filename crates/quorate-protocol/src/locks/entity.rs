@@ -111,8 +111,9 @@ mod tests {
 
     fn check(text: &str, stands_for: &str, len: usize) {
         let found = reference(text).unwrap_or_else(|| panic!("{text} is a reference"));
-        let said: String = [Some(found.stands_for.0), found.stands_for.1].into_iter().flatten().collect();
-        assert_eq!((said.as_str(), found.len), (stands_for, len), "{text}");
+        let replacement: String =
+            [Some(found.stands_for.0), found.stands_for.1].into_iter().flatten().collect();
+        assert_eq!((replacement.as_str(), found.len), (stands_for, len), "{text}");
     }
 
     #[test]

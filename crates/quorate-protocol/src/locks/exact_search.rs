@@ -63,14 +63,14 @@ impl ExactSearch {
 
 /// Where a trait begins that ends with `last` after `before`. It may begin within what a character folds to.
 fn begins(before: &str, cased: &[u8], last: &[u8]) -> Option<usize> {
-    let mut left = match strip(cased, last)? {
+    let mut remaining = match strip(cased, last)? {
         [] => return Some(before.len()),
-        left => left,
+        remaining => remaining,
     };
     for (at, c) in before.char_indices().rev() {
         let mut room = [0; 4];
-        left = strip(left, entry(c).cased(c, &mut room).as_bytes())?;
-        if left.is_empty() {
+        remaining = strip(remaining, entry(c).cased(c, &mut room).as_bytes())?;
+        if remaining.is_empty() {
             return Some(at);
         }
     }

@@ -125,8 +125,8 @@ impl Search {
             self.find_items(&without_pipes(&read), end, told);
         }
         let as_read = if self.patterns.is_empty() { Vec::new() } else { read.clone() };
-        let taken = remove_markup(&mut read);
-        if taken && !plain {
+        let removed_markup = remove_markup(&mut read);
+        if removed_markup && !plain {
             self.find_items(&read, end, told);
             if has_pipes {
                 self.find_items(&without_pipes(&read), end, told);

@@ -87,8 +87,8 @@ impl SpacingState {
 
     /// Takes the gap between two letters, and whether it is what the trait has there. Whether it still may be set apart.
     pub(super) fn accept_gap(&mut self, gap: &[Item], wanted: &Gap, is_met: bool) -> bool {
-        let apart = separates(gap);
-        self.all_apart &= apart;
+        let is_separated = separates(gap);
+        self.all_apart &= is_separated;
         self.all_single_sign &= is_joiner(gap);
         if !is_met {
             self.some_split &= may_split_word(gap, wanted);
@@ -98,11 +98,11 @@ impl SpacingState {
         if wanted.is_empty() {
             self.word.gaps += 1;
             self.word.matches_trait &= is_met;
-            self.word.is_apart &= apart;
+            self.word.is_apart &= is_separated;
             self.word_by_word &= self.word.matches_trait || self.word.is_apart;
         } else {
             self.end_word();
-            self.word_by_word &= is_met || (apart && self.before);
+            self.word_by_word &= is_met || (is_separated && self.before);
             self.pending = !is_met;
         }
         self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved || self.word_by_word

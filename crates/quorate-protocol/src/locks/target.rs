@@ -146,13 +146,13 @@ impl Target {
 
     /// The item at which the letters begin; `None` where they are others, or begin within a character.
     fn first(&self, read: TextItems<'_>, last: usize) -> Option<usize> {
-        let mut left = &self.atoms[..];
+        let mut remaining = &self.atoms[..];
         for (at, item) in read.items[..=last].iter().enumerate().rev() {
             if item.class() == Class::Letter {
-                let len = as_either(item.c, |atoms| left.ends_with(atoms))?;
-                left = &left[..left.len() - len];
+                let len = as_either(item.c, |atoms| remaining.ends_with(atoms))?;
+                remaining = &remaining[..remaining.len() - len];
             }
-            if left.is_empty() {
+            if remaining.is_empty() {
                 return Some(at);
             }
         }

@@ -275,8 +275,9 @@ impl Council {
             _ => cut_short,
         };
         let adjudication = self.adjudication.answer().and_then(Adjudication::read);
-        let asked = adjudication.as_ref().map(|adjudication| adjudication.verdict);
-        let mut judgement = judge(self.setup.policy, &self.positions(), self.setup.min_deliberators, asked);
+        let asked_verdict = adjudication.as_ref().map(|adjudication| adjudication.verdict);
+        let mut judgement =
+            judge(self.setup.policy, &self.positions(), self.setup.min_deliberators, asked_verdict);
         if let Some(why) = cut_short {
             judgement.verdict = Err(why);
         }

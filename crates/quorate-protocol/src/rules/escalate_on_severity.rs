@@ -42,7 +42,7 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rollup> {
         let texts: Vec<&str> = gravest_first.into_iter().map(text).filter(|text| !text.is_empty()).collect();
         texts.join("\n")
     };
-    let said = |text: fn(&Advice) -> &str| match own.filter(|own| !text(own).is_empty()) {
+    let text_of = |text: fn(&Advice) -> &str| match own.filter(|own| !text(own).is_empty()) {
         None => of_children(text, 0),
         Some(own) if own.severity == severity => text(own).to_owned(),
         Some(own) => [&*of_children(text, own.severity + 1), text(own)].join("\n").trim().to_owned(),
@@ -50,9 +50,9 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rollup> {
     Some(Rollup {
         advice: Advice {
             severity,
-            concern: said(|child| &child.concern),
+            concern: text_of(|child| &child.concern),
             evidence: union(children.iter().copied().chain(own)),
-            suggestion: said(|child| &child.suggestion),
+            suggestion: text_of(|child| &child.suggestion),
         },
         sources: branch.children.iter().map(|child| child.member.clone()).collect(),
     })

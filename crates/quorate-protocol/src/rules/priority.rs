@@ -40,12 +40,12 @@ const BUILT_IN: [(&str, &[&str]); 1] = [("sycophancy", &["sycoph", "pleas", "agr
 /// Whoever's concern has a word of the trigger goes through (A3). A rule that names no words never fires.
 pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let words = trigger_words(rule);
-    let has = |advice: &&MemberAdvice| {
+    let is_set = |advice: &&MemberAdvice| {
         let concern = advice.advice.concern.to_lowercase();
         words.iter().any(|word| concern.contains(word))
     };
     let firing: Vec<&MemberAdvice> =
-        heard.iter().filter(|output| rule.applies_to_member(&output.member)).filter(has).collect();
+        heard.iter().filter(|output| rule.applies_to_member(&output.member)).filter(is_set).collect();
     let priority = rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY);
     (!firing.is_empty()).then(|| Emission {
         drafts: firing.iter().map(|output| Draft { member_index: output.member_index, priority }).collect(),

@@ -163,8 +163,8 @@ fn check_workspace(
             let root = work.root.join(scope.folder());
             let library =
                 Library::open(environment, &PathOverrides::default(), Some(&root), &environment.host)?;
-            let asked = |location: &WorkspacePath| work.files.contains_key(location);
-            said.add(inspect::findings(environment, &library, &asked), &mut outcome.report);
+            let is_checked = |location: &WorkspacePath| work.files.contains_key(location);
+            said.add(inspect::findings(environment, &library, &is_checked), &mut outcome.report);
         }
     }
     Ok(())

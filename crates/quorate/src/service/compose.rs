@@ -245,7 +245,7 @@ impl Sources {
         if noted.last.as_ref().is_some_and(is_same) {
             (events, bodies) = Default::default();
         }
-        let new = self.matched.iter().filter(|pair| !noted.matched.contains(pair));
+        let new = self.matched.iter().filter(|pair| !history.matched.contains(pair));
         events.extend(new.filter_map(|(slug, operator)| {
             change::first_match_event(&self.root, &self.scope, slug, operator)
         }));

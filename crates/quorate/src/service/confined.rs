@@ -48,11 +48,11 @@ impl Confined {
             return Ok(Arc::clone(held));
         }
         let opened = Arc::new(self.open_tenant(slug, &scope.folder())?);
-        let mut held = self.lock_tenants();
-        if held.len() >= MAX_OPEN_TENANTS {
-            held.clear();
+        let mut tenants = self.lock_tenants();
+        if tenants.len() >= MAX_OPEN_TENANTS {
+            tenants.clear();
         }
-        held.insert(Arc::clone(slug), Arc::clone(&opened));
+        tenants.insert(Arc::clone(slug), Arc::clone(&opened));
         Ok(opened)
     }
 
@@ -120,10 +120,10 @@ impl Workspace for Confined {
             let entry = entry.map_err(Error::Unreadable)?;
             // No ref can name what is not UTF-8.
             let Ok(name) = entry.file_name().into_string() else { continue };
-            let told = entry.file_type().map_err(Error::Unreadable)?;
-            let kind = if told.is_file() {
+            let file_type = entry.file_type().map_err(Error::Unreadable)?;
+            let kind = if file_type.is_file() {
                 EntryKind::File
-            } else if told.is_dir() {
+            } else if file_type.is_dir() {
                 EntryKind::Directory
             } else {
                 resolved_kind(&folder, &Path::new(path(location)).join(&name))

@@ -31,22 +31,22 @@ const MAX_LINKS: usize = 40;
 /// missing, and follow a link that leads nowhere yet.
 pub fn canonical_or_new(path: &Path) -> PathBuf {
     fn follow(from: PathBuf, path: &Path, links: &mut usize) -> PathBuf {
-        let mut there = from;
+        let mut resolved = from;
         for part in path.components() {
             match part {
-                Component::Prefix(_) | Component::RootDir => there.push(part),
+                Component::Prefix(_) | Component::RootDir => resolved.push(part),
                 Component::CurDir => {}
-                Component::ParentDir => drop(there.pop()),
-                Component::Normal(name) => match std::fs::read_link(there.join(name)) {
+                Component::ParentDir => drop(resolved.pop()),
+                Component::Normal(name) => match std::fs::read_link(resolved.join(name)) {
                     Ok(target) if *links > 0 => {
                         *links -= 1;
-                        there = follow(there, &target, links);
+                        resolved = follow(resolved, &target, links);
                     }
-                    _ => there.push(name),
+                    _ => resolved.push(name),
                 },
             }
         }
-        there
+        resolved
     }
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
@@ -259,8 +259,8 @@ pub fn read_text(path: &Path) -> std::io::Result<Text> {
 /// # Errors
 /// Why not.
 pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
-    let there = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
-    if !std::fs::canonicalize(there)?.starts_with(std::fs::canonicalize(folder)?) {
+    let existing = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
+    if !std::fs::canonicalize(existing)?.starts_with(std::fs::canonicalize(folder)?) {
         return Err(std::io::Error::new(
             std::io::ErrorKind::PermissionDenied,
             "it leads out of the workspace",

@@ -115,14 +115,14 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check
             stats::RECENT_DAYS
         ),
     ));
-    let noted = |detail: String| Check { name: "seal".into(), status: Status::Warning, detail };
+    let warning = |detail: String| Check { name: "seal".into(), status: Status::Warning, detail };
     checks.push(match sealed {
         None if *records == 0 => passed("seal", "there is nothing to seal yet".into()),
         None => {
-            noted(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one"))
+            warning(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one"))
         }
         Some((last, _)) if last.note.is_none() => {
-            noted(format!("the last checkpoint, over {} records, is unsigned", last.tree.size))
+            warning(format!("the last checkpoint, over {} records, is unsigned", last.tree.size))
         }
         Some((last, at_ms)) => passed(
             "seal",
@@ -198,8 +198,8 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                 if checks.iter().any(|check| check.name == title) {
                     continue;
                 }
-                let own = || trust::admit_silently(environment, chosen.needs());
-                let admitted = match asked.as_ref().ok().copied().map_or_else(own, Ok) {
+                let admit = || trust::admit_silently(environment, chosen.needs());
+                let admitted = match asked.as_ref().ok().copied().map_or_else(admit, Ok) {
                     Ok(admitted) => admitted,
                     Err(error) => {
                         checks.push(failed(&title, error_line(&error)));
@@ -282,9 +282,9 @@ fn processes() -> Check {
 
 /// Which members can reach the keys.
 fn sandbox(workspace: &Workspace) -> Check {
-    let noted = |detail: String| Check { name: "sandbox".into(), status: Status::Warning, detail };
+    let warning = |detail: String| Check { name: "sandbox".into(), status: Status::Warning, detail };
     if let Err(why) = quorate_adapters::process::can_confine() {
-        return noted(format!("{why}: a command that is asked can read the signing keys"));
+        return warning(format!("{why}: a command that is asked can read the signing keys"));
     }
     let registry = &workspace.registry;
     let starts = |block: &Map<String, Json>| block.contains_key("command") || block.contains_key("preset");
@@ -297,7 +297,7 @@ fn sandbox(workspace: &Workspace) -> Check {
     let names: Vec<String> = reaches.map(|(name, _)| format!("`{name}`")).collect();
     match names.is_empty() {
         true => passed("sandbox", "presets are kept from keys, ledger and log by Landlock".into()),
-        false => noted(format!(
+        false => warning(format!(
             "{} can read the signing keys; `sandbox = true` in its table keeps it from them",
             names.join(", ")
         )),

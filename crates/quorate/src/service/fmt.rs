@@ -141,11 +141,11 @@ fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
         _ => FormatResult::NotFormattable,
     };
     let Ok(text) = decode::decode(bytes.clone()) else { return unreadable(bytes) };
-    let mut holding = Syntax::from_name(name);
+    let mut syntax = Syntax::from_name(name);
     if name == "-" && parts::split(&text).is_err() {
-        holding = Syntax::Yaml;
+        syntax = Syntax::Yaml;
     }
-    let (yaml_text, from) = match holding {
+    let (yaml_text, from) = match syntax {
         Syntax::Yaml => (text.as_str(), 0),
         Syntax::Frontmatter => match parts::split(&text) {
             Ok(parts) => (&text[parts.yaml.clone()], parts.yaml.start),
@@ -164,7 +164,7 @@ fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
         return FormatResult::broken(shown, &text, problems.into_iter().map(moved));
     }
     let Some(order) = key_order(doctype) else { return FormatResult::NotFormattable };
-    let done = match holding {
+    let done = match syntax {
         Syntax::Yaml => format(&text, order),
         Syntax::Frontmatter => frontmatter(&text, order),
     };

@@ -89,8 +89,8 @@ async fn git_identity(directory: &Path) -> Option<String> {
 /// A value of a configuration as one line in which everything is seen; `None` where nothing is left. Angle brackets
 /// delimit the address, and stand in neither part.
 fn sanitize(value: &str) -> Option<String> {
-    let kept: String = value.chars().filter(|c| !is_invisible(*c) && !matches!(c, '<' | '>')).collect();
-    let words: Vec<&str> = kept.split_whitespace().collect();
+    let visible: String = value.chars().filter(|c| !is_invisible(*c) && !matches!(c, '<' | '>')).collect();
+    let words: Vec<&str> = visible.split_whitespace().collect();
     let line: String = words.join(" ").chars().take(MAX_NAME_CHARS / 2).collect();
     (!line.is_empty()).then_some(line)
 }

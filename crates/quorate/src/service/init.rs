@@ -63,8 +63,8 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
     files
         .extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
     let councils = COUNCIL_FILES.map(|name| dir.join(name));
-    let taken = files.iter().map(|(path, _)| path).chain(&councils).find(|path| path.exists());
-    if let Some(path) = taken {
+    let existing = files.iter().map(|(path, _)| path).chain(&councils).find(|path| path.exists());
+    if let Some(path) = existing {
         return Err(already_exists(path, "name an empty directory: `quorate init council DIR`"));
     }
     if find_outermost(dir, "quorate.toml").is_none() {
@@ -168,11 +168,11 @@ fn already_exists(path: &Path, help: &str) -> ServiceError {
 fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
     guard::ensure_folder_free(root, &root.display().to_string())?;
     if let Some((path, _)) = files.iter().find(|(path, _)| !boundary::is_inside(root, path)) {
-        let there = disk::canonical_or_new(path);
+        let target = disk::canonical_or_new(path);
         let body = Body::new(format!(
             "{} leads out of the directory by a link, to {}",
             path.display(),
-            there.display()
+            target.display()
         ));
         return Err(ServiceError::configuration(
             codes::PATH_OUTSIDE,

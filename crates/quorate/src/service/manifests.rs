@@ -35,9 +35,13 @@ pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -
 /// Where the workspace of a file that was named begins to be looked for: its own directory, if there is a `quorate.toml`
 /// there or above; for want of one the working directory, if the file lies below it.
 pub fn search_start(environment: &Environment, file: &Path) -> PathBuf {
-    let own = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
+    let directory = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
     let below = file.starts_with(&environment.directory);
-    if below && find_outermost(&own, "quorate.toml").is_none() { environment.directory.clone() } else { own }
+    if below && find_outermost(&directory, "quorate.toml").is_none() {
+        environment.directory.clone()
+    } else {
+        directory
+    }
 }
 
 impl Manifests {

@@ -49,8 +49,8 @@ pub async fn open_for_writing(
     workspace: Workspace,
 ) -> Result<LedgerSession, ServiceError> {
     // If both would be created in one directory, the ledger's error is the better one.
-    let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
-    let can = if apart { append::can_append(&workspace.log) } else { Ok(()) };
+    let is_log_separate = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
+    let can = if is_log_separate { append::can_append(&workspace.log) } else { Ok(()) };
     can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
     workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
     let session = open(environment, workspace).await?;

@@ -93,39 +93,41 @@ pub async fn operate(
         state,
         ..swarm
     };
-    let not = |why: &str| {
+    let not_answered = |why: &str| {
         let body = Body::new(format!("`{participant}` has not answered: {why}"));
         let help = "`quorate doctor` says whether its executor can be called";
         ServiceError::configuration(codes::OPERATOR_FAILED, body.help(help))
     };
     let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
-    let mut asked = async || -> Result<_, ServiceError> {
+    let mut ask = async || -> Result<_, ServiceError> {
         loop {
             match runner.cycle().await? {
                 CycleResult::Asked { failed, .. } => break Ok(failed),
                 CycleResult::Idle { .. } | CycleResult::Undecided { .. } => {}
-                CycleResult::BudgetExhausted { .. } => break Err(not("the calls of this run are spent")),
+                CycleResult::BudgetExhausted { .. } => {
+                    break Err(not_answered("the calls of this run are spent"));
+                }
                 CycleResult::NoNewTurn => break Ok(Vec::new()),
             }
         }
     };
     let failed = match ready.runtime.wall {
-        None => asked().await?,
+        None => ask().await?,
         Some(wall) => {
-            let spent = |_| not("the time of this run is spent (`[budget] wall`)");
-            tokio::time::timeout(wall, asked()).await.map_err(spent)??
+            let spent = |_| not_answered("the time of this run is spent (`[budget] wall`)");
+            tokio::time::timeout(wall, ask()).await.map_err(spent)??
         }
     };
     runner.close(SHUTDOWN_TIMEOUT).await?;
     if let Some((_, why)) = failed.first() {
-        return Err(not(why));
+        return Err(not_answered(why));
     }
     match excerpt.take_response() {
         Some(said) => Ok(said),
         // Its executor appends what it says itself, or there was nothing to answer.
         None => match excerpt.find_posted(&participant, &newest).await? {
             Some(turn) => Ok(Response { text: turn.content.to_string(), turn: Some(turn.id) }),
-            None => Err(not("what it says is not in the conversation")),
+            None => Err(not_answered("what it says is not in the conversation")),
         },
     }
 }
@@ -143,8 +145,8 @@ impl Dispatcher for FixedSpeaker {
     }
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::Error> {
-        let it = input.trigger().is_some_and(|turn| turn.id == self.answers);
-        Ok(if it { vec![self.participant.clone()] } else { Vec::new() })
+        let is_newest = input.trigger().is_some_and(|turn| turn.id == self.answers);
+        Ok(if is_newest { vec![self.participant.clone()] } else { Vec::new() })
     }
 }
 
@@ -202,8 +204,8 @@ impl Substrate for WindowSubstrate {
                 (appended, Some(id))
             }
         };
-        let said = Response { text: appended.turn.content.to_string(), turn: id };
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        let response = Response { text: appended.turn.content.to_string(), turn: id };
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(response);
         Ok(appended)
     }
 

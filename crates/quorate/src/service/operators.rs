@@ -107,11 +107,11 @@ pub(super) fn persona_prompt(
     match loaded.value {
         Some(persona) => {
             // Merged, a view could take its parent's away; a lock can only be added.
-            let of = |document: &Arc<Document>| {
+            let locks_of = |document: &Arc<Document>| {
                 let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
                 Some(locks.to_json())
             };
-            let locks = persona.chain.documents.iter().filter_map(of).collect();
+            let locks = persona.chain.documents.iter().filter_map(locks_of).collect();
             Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
         }
         None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),

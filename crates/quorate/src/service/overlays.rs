@@ -44,8 +44,8 @@ pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceEr
 
 async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), ServiceError> {
     let mut followed = Projection::default();
-    let standing = catch_up(store, stream, &mut followed).await?.clone();
-    Ok((standing, followed.next_n()))
+    let overlays = catch_up(store, stream, &mut followed).await?.clone();
+    Ok((overlays, followed.next_n()))
 }
 
 /// Reads what came to a stream since it was last read.
@@ -91,19 +91,22 @@ pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<
         return Ok(());
     };
     let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());
-    let mut coming = Vec::new();
+    let mut new_overlays = Vec::new();
     for operator in &setup.operators {
         let overlays = outcome.fragments.iter();
         coming.extend(overlays.filter_map(|fragment| overlay(&setup, history, operator, fragment, at_ms)));
     }
-    if coming.is_empty() {
+    if new_overlays.is_empty() {
         return Ok(());
     }
     let cap = usize::from(setup.overlays.max_active);
     session.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
     append_with_retry(session, &stream_of(&setup.assembly), |standing, now_ms| {
-        let new: Vec<Overlay> =
-            coming.iter().filter(|overlay| !standing.was_ever_added(&overlay.overlay)).cloned().collect();
+        let new: Vec<Overlay> = new_overlays
+            .iter()
+            .filter(|overlay| !standing.was_ever_added(&overlay.overlay))
+            .cloned()
+            .collect();
         let evicted = if new.is_empty() { Vec::new() } else { standing.evictions(&new, cap, now_ms) };
         (new, evicted)
     })
@@ -225,8 +228,8 @@ pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<
         let (standing, _) = load_stream(&session.store, &stream).await?;
         let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
-        let over = standing.all().iter().filter(|overlay| !overlay.is_active(now_ms)).cloned();
-        listed.extend(over.map(|overlay| OverlayEntry { overlay, active: false }));
+        let expired = standing.all().iter().filter(|overlay| !overlay.is_active(now_ms)).cloned();
+        listed.extend(expired.map(|overlay| OverlayEntry { overlay, active: false }));
     }
     Ok(listed)
 }
@@ -280,8 +283,8 @@ pub async fn expire(
         by: Some(session.environment.user.clone()),
     };
     append_with_retry(session, &stream_of(&overlay.assembly), |standing, _| {
-        let there = standing.all().iter().any(|overlay| overlay.overlay == eviction.overlay);
-        (Vec::new(), there.then(|| eviction.clone()).into_iter().collect())
+        let is_present = standing.all().iter().any(|overlay| overlay.overlay == eviction.overlay);
+        (Vec::new(), is_present.then(|| eviction.clone()).into_iter().collect())
     })
     .await?;
     Ok(overlay)

@@ -42,11 +42,11 @@ pub async fn override_run(
             .help("say why with `--reason`: the next review learns from it");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
-    let by = identity::decider(&session.environment, by).await?;
+    let decider = identity::decider(&session.environment, by).await?;
     session.ensure_writable()?;
     // Somebody else who decides at the same time may be faster.
     for _ in 0..MAX_ATTEMPTS {
-        match try_record(session, run, verdict, reason, &by).await {
+        match try_record(session, run, verdict, reason, &decider).await {
             Err(RecordError::Conflict) => {}
             Err(RecordError::Failed(error)) => return Err(error),
             Ok(()) => {

@@ -335,8 +335,8 @@ impl Report {
             .deliberators
             .iter()
             .filter_map(|deliberator| deliberator.round1.field("scores")?.as_object());
-        let made: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
-        (!self.model_asked && !made.is_empty()).then_some(made.len())
+        let criteria: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
+        (!self.model_asked && !criteria.is_empty()).then_some(criteria.len())
     }
 
     /// The object that `--format json` prints.

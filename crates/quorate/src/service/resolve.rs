@@ -105,10 +105,10 @@ impl Resolution {
     /// A field, with where it and what it overrides come from; of a mapping or a list all that is in it.
     pub fn explain(&self, field: &str) -> Vec<FieldOrigin> {
         let chain = &self.resolved.chain;
-        let wanted = normalize_field(field, &chain.merged);
+        let wanted_field = normalize_field(field, &chain.merged);
         let below = |origin: &FieldOrigin| {
-            origin.field == wanted
-                || origin.field.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with(['.', '[']))
+            origin.field == wanted_field
+                || origin.field.strip_prefix(&wanted_field).is_some_and(|rest| rest.starts_with(['.', '[']))
         };
         let mut origins: Vec<FieldOrigin> = self.origins().into_iter().filter(below).collect();
         for origin in &mut origins {

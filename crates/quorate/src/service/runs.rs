@@ -124,8 +124,8 @@ pub async fn open_run_as_recorded(
     if same(&session) {
         return Ok((session, run));
     }
-    let here = session.close_into_resources().await;
-    Ok((Box::pin(open_session::open_with(environment.clone(), here, workspace)).await?, run))
+    let resources = session.close_into_resources().await;
+    Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
 }
 
 /// A run as it is shown.

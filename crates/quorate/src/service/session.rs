@@ -203,10 +203,10 @@ impl LedgerSession {
     /// What a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
     pub fn ledger_flag(&self) -> String {
         let environment = &self.environment;
-        let here = workspace::load(environment, &PathOverrides::default(), &environment.directory);
+        let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
         // Reading that configuration has put its redaction in force; what is shown is this one's.
         environment.redactor.set(self.workspace.redaction.redactor.clone());
-        match here.is_ok_and(|here| here.ledger == self.workspace.ledger) {
+        match loaded.is_ok_and(|loaded| loaded.ledger == self.workspace.ledger) {
             true => String::new(),
             false => format!(" --ledger {}", display_ledger(environment, &self.workspace.ledger)),
         }
@@ -244,8 +244,8 @@ impl LedgerSession {
 
     /// Closes the ledger, and gives what is the workspace's own to who opens it again with another configuration.
     pub async fn close_into_resources(self) -> WorkspaceResources {
-        let own = WorkspaceResources::of(&self.environment, &self.workspace);
+        let resources = WorkspaceResources::of(&self.environment, &self.workspace);
         self.close().await;
-        own
+        resources
     }
 }

@@ -218,9 +218,9 @@ fn files(
                 let (inside, elsewhere): (Vec<_>, Vec<_>) =
                     found.into_iter().partition(|entry| boundary::is_inside(&path, &entry.path));
                 for entry in elsewhere {
-                    let led = display_path(&session.environment, &entry.path);
+                    let target = display_path(&session.environment, &entry.path);
                     let body =
-                        Body::new(format!("{led} leads out of the watched folder {written} by a link"));
+                        Body::new(format!("{target} leads out of the watched folder {written} by a link"));
                     let help = "it is left out; watch the folder that it leads to, or review it by its name";
                     session.warn(codes::WATCH_UNREADABLE, body.help(help));
                 }
@@ -241,10 +241,10 @@ fn files(
     // A folder may be for drafts to come; where none is there, nothing was swept.
     let all_unread = unread.len() == council.watch.paths.len();
     unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
-    let own = [Some(&*session.workspace.log), session.workspace.ledger.file()];
+    let own_files = [Some(&*session.workspace.log), session.workspace.ledger.file()];
     files.retain(|file| {
         request.since_ms.is_none_or(|since| file.modified_ms >= since)
-            && !own.contains(&Some(&file.path))
+            && !own_files.contains(&Some(&file.path))
             && request.filter.matches(session, &file.path)
     });
     Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))

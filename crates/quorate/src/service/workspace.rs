@@ -210,8 +210,8 @@ pub fn load_council(
     let beside = path.parent().unwrap_or(root);
     let working = &*environment.directory;
     let is_within = |path: &Path| boundary::is_inside(root, path) || boundary::is_inside(beside, path);
-    let holds = boundary::is_inside(working, beside);
-    let may_be_shown = |path: &Path| is_within(path) || (holds && boundary::is_inside(working, path));
+    let is_beside = boundary::is_inside(working, beside);
+    let may_be_shown = |path: &Path| is_within(path) || (is_beside && boundary::is_inside(working, path));
     let surroundings = council::FileAccess {
         working_dir: Some(working),
         may_read: &may_be_shown,
@@ -362,15 +362,15 @@ fn find_council(
         if end.is_none() && dir != start && !trust::is_own(environment, dir) {
             break;
         }
-        let there: Vec<PathBuf> =
+        let existing: Vec<PathBuf> =
             COUNCIL_FILES.map(|name| dir.join(name)).into_iter().filter(|path| entry_exists(path)).collect();
-        match there.as_slice() {
+        match existing.as_slice() {
             [] => {}
             [one] => return Ok(Some(one.clone())),
             [..] => {
                 let body = Body::new(format!(
                     "two councils in one directory: {}",
-                    there
+                    existing
                         .iter()
                         .map(|path| display_path(environment, path))
                         .collect::<Vec<_>>()

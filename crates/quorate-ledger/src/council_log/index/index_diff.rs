@@ -56,7 +56,7 @@ async fn compare_lines(
     batches: &mut mpsc::Receiver<Batch>,
 ) -> Result<Option<String>, sqlx::Error> {
     let (mut after, mut corrupt) = (i64::MIN, 0);
-    let mut seats = DeliberatorSum::default();
+    let mut sum = DeliberatorSum::default();
     while let Some(batch) = batches.recv().await {
         corrupt += batch.corrupt;
         let rows = lines(index, known.id, after, batch.lines.len()).await?;
@@ -70,7 +70,7 @@ async fn compare_lines(
             // One that a line names twice in the same words is indexed once.
             let distinct: BTreeSet<_> =
                 line.deliberators.iter().map(|(member, marks)| (member, marks.to_columns())).collect();
-            distinct.into_iter().for_each(|(member, marks)| seats.add(after, member, marks));
+            distinct.into_iter().for_each(|(member, marks)| sum.add(after, member, marks));
         }
     }
     if !lines(index, known.id, after, 1).await?.is_empty() {
@@ -81,7 +81,7 @@ async fn compare_lines(
         return Ok(Some(format!("it has {had} lines that cannot be read, and the log {corrupt}")));
     }
     let indexed = DeliberatorSum::from_index(index, known.id).await?;
-    Ok((indexed != seats).then(|| "how deliberators behaved is not what the lines say".to_owned()))
+    Ok((indexed != sum).then(|| "how deliberators behaved is not what the lines say".to_owned()))
 }
 
 /// Whether the file was last written by an earlier version, whose index is made anew before anything is counted.
@@ -141,16 +141,16 @@ impl DeliberatorSum {
     async fn from_index(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
         let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, \
              last_score, reprompts FROM log_seat WHERE log = ?";
-        let mut seats = DeliberatorSum::default();
+        let mut sum = DeliberatorSum::default();
         let mut rows = sqlx::query(select).bind(log).fetch(index);
         while let Some(row) = rows.try_next().await? {
             let mut marks = [0; 8];
             for (mark, at) in marks.iter_mut().zip(2..) {
                 *mark = row.try_get::<i64, usize>(at)?;
             }
-            seats.add(row.try_get(0)?, row.try_get(1)?, marks);
+            sum.add(row.try_get(0)?, row.try_get(1)?, marks);
         }
-        Ok(seats)
+        Ok(sum)
     }
 
     fn add(&mut self, line: i64, member: &str, marks: [i64; 8]) {

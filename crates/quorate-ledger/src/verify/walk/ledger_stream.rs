@@ -32,8 +32,8 @@ impl Walk {
                 self.ledger_signatures.enqueue_pending(&keys, &mut self.jobs, &mut self.findings);
             }
             if let Some(tree) = tree.filter(|tree| tree.size == self.tree.size()) {
-                let who = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
-                self.tree.check_root(&tree.root, Part::Record, &who, &mut self.findings);
+                let subject = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
+                self.tree.check_root(&tree.root, Part::Record, &subject, &mut self.findings);
             }
         } else if kind == Word::RolledBack.as_str() {
             self.rollbacks.push(Rollback::from_data(n, data));

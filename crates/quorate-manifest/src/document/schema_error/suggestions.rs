@@ -87,12 +87,12 @@ pub(super) fn for_type(text: &str, node: &Node, key: Option<&str>, wanted: &Expe
         }
         Kind::Str(word) if wants(Type::Boolean) => {
             let word = word.to_ascii_lowercase();
-            let meant = match word.as_str() {
+            let suggestion = match word.as_str() {
                 word if TRUE.contains(&word) => "true",
                 word if FALSE.contains(&word) => "false",
                 _ => return None,
             };
-            Some(format!("write {meant}{}", if word == meant { ", without quotes" } else { "" }))
+            Some(format!("write {suggestion}{}", if word == suggestion { ", without quotes" } else { "" }))
         }
         Kind::Str(word) if wants(Type::Integer) || wants(Type::Number) => {
             if word.parse::<f64>().is_ok_and(f64::is_finite) {

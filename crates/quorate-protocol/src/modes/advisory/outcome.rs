@@ -38,8 +38,11 @@ fn expires_ms(case: &ModeContext, book: &mut RunState, rule: &Rule) -> i64 {
     let ttl_ms = asked_ms.clamp(TTL_RANGE_MS.0, TTL_RANGE_MS.1);
     if ttl_ms != asked_ms {
         let days = ttl_ms / DAY_MS;
-        let kept = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
-        book.note(format!("what rule `{}` emits holds for {kept}: overlays hold for 1 to 30 days", rule.id));
+        let duration = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
+        book.note(format!(
+            "what rule `{}` emits holds for {duration}: overlays hold for 1 to 30 days",
+            rule.id
+        ));
     }
     case.now_ms.saturating_add(ttl_ms)
 }
@@ -88,10 +91,10 @@ pub(crate) fn risk_of(
 /// A6: the level of a severity; one in a gap takes the nearest level above, one above all takes the highest.
 fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
     let levels = &setup.risk_levels;
-    let of = |level: &&crate::assembly::RiskLevel| (level.lowest..=level.highest).contains(&severity);
+    let covers = |level: &&crate::assembly::RiskLevel| (level.lowest..=level.highest).contains(&severity);
     let above = || levels.iter().filter(|level| level.lowest > severity).min_by_key(|level| level.lowest);
     let highest = || levels.iter().max_by_key(|level| level.highest);
-    levels.iter().find(of).or_else(above).or_else(highest).map_or(RiskLabel::Escalate, |one| one.label)
+    levels.iter().find(covers).or_else(above).or_else(highest).map_or(RiskLabel::Escalate, |one| one.label)
 }
 
 /// What a rule of the host's own is shown.

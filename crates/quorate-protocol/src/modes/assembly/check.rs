@@ -26,14 +26,14 @@ pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Can
     let by_meaning = if case.setup.embeds { case.locks.semantic_traits() } else { Vec::new() };
     if hits.is_empty() && !by_meaning.is_empty() {
         let traits = by_meaning.iter().map(|at| case.setup.locked_traits[*at].text.clone()).collect();
-        let asked = SemanticMatch {
+        let comparison = SemanticMatch {
             candidate: candidate.name.clone(),
             texts: candidate.texts.iter().map(|text| text.text.clone()).collect(),
             traits,
         };
-        return CheckResult::ByMeaning { candidate, asked };
+        return CheckResult::ByMeaning { candidate, asked: comparison };
     }
-    let told: Vec<ReportedHit<'_>> = hits
+    let reported: Vec<ReportedHit<'_>> = hits
         .iter()
         .map(|(at, hit)| {
             let text = &candidate.texts[*at];
@@ -41,9 +41,9 @@ pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Can
             ReportedHit { text, locked: &hit.trait_text, layer: hit.layer.as_str(), excerpt }
         })
         .collect();
-    let result = if told.is_empty() { "pass" } else { "hit" };
-    let facts = facts(case, book, &candidate, result, &told);
-    CheckResult::Ended { name: candidate.name.clone(), clean: told.is_empty(), facts }
+    let result = if reported.is_empty() { "pass" } else { "hit" };
+    let facts = facts(case, book, &candidate, result, &reported);
+    CheckResult::Ended { name: candidate.name.clone(), clean: reported.is_empty(), facts }
 }
 
 /// What the host's comparison by meaning comes to. One that failed leaves the candidate unchecked, which drops it (L4).
@@ -53,7 +53,7 @@ pub(super) fn check_meaning(
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
 ) -> (Name, bool, Vec<Fact>) {
-    let asked = case.locks.semantic_traits();
+    let semantic_traits = case.locks.semantic_traits();
     let near = match result {
         Ok(near) => near,
         Err(why) => {
@@ -65,19 +65,19 @@ pub(super) fn check_meaning(
             return (candidate.name.clone(), false, facts);
         }
     };
-    let told: Vec<ReportedHit<'_>> = near
+    let reported: Vec<ReportedHit<'_>> = near
         .iter()
         .filter_map(|near| {
             let text = candidate.texts.get(near.text)?;
-            let locked = &case.setup.locked_traits.get(*asked.get(near.which)?)?.text;
+            let locked = &case.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
             let span = near.start..near.end;
             let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
             Some(ReportedHit { text, locked, layer: "meaning", excerpt: words.unwrap_or_default() })
         })
         .collect();
-    let result = if told.is_empty() { "pass" } else { "hit" };
-    let facts = facts(case, book, candidate, result, &told);
-    (candidate.name.clone(), told.is_empty(), facts)
+    let result = if reported.is_empty() { "pass" } else { "hit" };
+    let facts = facts(case, book, candidate, result, &reported);
+    (candidate.name.clone(), reported.is_empty(), facts)
 }
 
 /// A hit, as it is told.
@@ -107,9 +107,9 @@ fn facts(
     let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
     for hit in hits {
         book.count_violation();
-        let whose = hit.text.member.as_deref();
+        let author = hit.text.member.as_deref();
         let of =
-            whose.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
+            author.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
         book.note(format!(
             "`{}` was dropped: {of} touches the locked trait `{}`",
             candidate.name, hit.locked
@@ -118,7 +118,7 @@ fn facts(
             "candidate": &*candidate.name,
             "code": "assembly_overlay_lock_violation",
             "trait": hit.locked,
-            "member": whose,
+            "member": author,
             "invocation": hit.text.invocation.as_deref(),
             "what": hit.text.kind,
             "layer": hit.layer,

@@ -59,8 +59,9 @@ fn fields(answer: &Map<String, Json>, shows: CrossRead) -> Map<String, Json> {
         CrossRead::Findings => found.collect(),
         CrossRead::None => Vec::new(),
     };
-    let kept = keys.into_iter().filter_map(|key| Some((key.to_owned(), capped(key, answer.get(key)?)?)));
-    kept.collect()
+    let kept_fields =
+        keys.into_iter().filter_map(|key| Some((key.to_owned(), capped(key, answer.get(key)?)?)));
+    kept_fields.collect()
 }
 
 /// A field cut to size; `None` where it is not of the kind that the field has.

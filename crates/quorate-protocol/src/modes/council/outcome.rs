@@ -66,14 +66,14 @@ fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String
 
 /// One sentence: what the policy saw and what follows.
 fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> String {
-    let of = council.setup.deliberators.len();
+    let total = council.setup.deliberators.len();
     let minimum = council.setup.min_deliberators;
     let tally = judgement.tally;
     match judgement.verdict {
         Ok(verdict) => {
-            let asked = adjudication.map_or("nothing", |adjudication| adjudication.verdict.as_str());
+            let asked_verdict = adjudication.map_or("nothing", |adjudication| adjudication.verdict.as_str());
             format!(
-                "{} of {of} block, {} of them irreducibly; the adjudicator asks for {asked}; policy {} makes that {}.",
+                "{} of {total} block, {} of them irreducibly; the adjudicator asks for {asked_verdict}; policy {} makes that {}.",
                 tally.blocks,
                 tally.irreducible_blocks,
                 council.setup.policy.id(),
@@ -84,10 +84,10 @@ fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
             use crate::policy::Incomplete as I;
             match why {
                 I::FirstRound => {
-                    format!("Fewer than {minimum} of {of} deliberators gave a valid first answer.")
+                    format!("Fewer than {minimum} of {total} deliberators gave a valid first answer.")
                 }
                 I::SecondRound => {
-                    format!("Fewer than {minimum} of {of} deliberators gave a valid second answer.")
+                    format!("Fewer than {minimum} of {total} deliberators gave a valid second answer.")
                 }
                 I::NoAdjudication => "The adjudicator gave no valid answer.".to_owned(),
                 I::MissingCouldBlock => {

@@ -120,17 +120,17 @@ fn nodes_json(hierarchy: &Hierarchy, case: &ModeContext) -> Vec<Json> {
     let node = |seat: usize| {
         let node = &hierarchy.nodes[seat];
         let member = case.member(seat);
-        let mut told = json!({
+        let mut report = json!({
             "member": &*member.id,
             "parent": member.parent,
             "status": status(hierarchy, seat),
             "rule": node.rule.map(|at| &*case.setup.rules[at].id),
         });
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
-            told["output"] = json!(rolled.advice);
-            told["from"] = json!(rolled.sources.iter().map(|source| &**source).collect::<Vec<_>>());
+            report["output"] = json!(rolled.advice);
+            report["from"] = json!(rolled.sources.iter().map(|source| &**source).collect::<Vec<_>>());
         }
-        told
+        report
     };
     (0..hierarchy.nodes.len()).map(node).collect()
 }

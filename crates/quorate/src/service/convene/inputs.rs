@@ -56,7 +56,7 @@ impl Inputs {
     /// # Errors
     /// When something is missing, or is for another mode.
     pub fn request_for(&self, mode: Mode) -> Result<(Request, Subject), ServiceError> {
-        let said = [
+        let given_flags = [
             ("--conversation", Mode::Advisory, self.conversation.is_some()),
             ("--phase", Mode::Advisory, self.phase.is_some()),
             ("--trigger", Mode::Advisory, self.trigger.is_some()),
@@ -68,7 +68,9 @@ impl Inputs {
             ("--request", Mode::Hierarchy, self.request.is_some()),
         ];
         let needed = flags_of(mode);
-        if let Some((flag, other, _)) = said.iter().find(|(_, for_mode, given)| *given && *for_mode != mode) {
+        if let Some((flag, other, _)) =
+            given_flags.iter().find(|(_, for_mode, given)| *given && *for_mode != mode)
+        {
             let message =
                 format!("`{flag}` is for {} mode, and this assembly is {}", other.as_str(), mode.as_str());
             return Err(usage(message, format!("it takes {needed}")));
@@ -130,8 +132,8 @@ pub(super) fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(
         return Ok(());
     }
     let known: Vec<&str> = known.into_iter().collect();
-    let meant: Vec<&str> = known.iter().copied().chain(COMMON_PHASES).collect();
-    let help = match nearest(phase, &meant) {
+    let phases: Vec<&str> = known.iter().copied().chain(COMMON_PHASES).collect();
+    let help = match nearest(phase, &phases) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "give its members a `phase`".to_owned(),
         None => format!("its phases are {}", known.join(", ")),

@@ -205,13 +205,20 @@ impl ExecutorCache<'_> {
             let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);
             return executor::with_model(self.model, fallback);
         };
-        let by = file.as_deref().map_or(SelectedBy::Person, SelectedBy::File);
+        let selected_by = file.as_deref().map_or(SelectedBy::Person, SelectedBy::File);
         let key = (name.clone(), file.clone());
         if let Some(chosen) = self.built.get(&key) {
             return Ok(chosen.clone());
         }
         let build = |extra| {
-            executor::by_name_with(&self.registry, self.configuration, &name, place.as_ref(), by, extra)
+            executor::by_name_with(
+                &self.registry,
+                self.configuration,
+                &name,
+                place.as_ref(),
+                selected_by,
+                extra,
+            )
         };
         let chosen = executor::with_model(self.model, build)?;
         self.built.insert(key, chosen.clone());

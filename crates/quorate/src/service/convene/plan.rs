@@ -81,9 +81,9 @@ pub async fn build(
     let overlays = match workspace.ledger.may_exist() {
         true => {
             let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
-            let standing = overlays::load(&store, &spec.setup.assembly).await?;
+            let overlays_now = overlays::load(&store, &spec.setup.assembly).await?;
             store.close().await;
-            overlays::active_texts(&standing, &spec.setup, now_ms)
+            overlays::active_texts(&overlays_now, &spec.setup, now_ms)
         }
         false => Vec::new(),
     };
@@ -144,15 +144,15 @@ fn notes(setup: &Setup) -> Vec<String> {
 fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
     for (member, seated) in spec.setup.members.iter().zip(&spec.members) {
-        let asked = first.iter().any(|question| *question.member == *member.id);
-        let said = |when: String| DeferredQuestion {
+        let asked_first = first.iter().any(|question| *question.member == *member.id);
+        let deferred_until = |when: String| DeferredQuestion {
             member: member.id.to_string(),
             executor: seated.executor.name.to_string(),
             when,
         };
-        match (&spec.setup.request, asked) {
+        match (&spec.setup.request, asked_first) {
             (Request::Peer { .. }, _) => {
-                later.push(said("again in each further round, with what it has heard".to_owned()));
+                later.push(deferred_until("again in each further round, with what it has heard".to_owned()));
             }
             (_, true) => {}
             (Request::Hierarchy, false) => {
@@ -163,10 +163,10 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
                     .filter(|candidate| candidate.parent.as_ref() == Some(&member.id));
                 let children: Vec<&str> = children.map(|child| &*child.id).collect();
                 let have = if children.len() == 1 { "has" } else { "have" };
-                later.push(said(format!("when {} {have} ended", children.join(", "))));
+                later.push(deferred_until(format!("when {} {have} ended", children.join(", "))));
             }
             (Request::Voting { class }, false) => {
-                never.push(said(match class {
+                never.push(deferred_until(match class {
                     Some(class) => format!("it does not vote on the class {class}"),
                     None => "it does not vote on a proposal without a class".to_owned(),
                 }));
@@ -175,8 +175,12 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
                 let in_phase = member.phase.as_deref() == Some(phase)
                     && member.triggers.as_ref().is_none_or(|all| all.contains(trigger));
                 match in_phase && *sentinel_first {
-                    true => later.push(said("after the sentinels, unless they end the run".to_owned())),
-                    false => never.push(said(format!("it is not in the phase {phase} for {trigger}"))),
+                    true => {
+                        later.push(deferred_until("after the sentinels, unless they end the run".to_owned()))
+                    }
+                    false => {
+                        never.push(deferred_until(format!("it is not in the phase {phase} for {trigger}")))
+                    }
                 }
             }
         }

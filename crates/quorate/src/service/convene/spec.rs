@@ -70,15 +70,15 @@ pub fn build(
     let mut report = Report::new();
     let members = members::prepare(environment, workspace, input, options, &mut report)?;
     redaction.check_ids(members.iter().map(|member| &*member.id))?;
-    let of = |value: fn(&PreparedMember) -> Json| {
+    let by_member = |value: fn(&PreparedMember) -> Json| {
         members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
     };
     let documents = &input.resolution.resolved.chain.documents;
     let fingerprint = Fingerprint::of_assembly(AssemblyParts {
         manifest: documents.iter().map(|document| json!(&*document.text)).collect(),
-        prompts: of(|member| json!(&*member.prompt)),
+        prompts: by_member(|member| json!(&*member.prompt)),
         setup: json!(setup),
-        executors: of(|member| member.executor.settings.clone()),
+        executors: by_member(|member| member.executor.settings.clone()),
         redaction: redaction.settings(),
         mode: version(setup.mode),
     });

@@ -23,8 +23,8 @@ pub fn build_errors(
         let assemblies = configuration.assemblies.values();
         let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
         let playbooks = [&configuration.playbooks.judge, &configuration.playbooks.reflector];
-        let own = configuration.default_executor.iter().chain(playbooks.into_iter().flatten());
-        let named = own.chain(named).map(|(name, place)| (name, Some(place)));
+        let named_executors = configuration.default_executor.iter().chain(playbooks.into_iter().flatten());
+        let named = named_executors.chain(named).map(|(name, place)| (name, Some(place)));
         let build = |(name, place): (&String, Option<&Place>)| {
             by_name(registry, configuration, name, place, SelectedBy::Person)
         };

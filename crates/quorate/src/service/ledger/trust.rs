@@ -81,8 +81,8 @@ pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
         )
     };
     let now = directory.load(Purpose::Ledger).map_err(unreadable)?.map(|key| key.public());
-    let gone = directory.retired(Purpose::Ledger).map_err(unreadable)?;
-    Ok(now.into_iter().chain(gone).map(TrustedKey::Public).collect())
+    let retired = directory.retired(Purpose::Ledger).map_err(unreadable)?;
+    Ok(now.into_iter().chain(retired).map(TrustedKey::Public).collect())
 }
 
 /// The public keys that may have signed records here: the keyring's, the signing key's, those that have gone. What cannot

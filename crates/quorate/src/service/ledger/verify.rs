@@ -70,10 +70,11 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
     }
     let keys = Keys::of(environment, &workspace);
-    let given = trust::ledger_keys(environment, &request.keys)?.iter().map(to_public_key).collect::<Vec<_>>();
-    let own = own_keys(&keys, &mut warnings);
+    let given_keys =
+        trust::ledger_keys(environment, &request.keys)?.iter().map(to_public_key).collect::<Vec<_>>();
+    let local_keys = own_keys(&keys, &mut warnings);
     let since = match &request.since {
-        Some(since) => Some(parse_since(environment, since, own.iter().chain(&given))?),
+        Some(since) => Some(parse_since(environment, since, local_keys.iter().chain(&given_keys))?),
         None => None,
     };
     let (witness, witness_shown) = witness_file(environment, request, &workspace, &mut warnings)?;
@@ -91,8 +92,8 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         _ => None,
     };
     let options = Options {
-        ledger_keys: own,
-        trusted_keys: given,
+        ledger_keys: local_keys,
+        trusted_keys: given_keys,
         keyring: outside.keyring,
         signers: outside.signers,
         since,
@@ -226,9 +227,9 @@ fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
         None => directory.load(Purpose::Ledger).map_err(|error| error_chain(&error)),
     };
     let now = now.map(|key| key.map(|key| key.public()));
-    let gone = directory.retired(Purpose::Ledger).map_err(|error| error_chain(&error));
-    match (now, gone) {
-        (Ok(now), Ok(gone)) => now.into_iter().chain(gone).collect(),
+    let retired = directory.retired(Purpose::Ledger).map_err(|error| error_chain(&error));
+    match (now, retired) {
+        (Ok(now), Ok(retired)) => now.into_iter().chain(retired).collect(),
         (Err(error), _) | (_, Err(error)) => {
             let body = Body::new(format!("the ledger's own key cannot be read: {error}"));
             let help = "its checkpoints are held against the keys that they name themselves, and those given with `--key`";
@@ -282,10 +283,10 @@ fn witness_file(
     workspace: &Workspace,
     warnings: &mut Diagnostics,
 ) -> Result<(Option<Witness>, Option<String>), ServiceError> {
-    let asked = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
-    let is_asked = asked.is_some();
+    let witness_path = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
+    let is_asked = witness_path.is_some();
     let configured = workspace.witness.as_ref().and_then(|witness| witness.file());
-    let Some(path) = asked.or_else(|| configured.map(Path::to_owned)) else { return Ok((None, None)) };
+    let Some(path) = witness_path.or_else(|| configured.map(Path::to_owned)) else { return Ok((None, None)) };
     let name = match display_path(environment, &path) {
         here if here.is_empty() => ".".to_owned(),
         name => name,

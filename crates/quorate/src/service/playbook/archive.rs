@@ -89,8 +89,9 @@ pub async fn shadow(
 /// When something cannot be read or written.
 pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
     let now_ms = keeping.session.environment.clock.now_ms();
-    let over = |book: &&PlaybookFile| book.playbook.status != Status::Archived && has_expired(book, now_ms);
-    let books: Vec<PlaybookFile> = keeping.library.catalogue.books.iter().filter(over).cloned().collect();
+    let is_over =
+        |book: &&PlaybookFile| book.playbook.status != Status::Archived && has_expired(book, now_ms);
+    let books: Vec<PlaybookFile> = keeping.library.catalogue.books.iter().filter(is_over).cloned().collect();
     let mut swept = Vec::new();
     for book in books {
         // Each by itself, so that one that was changed by hand keeps no other back.

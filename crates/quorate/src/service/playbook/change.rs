@@ -203,13 +203,13 @@ pub enum FileState {
 /// # Errors
 /// When it cannot be read.
 pub fn file_state(file: &File) -> Result<FileState, ServiceError> {
-    let there = disk::read_text(&file.path).map_err(|error| {
+    let current = disk::read_text(&file.path).map_err(|error| {
         ServiceError::configuration(
             codes::FILE_UNREADABLE,
             Body::new(format!("cannot read {}: {error}", file.path.display())),
         )
     })?;
-    Ok(match (there, &file.was) {
+    Ok(match (current, &file.was) {
         (Text::Present(text), _) if text == file.text => FileState::After,
         (Text::Present(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => FileState::Before,
         (Text::Missing, None) => FileState::Before,

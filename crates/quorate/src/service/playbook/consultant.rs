@@ -38,15 +38,15 @@ impl Consultant {
         let registry = &workspace.registry;
         let file = workspace.host.path();
         // Only a file has a place to point at.
-        let by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
+        let selected_by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
         let chosen = match named {
-            Some(name) => executor::by_name(registry, &workspace.host, name, place, by)?,
+            Some(name) => executor::by_name(registry, &workspace.host, name, place, selected_by)?,
             None => executor::fallback(registry, &workspace.host)?,
         };
         let environment = &keeping.session.environment;
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
-        let seat = chosen.into_member_config(admitted);
+        let config = chosen.into_member_config(admitted);
         let alone = SingleCall {
             stream: STREAM.into(),
             ledger: keeping.session.store.clone(),
@@ -55,7 +55,7 @@ impl Consultant {
             max_calls: workspace.host.budget.calls,
             observer: Arc::new(NoopObserver),
         };
-        Ok(Consultant { alone, seat })
+        Ok(Consultant { alone, seat: config })
     }
 
     /// The name that it goes by.

@@ -81,7 +81,7 @@ pub fn findings(
         report.refuse(codes::PLAYBOOK_UNFINISHED, body);
     }
     let now_ms = environment.clock.now_ms();
-    let standing: Vec<(String, Vec<Candidate>)> =
+    let candidates: Vec<(String, Vec<Candidate>)> =
         library.operators.iter().map(|known| (known.slug.clone(), library.candidates_for(known))).collect();
     let orphans = orphaned_histories(library, &folder);
     let mut kept = !orphans.is_empty();
@@ -93,7 +93,7 @@ pub fn findings(
             true => Trial::Accepted,
             false => Trial::None,
         };
-        check_prompts(library, book, trial, &standing, now_ms, &mut report);
+        check_prompts(library, book, trial, &candidates, now_ms, &mut report);
         check_gates(book, &mut report);
         if book.playbook.status != Status::Archived {
             for body in supersedes::ineffective_claims(&library.catalogue, &book.playbook) {
@@ -102,7 +102,7 @@ pub fn findings(
             }
         }
     }
-    for (operator, all) in &standing {
+    for (operator, all) in &candidates {
         warn_crowded(library, operator, all, now_ms, &mut report);
     }
     for orphan in orphans {
@@ -116,9 +116,9 @@ pub fn findings(
         );
     }
     let index = folder.join(INDEX_FILE);
-    let there = disk::read_text(&index).unwrap_or(Text::Missing);
-    let is_true = matches!(&there, Text::Present(text) if *text == render_index(library));
-    if !is_true && (kept || there != Text::Missing) {
+    let current = disk::read_text(&index).unwrap_or(Text::Missing);
+    let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
+    if !is_true && (kept || current != Text::Missing) {
         let body =
             Body::new(format!("{} does not say what the playbooks say", display_path(environment, &index)));
         report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("`quorate playbook repair` writes it anew"));

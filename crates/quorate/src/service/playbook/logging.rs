@@ -21,7 +21,7 @@ pub const LOG_FILE: &str = "_log.md";
 /// When it cannot be read or written.
 pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEvent]) -> io::Result<()> {
     let path = folder.join(LOG_FILE);
-    let there = match disk::read_text(&path)? {
+    let current = match disk::read_text(&path)? {
         Text::Present(text) => text,
         Text::Missing => String::new(),
     };
@@ -29,13 +29,13 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
     let lines = events
         .iter()
         .map(|one| Line { at: &at, event: &one.event, slug: &one.slug, words: &one.words }.to_string());
-    let new: Vec<String> = lines.filter(|line| !log::contains(&there, line)).collect();
+    let new: Vec<String> = lines.filter(|line| !log::contains(&current, line)).collect();
     if new.is_empty() {
         return Ok(());
     }
     // Appended, not written anew: somebody else may be adding a line at this moment.
-    let whole = log::append(&there, &new);
-    disk::append_below(scope, &path, whole.get(there.len()..).unwrap_or_default().as_bytes())
+    let whole = log::append(&current, &new);
+    disk::append_below(scope, &path, whole.get(current.len()..).unwrap_or_default().as_bytes())
 }
 
 /// The log as the ledger has it, where lines of it are gone; and how many are.
@@ -43,7 +43,7 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
 /// # Errors
 /// When it cannot be read.
 pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
-    let there = match disk::read_text(&folder.join(LOG_FILE))? {
+    let current = match disk::read_text(&folder.join(LOG_FILE))? {
         Text::Present(text) => text,
         Text::Missing => String::new(),
     };
@@ -55,7 +55,7 @@ pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(St
         Some(line.to_string())
     };
     let lines: Vec<String> = records.iter().filter_map(line).collect();
-    Ok(log::restore(&there, &lines))
+    Ok(log::restore(&current, &lines))
 }
 
 /// Whether it says something of a playbook already.

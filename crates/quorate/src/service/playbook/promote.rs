@@ -56,12 +56,12 @@ pub async fn promote(
     record.ensure_intact(&environment)?;
     let mut report = Report::new();
     check_preconditions(keeping, &book, gate, now_ms, &mut report);
-    let mut said = None;
+    let mut note = None;
     let mut passed = None;
     if !report.has_refusals() {
         match super::gate::attempt(keeping, &book, gate, asked, host).await? {
             Ok(through) => {
-                said = Some(through.note.clone());
+                note = Some(through.note.clone());
                 passed = Some(through);
             }
             Err(why) => {
@@ -86,13 +86,19 @@ pub async fn promote(
         let data = json!({"gate": gate_word(gate), "by": by});
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
         keeping.commit(&change, host).await?;
-        return Ok(Outcome { slug: slug.to_owned(), said, promoted: None, archived: Vec::new(), report });
+        return Ok(Outcome {
+            slug: slug.to_owned(),
+            said: note,
+            promoted: None,
+            archived: Vec::new(),
+            report,
+        });
     };
     let (version, archived) =
         record_promotion(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
     keeping.record_pattern_matches(&book.playbook, &mut change);
     keeping.commit(&change, host).await?;
-    Ok(Outcome { slug: slug.to_owned(), said, promoted: Some(version), archived, report })
+    Ok(Outcome { slug: slug.to_owned(), said: note, promoted: Some(version), archived, report })
 }
 
 /// A playbook by its slug.
@@ -179,7 +185,7 @@ fn check_preconditions(
     if matched.is_empty() {
         deny(format!("`{slug}` is for nobody here"), "correct its targets with another proposal".to_owned());
     }
-    let standing: Vec<(String, Vec<Candidate>)> =
+    let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
     let most = library.workspace.host.playbooks.max_active;
     let expired = matched
@@ -189,7 +195,7 @@ fn check_preconditions(
     if expired {
         deny(format!("the time of `{slug}` is over"), "propose it again if it still holds".to_owned());
     }
-    for (operator, all) in &standing {
+    for (operator, all) in &candidates {
         let count = count_active_beside(all, playbook, now_ms);
         if count >= most {
             deny(
@@ -200,7 +206,7 @@ fn check_preconditions(
             );
         }
     }
-    for objection in curate(&library.affected(playbook, book.text(), &standing), now_ms) {
+    for objection in curate(&library.affected(playbook, book.text(), &candidates), now_ms) {
         report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
     }
 }
@@ -264,10 +270,10 @@ fn record_promotion(
         }
         let record = keeping.library.record(book)?;
         record.ensure_intact(environment)?;
-        let who = format!("{slug}@v{}", version.n);
+        let author = format!("{slug}@v{}", version.n);
         let summary = format!("`{slug}` took its place");
         let step =
-            NewVersion { kind: EntryKind::Superseded, summary: &summary, by: &who, gate: None, at: &at };
+            NewVersion { kind: EntryKind::Superseded, summary: &summary, by: &author, gate: None, at: &at };
         let (files, gone) = record.next_version(&step, None, |edit| {
             edit.set_string("status", "archived");
             edit.set_string("updated_at", &at);

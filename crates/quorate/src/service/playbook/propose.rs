@@ -321,9 +321,9 @@ async fn examine(
         report.refuse(codes::DELTA_INVALID, body.help(help));
     }
     check_superseded(library, playbook, report);
-    let standing: Vec<(String, Vec<Candidate>)> =
+    let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
-    let mut objections = curate(&library.affected(playbook, &drafted.text, &standing), now_ms);
+    let mut objections = curate(&library.affected(playbook, &drafted.text, &candidates), now_ms);
     // Nobody is asked about what is refused anyway.
     let allowed = match excepting {
         Some(excepting) if !report.has_refusals() => {

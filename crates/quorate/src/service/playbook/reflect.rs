@@ -133,9 +133,9 @@ async fn prompt_parts(
     known: &KnownOperator,
     runs: &[Json],
 ) -> Result<Vec<Part>, ServiceError> {
-    let standing = keeping.library.candidates_for(known);
+    let candidates = keeping.library.candidates_for(known);
     let mut playbooks = Vec::new();
-    for candidate in &standing {
+    for candidate in &candidates {
         let title = keeping.library.book(&candidate.overlay.id).map(|book| book.playbook.title.as_str());
         playbooks.push(json!({
             "slug": candidate.overlay.id, "title": title, "status": status_word(candidate.status),

@@ -91,17 +91,17 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
         let mut change = Change::new_at(environment.clock.now_ms());
         let file = path.with_file_name(format!("{slug}.md"));
-        let there = match disk::read_text(&file) {
-            Ok(Text::Present(there)) => there,
+        let current = match disk::read_text(&file) {
+            Ok(Text::Present(current)) => current,
             _ => String::new(),
         };
         // What was cut off is put back; what somebody has written in its place is theirs.
-        if !last.text.starts_with(&there) {
+        if !last.text.starts_with(&current) {
             let body = Body::new(format!("{} is no playbook any more", display_path(&environment, &file)));
             let help = "write its frontmatter anew, or remove the file: then it is put back as it was";
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
-        change.files.push(File::new(file, &there, last.text.clone()));
+        change.files.push(File::new(file, &current, last.text.clone()));
         keeping.commit(&change, host).await?;
         done.push(format!(
             "put `{slug}` back as version {} has it; archive it if it is not to be woven",
@@ -211,7 +211,7 @@ async fn adopt_manual_edit(
 /// What a playbook is to agents: all of it but what is for people to read. Git may have changed its line ends, which is
 /// nothing to anybody.
 fn agent_visible(playbook: &Playbook, text: &str) -> (Playbook, String) {
-    let told = Playbook {
+    let kept_playbook = Playbook {
         title: String::new(),
         tags: None,
         metadata: None,
@@ -220,5 +220,5 @@ fn agent_visible(playbook: &Playbook, text: &str) -> (Playbook, String) {
         entry: None,
         ..playbook.clone()
     };
-    (told, text.replace("\r\n", "\n"))
+    (kept_playbook, text.replace("\r\n", "\n"))
 }

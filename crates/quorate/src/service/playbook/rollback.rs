@@ -150,11 +150,11 @@ fn restore(
         let help = "its history was rewritten or copied; restore it from a copy or from version control";
         return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
     }
-    let was = parse_playbook(keeping, &version.text, host)?.0;
-    let status = was.status;
+    let previous = parse_playbook(keeping, &version.text, host)?.0;
+    let status = previous.status;
     // Without a date of its own it was as old as its last entry, or of no time at all; the new entry is to change nothing.
-    let undated = was.updated_at.is_none() && was.created_at.is_none();
-    let written = undated.then(|| written_at(&was).map_or_else(|| timestamp::format(0), str::to_owned));
+    let undated = previous.updated_at.is_none() && previous.created_at.is_none();
+    let written = undated.then(|| written_at(&previous).map_or_else(|| timestamp::format(0), str::to_owned));
     let at = timestamp::format(change.at_ms);
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
     let step = NewVersion { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
@@ -233,22 +233,22 @@ fn ensure_weavable(
     let woven: Vec<_> = woven.collect::<Result<_, _>>()?;
     for (playbook, _, text) in &woven {
         let matched = library.operators_for(playbook);
-        let standing = |known: &KnownOperator| {
+        let candidates_for = |known: &KnownOperator| {
             let mut all = library.candidates_for(known);
             all.retain(|candidate| !changed.contains(&candidate.overlay.id));
             let with = woven.iter().filter(|(one, ..)| Binding::new(one).matches(&known.subject).is_some());
             all.extend(with.map(|(one, _, text)| known.candidate(one, text)));
             (known.slug.clone(), all)
         };
-        let standing: Vec<(String, Vec<Candidate>)> =
-            matched.iter().map(|(known, _)| standing(known)).collect();
+        let candidates_for: Vec<(String, Vec<Candidate>)> =
+            matched.iter().map(|(known, _)| candidates_for(known)).collect();
         let most = library.workspace.host.playbooks.max_active;
-        let full = standing.iter().find(|(_, all)| count_active_beside(all, playbook, now_ms) >= most);
+        let full = candidates_for.iter().find(|(_, all)| count_active_beside(all, playbook, now_ms) >= most);
         if let Some((operator, _)) = full {
             let body = Body::new(format!("`{operator}` has {most} active playbooks already"));
             return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
-        let objections = curate(&library.affected(playbook, text, &standing), now_ms);
+        let objections = curate(&library.affected(playbook, text, &candidates_for), now_ms);
         if let Some(objection) = objections.into_iter().next() {
             let body = Body::new(objection.to_string()).help(objection.help());
             return Err(ServiceError::configuration(objection.code(), body));

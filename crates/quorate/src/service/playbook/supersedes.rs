@@ -47,11 +47,11 @@ pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<
 
 /// The claims of all that are not archived, and of one.
 fn claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> Supersessions<'p> {
-    let standing = catalogue.books.iter().map(|book| &book.playbook);
-    let standing =
-        standing.filter(|candidate| candidate.status != Status::Archived && candidate.slug != playbook.slug);
-    let of = |playbook: &'p Playbook| {
+    let playbooks = catalogue.books.iter().map(|book| &book.playbook);
+    let playbooks =
+        playbooks.filter(|candidate| candidate.status != Status::Archived && candidate.slug != playbook.slug);
+    let claims_of = |playbook: &'p Playbook| {
         (playbook.slug.as_str(), priority(playbook), playbook.supersedes.as_deref().unwrap_or_default())
     };
-    Supersessions::new(standing.chain([playbook]).map(of))
+    Supersessions::new(playbooks.chain([playbook]).map(claims_of))
 }

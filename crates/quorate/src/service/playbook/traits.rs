@@ -32,8 +32,8 @@ pub(super) fn locked_traits(
     for id in operator.locks.iter().flatten() {
         add(&mut traits, id, None, &[], &[]);
     }
-    let own = operator.metadata.as_ref().and_then(|metadata| metadata.get("quorate")?.get("locks"));
-    persona_locks.iter().chain(own).for_each(|locks| add_from_manifest(&mut traits, locks));
+    let own_locks = operator.metadata.as_ref().and_then(|metadata| metadata.get("quorate")?.get("locks"));
+    persona_locks.iter().chain(own_locks).for_each(|locks| add_from_manifest(&mut traits, locks));
     // What a manifest names and the configuration describes is described, also where it was meant for others alone.
     let described: Vec<String> = traits.keys().cloned().collect();
     for id in described {

@@ -105,8 +105,8 @@ impl LibraryWriter {
             }
         }
         // What cannot be written is said before anything is begun.
-        let own = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
-        for path in &own {
+        let own_files = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
+        for path in &own_files {
             self.session.workspace.guard.ensure_free(&self.session.environment, path)?;
         }
         for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX_FILE)]) {
@@ -193,8 +193,8 @@ impl LibraryWriter {
     async fn record(&self, change: &Change) -> Result<(), ServiceError> {
         // A file that somebody has put a secret into keeps it, and the ledger has its hash alone.
         let redactor = &self.session.workspace.redaction.redactor;
-        let kept = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
-        let bodies = kept.map(|file| ledger::Body {
+        let unredacted = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
+        let bodies = unredacted.map(|file| ledger::Body {
             sha256: sha256_hex(file.text.as_bytes()),
             text: file.text.as_str().into(),
         });

@@ -35,12 +35,12 @@ pub fn check(
     let is_here = |scope: &&Scope| operators(scope).contains(&producer.operator);
     let Some(scope) = scopes.iter().find(is_here) else {
         let known: Vec<String> = scopes.iter().flat_map(operators).collect();
-        let there = "an operator's manifest is operators/<slug>/OPERATOR.md";
+        let help = "an operator's manifest is operators/<slug>/OPERATOR.md";
         return Err(unknown(
             format!("there is no operator `{}`", producer.operator),
             &producer.operator,
             &known,
-            there,
+            help,
         ));
     };
     if producer.trying.is_empty() {
@@ -52,8 +52,8 @@ pub fn check(
     let known: Vec<String> = shelf.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
     for slug in &producer.trying {
         let Some(book) = shelf.playbooks.iter().find(|book| book.playbook.slug == *slug) else {
-            let there = "`quorate playbook list` shows those that there are";
-            return Err(unknown(format!("there is no playbook `{slug}`"), slug, &known, there));
+            let help = "`quorate playbook list` shows those that there are";
+            return Err(unknown(format!("there is no playbook `{slug}`"), slug, &known, help));
         };
         if Binding::new(&book.playbook).matches(&subject).is_none() {
             let body = Body::new(format!("the playbook `{slug}` is not for `{}`", producer.operator));

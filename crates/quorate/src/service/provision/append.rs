@@ -13,8 +13,8 @@ pub fn addition(text: &str, block: &str) -> Option<String> {
     if contains_block(text, block) {
         return None;
     }
-    let apart = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    Some(format!("{apart}{block}"))
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Some(format!("{separator}{block}"))
 }
 
 /// Whether a text has a block on lines of its own.
@@ -42,8 +42,8 @@ pub fn take_out(text: &str, added: &str) -> Option<String> {
     // The line break that set the block apart goes with it, unless two lines would become one.
     let joined =
         added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
-    let apart = if joined { "\n" } else { "" };
-    Some(format!("{before}{apart}{after}"))
+    let separator = if joined { "\n" } else { "" };
+    Some(format!("{before}{separator}{after}"))
 }
 
 /// The text without those lines of what was added that still stand, where it was edited since: lines that were edited
@@ -68,9 +68,9 @@ pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String
 pub fn exchange(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
     let at = find(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
-    let apart = added.strip_suffix(old).unwrap_or_default();
+    let separator = added.strip_suffix(old).unwrap_or_default();
     let joined = !after.is_empty() && !after.starts_with('\n') && !block.ends_with('\n');
-    let added = format!("{apart}{block}{}", if joined { "\n" } else { "" });
+    let added = format!("{separator}{block}{}", if joined { "\n" } else { "" });
     Some((format!("{before}{added}{after}"), added))
 }
 

@@ -24,34 +24,34 @@ pub fn install(
     others: &OtherProfiles<'_>,
 ) -> Result<(), ServiceError> {
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
-    let mut made = Vec::new();
+    let mut created = Vec::new();
     for path in writes.map(|change| change.dest.as_str()).chain([".quorate/provisioned"]) {
         for folder in parent_folders(path) {
-            let there = files.has_folder(folder).map_err(|trouble| disk_error(folder, trouble))?;
-            if !there && !made.iter().any(|made_folder| made_folder == folder) {
-                made.push(folder.to_owned());
+            let exists = files.has_folder(folder).map_err(|trouble| disk_error(folder, trouble))?;
+            if !exists && !created.iter().any(|made_folder| made_folder == folder) {
+                created.push(folder.to_owned());
             }
         }
     }
     ensure_writable(files, changes)?;
     for setup in [&mut begun, &mut done] {
-        setup.folders.extend(made.iter().cloned());
+        setup.folders.extend(created.iter().cloned());
         setup.folders.sort();
         setup.folders.dedup();
     }
     store.create_folders().map_err(|trouble| disk_error(PROGRAM_DIR, trouble))?;
     store_contents(files, store, changes)?;
-    let own = |trouble| disk_error(".quorate/provisioned", trouble);
-    store.save(&begun).map_err(own)?;
-    others.write_intents().map_err(own)?;
-    for folder in made.iter().filter(|folder| *folder != PROGRAM_DIR) {
+    let store_error = |trouble| disk_error(".quorate/provisioned", trouble);
+    store.save(&begun).map_err(store_error)?;
+    others.write_intents().map_err(store_error)?;
+    for folder in created.iter().filter(|folder| *folder != PROGRAM_DIR) {
         files.make_folder(folder, Access::Program).map_err(|trouble| disk_error(folder, trouble))?;
     }
     write_files(files, changes)?;
-    others.write_results().map_err(own)?;
+    others.write_results().map_err(store_error)?;
     remove_folders(files, &mut done.folders, ProgramFolder::Keep)?;
-    store.save(&done).map_err(own)?;
-    store.remove_unreferenced(&done).map_err(own)
+    store.save(&done).map_err(store_error)?;
+    store.remove_unreferenced(&done).map_err(store_error)
 }
 
 /// Uninstalls: `begun` is written before the files, and at the end the setup goes.
@@ -66,21 +66,21 @@ pub fn uninstall(
     others: &OtherProfiles<'_>,
 ) -> Result<(), ServiceError> {
     ensure_writable(files, changes)?;
-    let own = |trouble| disk_error(".quorate/provisioned", trouble);
-    store.create_folders().map_err(own)?;
+    let store_error = |trouble| disk_error(".quorate/provisioned", trouble);
+    store.create_folders().map_err(store_error)?;
     store_contents(files, store, changes)?;
-    store.save(&begun).map_err(own)?;
-    others.write_intents().map_err(own)?;
+    store.save(&begun).map_err(store_error)?;
+    others.write_intents().map_err(store_error)?;
     // A folder that somebody has removed with a file that comes back.
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
     for folder in writes.flat_map(|change| parent_folders(&change.dest)) {
         files.make_folder(folder, Access::Program).map_err(|trouble| disk_error(folder, trouble))?;
     }
     write_files(files, changes)?;
-    others.write_results().map_err(own)?;
+    others.write_results().map_err(store_error)?;
     let ours = begun.folders.clone();
     remove_folders(files, &mut begun.folders, ProgramFolder::Keep)?;
-    store.remove_all().map_err(own)?;
+    store.remove_all().map_err(store_error)?;
     begun.folders = ours;
     remove_folders(files, &mut begun.folders, ProgramFolder::Remove)
 }
@@ -181,24 +181,24 @@ fn remove_folders(
     // The inner ones sort after those that they lie in.
     folders.sort();
     for folder in folders.iter().rev() {
-        let gone = match (folder == PROGRAM_DIR, own) {
+        let removed = match (folder == PROGRAM_DIR, own) {
             (true, ProgramFolder::Keep) => Ok(()),
             (true, ProgramFolder::Remove) => remove_own(files),
             (false, _) => files.remove_folder(folder),
         };
-        match gone {
+        match removed {
             // Somebody has put something else there, which is not ours.
             Ok(()) | Err(FileError::Obstructed(_)) => {}
             Err(trouble) => return Err(disk_error(folder, trouble)),
         }
     }
-    let mut there = Vec::new();
+    let mut existing = Vec::new();
     for folder in folders.drain(..) {
         if folder == PROGRAM_DIR || files.has_folder(&folder).unwrap_or(false) {
-            there.push(folder);
+            existing.push(folder);
         }
     }
-    *folders = there;
+    *folders = existing;
     Ok(())
 }
 

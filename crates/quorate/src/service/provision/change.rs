@@ -137,7 +137,7 @@ pub struct DesiredFile {
 impl DesiredFile {
     /// A content that a piece gives, over a base.
     pub fn of(piece: &PackageFile, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
-        let held = base.map(|base| StoredContent { sha256: sha256_hex(&base.bytes), mode: base.mode });
+        let stored = base.map(|base| StoredContent { sha256: sha256_hex(&base.bytes), mode: base.mode });
         let mut contents = vec![
             (ContentKind::Installed, Arc::clone(&piece.bytes)),
             (ContentKind::Installed, Arc::clone(&bytes)),
@@ -147,7 +147,7 @@ impl DesiredFile {
             strategy: piece.strategy,
             mode: piece.mode,
             source: sha256_hex(&piece.bytes),
-            base: held,
+            base: stored,
             text: sha256_hex(&bytes),
             added: None,
         };

@@ -54,8 +54,8 @@ pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Res
         Some(added) => stored_text(store, ContentKind::Installed, added)?,
         None => source.clone(),
     };
-    let there = |one: &String| !one.is_empty() && append::find(text, one).is_some();
-    Ok([whole, source].into_iter().find(there))
+    let is_present = |one: &String| !one.is_empty() && append::find(text, one).is_some();
+    Ok([whole, source].into_iter().find(is_present))
 }
 
 /// A kept content that is text.

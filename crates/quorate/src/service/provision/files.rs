@@ -139,11 +139,11 @@ impl TargetDir {
     /// # Errors
     /// When the system cannot lock a folder.
     pub fn lock(&self) -> io::Result<std::fs::File> {
-        let held = open_as_file(&self.dir)?;
-        match held.lock() {
+        let dir_handle = open_as_file(&self.dir)?;
+        match dir_handle.lock() {
             // Some file systems know no locks; there, nobody could be kept out.
-            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(held),
-            other => other.map(|()| held),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(dir_handle),
+            other => other.map(|()| dir_handle),
         }
     }
 

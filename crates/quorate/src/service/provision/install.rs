@@ -127,9 +127,9 @@ impl ObsoleteFiles<'_, '_> {
         for (dest, entry) in &self.setup.files {
             let brought = package.files().iter().any(|piece| piece.dest.as_str() == dest);
             let Some(fact) = entry.installed.as_ref().filter(|_| !brought) else { continue };
-            let taken = read_file(self.files, dest).map_err(Into::into);
+            let installed = read_file(self.files, dest).map_err(Into::into);
             let take = |found| self.others.plan_removal(self.store, &self.setup.at, dest, fact, found, force);
-            match taken.and_then(take) {
+            match installed.and_then(take) {
                 Ok(change) => changes.push(change.with_note("this version does not bring it any more")),
                 Err(cannot) => refuse(report, cannot)?,
             }

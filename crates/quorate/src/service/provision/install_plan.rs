@@ -27,8 +27,8 @@ pub fn install_file(
     let Some(fact) = fact else {
         return Ok(first_install(piece, found.as_ref())?.into_change(piece, found, None));
     };
-    let standing = Drift::of(store, fact, found.as_ref())?;
-    match (standing, &found) {
+    let drift = Drift::of(store, fact, found.as_ref())?;
+    match (drift, &found) {
         (Drift::Missing, _) => return put_back(store, piece, fact),
         (Drift::Edited, Some(there)) => {
             if fact.strategy == Strategy::MergeJsonDeep {
@@ -46,26 +46,26 @@ pub fn install_file(
     }
     let Some(there) = &found else { return put_back(store, piece, fact) };
     let mut next = if fact.strategy == piece.strategy {
-        reinstall(store, piece, fact, there, standing)?
+        reinstall(store, piece, fact, there, drift)?
     } else {
         // As if it had been taken out the old way first.
-        let taken = uninstall_plan::plan_removal(store, dest, fact, found.clone(), Force::Yes)?;
+        let removal = uninstall_plan::plan_removal(store, dest, fact, found.clone(), Force::Yes)?;
         let mode = fact.base.as_ref().map_or(there.mode, |base| base.mode);
-        let without = taken.result().map(|bytes| FileContent { bytes: bytes.to_vec(), mode });
+        let without = removal.result().map(|bytes| FileContent { bytes: bytes.to_vec(), mode });
         let next = first_install(piece, without.as_ref())?;
         match next.bytes {
             Some(_) => next,
             None => DesiredFile { bytes: without.map(|found| found.bytes.into()), ..next },
         }
     };
-    let mut aside = None;
-    if standing == Drift::Edited && next.bytes.as_ref().is_some_and(|bytes| **bytes != *there.bytes) {
+    let mut aside_path = None;
+    if drift == Drift::Edited && next.bytes.as_ref().is_some_and(|bytes| **bytes != *there.bytes) {
         let path = store.aside_path(dest, &there.bytes);
         next.notes.push(format!("what was there is kept as {path}"));
-        aside = Some(path);
+        aside_path = Some(path);
     }
     let mut change = next.into_change(piece, found, None);
-    change.aside = aside;
+    change.aside = aside_path;
     Ok(change)
 }
 
@@ -153,9 +153,9 @@ fn reinstall(
             let installed = stored_text(store, ContentKind::Installed, &fact.text)?;
             let dest = piece.dest.as_str();
             let text = utf8(dest, &found.bytes)?;
-            let taken = merge::take_out(&text, base.as_deref(), &installed, Force::No)
+            let removed = merge::take_out(&text, base.as_deref(), &installed, Force::No)
                 .map_err(|bad| invalid_json(dest, &text, piece, bad))?;
-            let without = taken.text.map(|text| FileContent { bytes: text.into_bytes(), mode: found.mode });
+            let without = removed.text.map(|text| FileContent { bytes: text.into_bytes(), mode: found.mode });
             first_install_over(piece, without)
         }
         (Strategy::Append, _) => append_again(store, piece, fact, found),

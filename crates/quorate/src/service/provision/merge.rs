@@ -119,15 +119,15 @@ struct Remover<'t> {
 impl Remover<'_> {
     /// Takes out of a value what was put there. Says whether nothing is left of it that was not put there.
     fn node(&mut self, now: &Node, before: Option<&Node>, after: &Node, path: &str) -> bool {
-        let said = canonical_text(now);
+        let canonical = canonical_text(now);
         match before {
             // It was not changed, or has been put back already.
             Some(before)
-                if canonical_text(before) == canonical_text(after) || said == canonical_text(before) =>
+                if canonical_text(before) == canonical_text(after) || canonical == canonical_text(before) =>
             {
                 return false;
             }
-            None if said == canonical_text(after) => return true,
+            None if canonical == canonical_text(after) => return true,
             _ => {}
         }
         match (&now.kind, before.map(|node| &node.kind), &after.kind) {
@@ -139,7 +139,7 @@ impl Remover<'_> {
             }
             _ => {}
         }
-        let changed = said != canonical_text(after);
+        let changed = canonical != canonical_text(after);
         // The whole is nobody's value: where it is of another kind now, all of it is somebody else's.
         if changed && (self.force == Force::No || path.is_empty()) {
             self.left.push(format!("`{}` was changed since and stays", display_path(path)));
@@ -176,9 +176,10 @@ impl Remover<'_> {
     }
 
     fn array(&mut self, now: &Node, items: &[Node], before: Option<&Node>, after: &Node, path: &str) -> bool {
-        let had: HashSet<String> = before.map_or(&[][..], Node::items).iter().map(canonical_text).collect();
+        let had_items: HashSet<String> =
+            before.map_or(&[][..], Node::items).iter().map(canonical_text).collect();
         let put: HashSet<String> = after.items().iter().map(canonical_text).collect();
-        let mut sought: HashSet<&String> = put.iter().filter(|item| !had.contains(*item)).collect();
+        let mut sought: HashSet<&String> = put.iter().filter(|item| !had_items.contains(*item)).collect();
         let mut out = Vec::new();
         let mut others = 0;
         // What was added stands at the end, so of two alike the last is ours.
@@ -186,7 +187,7 @@ impl Remover<'_> {
             let item = canonical_text(item);
             if sought.remove(&item) {
                 out.push(at);
-            } else if !had.contains(&item) && !put.contains(&item) {
+            } else if !had_items.contains(&item) && !put.contains(&item) {
                 others += 1;
             }
         }

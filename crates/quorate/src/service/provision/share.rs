@@ -115,10 +115,10 @@ impl<'f> OtherProfiles<'f> {
             Write::Put(..) => Action::Change,
             Write::Remove => Action::Delete,
         };
-        let aside = (lost && write != Write::Nothing).then(|| store.aside_path(dest, &there.bytes));
-        notes.extend(aside.iter().map(|aside| format!("what was there is kept as {aside}")));
+        let aside_path = (lost && write != Write::Nothing).then(|| store.aside_path(dest, &there.bytes));
+        notes.extend(aside_path.iter().map(|aside_path| format!("what was there is kept as {aside_path}")));
         let mut change = Change::nothing(dest, fact.strategy, found, action);
-        (change.write, change.notes, change.aside) = (write, notes, aside);
+        (change.write, change.notes, change.aside) = (write, notes, aside_path);
         Ok(change)
     }
 
@@ -159,7 +159,7 @@ impl<'f> OtherProfiles<'f> {
             return Ok(Vec::new());
         }
         let mut layers = Vec::new();
-        let mut own = Some(Layer::read(store, fact, None)?);
+        let mut own_layer = Some(Layer::read(store, fact, None)?);
         for (index, other) in self.all.iter().enumerate() {
             let Some(fact) =
                 other.setup.install_record(dest).filter(|fact| fact.strategy == Strategy::MergeJsonDeep)
@@ -167,11 +167,11 @@ impl<'f> OtherProfiles<'f> {
                 continue;
             };
             if *at < *other.setup.at {
-                layers.extend(own.take());
+                layers.extend(own_layer.take());
             }
             layers.push(Layer::read(&other.store, fact, Some(index))?);
         }
-        layers.extend(own);
+        layers.extend(own_layer);
         // A profile that is installed again is younger than what lies over it.
         for _ in 0..layers.len() {
             for upper in 1..layers.len() {

@@ -89,8 +89,8 @@ pub fn status(
         let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();
         return Err(not_installed(slug, target, &installed));
     }
-    let wanted = setups.into_iter().filter(|setup| slug.is_none_or(|slug| setup.slug == slug));
-    wanted.map(|setup| Ok(profile_status(files, setup)?)).collect()
+    let selected = setups.into_iter().filter(|setup| slug.is_none_or(|slug| setup.slug == slug));
+    selected.map(|setup| Ok(profile_status(files, setup)?)).collect()
 }
 
 fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileStatus, Error> {
@@ -98,13 +98,13 @@ fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileSt
     let state = setup.state;
     setup.recover(files)?;
     let others = OtherProfiles::of(files, &setup.slug)?;
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for (dest, entry) in &setup.files {
         let Some(fact) = &entry.installed else { continue };
-        told.push(file_status(files, &store, &others, (dest, &setup.at), fact)?);
+        reports.push(file_status(files, &store, &others, (dest, &setup.at), fact)?);
     }
     let Setup { slug, version, from, at, .. } = setup;
-    Ok(ProfileStatus { slug, version, from, at, state, files: told })
+    Ok(ProfileStatus { slug, version, from, at, state, files: reports })
 }
 
 fn file_status(

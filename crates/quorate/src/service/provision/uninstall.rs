@@ -36,8 +36,9 @@ pub fn uninstall(
     let mut changes = Vec::new();
     for (dest, entry) in &setup.files {
         let Some(fact) = &entry.installed else { continue };
-        let taken = read_file(files, dest).map_err(Into::into);
-        match taken.and_then(|found| others.plan_removal(&store, &setup.at, dest, fact, found, how.force)) {
+        let installed = read_file(files, dest).map_err(Into::into);
+        match installed.and_then(|found| others.plan_removal(&store, &setup.at, dest, fact, found, how.force))
+        {
             Ok(change) => changes.push(change),
             Err(cannot) => refuse(&mut report, cannot)?,
         }

@@ -68,9 +68,9 @@ pub fn plan_removal(
 
 /// Keeps what is there, as some of it would be lost.
 fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
-    let aside = store.aside_path(&change.dest, bytes);
-    change.notes.push(format!("what was there is kept as {aside}"));
-    change.aside = Some(aside);
+    let aside_path = store.aside_path(&change.dest, bytes);
+    change.notes.push(format!("what was there is kept as {aside_path}"));
+    change.aside = Some(aside_path);
 }
 
 /// A file that was edited since, with what the profile brought taken out of it.
@@ -154,10 +154,10 @@ fn plan_partial_lines(
     };
     Ok(match without {
         Some(without) => {
-            let gone = without.is_empty() && fact.base.is_none();
+            let becomes_empty = without.is_empty() && fact.base.is_none();
             let note =
                 "what was appended was edited since: the lines of it that still stand go, the rest stays";
-            let write = if gone { Write::Remove } else { put(without) };
+            let write = if becomes_empty { Write::Remove } else { put(without) };
             PartialRemoval { write, notes: vec![note.to_owned()], lost: true }
         }
         None => PartialRemoval::keep("what was appended was edited since and stays"),

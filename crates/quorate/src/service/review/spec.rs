@@ -188,13 +188,13 @@ pub fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<
         ready_made.deliberators.iter().any(|known| known.prompt.text == member.prompt.text)
     };
     let deliberators = session.workspace.council.deliberators.iter();
-    let own: Vec<&str> =
+    let own_rules: Vec<&str> =
         deliberators.filter(|member| !is_ready_made(member)).map(|member| &*member.id).collect();
-    (!about.asks_a_model && !own.is_empty()).then(|| {
+    (!about.asks_a_model && !own_rules.is_empty()).then(|| {
         format!(
             "The {} reads no prompts: what is written for {} had no effect. `--executor NAME` asks a model.",
             about.kind,
-            own.join(", ")
+            own_rules.join(", ")
         )
     })
 }

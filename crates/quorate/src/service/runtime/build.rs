@@ -163,8 +163,9 @@ impl PortBuilder<'_> {
         let (substrate, dispatcher) = (substrate?, dispatcher?);
         self.check_executors(&*substrate, &speakers);
         self.collect_warnings(&*substrate, &*dispatcher, &participants, &speakers);
-        let told = participants.iter().zip(&self.written.told);
-        let weaving = told.filter_map(|(one, told)| Some((one.id.clone(), told.sources.clone()?)));
+        let with_prompts = participants.iter().zip(&self.written.told);
+        let weaving = with_prompts
+            .filter_map(|(one, with_prompts)| Some((one.id.clone(), with_prompts.sources.clone()?)));
         Some(Ports {
             contacts: self.contacts(),
             needs: self.needs.take(),
@@ -211,7 +212,7 @@ impl PortBuilder<'_> {
             self.refuse(codes::KIND_UNKNOWN, body.at(at).help(help));
             return None;
         };
-        let seats = MemberFactory {
+        let factory = MemberFactory {
             registry: self.registry,
             configuration: self.configuration,
             manifest: &self.written.path,
@@ -223,7 +224,7 @@ impl PortBuilder<'_> {
             runtime: &self.written.runtime.id,
             participants,
             servers: &self.servers,
-            executors: &seats,
+            executors: &factory,
         });
         built.map_err(|refused| self.refuse_adapter(port, refused)).ok()
     }
@@ -241,8 +242,8 @@ impl PortBuilder<'_> {
     /// The place of a key of a block.
     fn place_of(&self, block: &str, key: &str) -> Place {
         let node = self.document.root.key(block);
-        let own = node.and_then(|node| node.entry(key)).map(|entry| entry.key_span.clone());
-        let span = own.or(node.map(|node| node.span.clone())).unwrap_or(0..0);
+        let key_span = node.and_then(|node| node.entry(key)).map(|entry| entry.key_span.clone());
+        let span = key_span.or(node.map(|node| node.span.clone())).unwrap_or(0..0);
         let path = if key.is_empty() { block.to_owned() } else { format!("{block}.{key}") };
         self.document.place(span, path)
     }
@@ -260,9 +261,9 @@ impl PortBuilder<'_> {
         let (seat, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         let timeout = self.request.timeout.unwrap_or(seat.timeout);
-        let seat = MemberConfig { timeout, role: participant.role.clone(), ..seat };
+        let config = MemberConfig { timeout, role: participant.role.clone(), ..seat };
         let prompt = Prompt { text: participant.role.clone(), ..Prompt::default() };
-        Some(Speaker { participant: participant.clone(), member: seat, prompts: Arc::new(prompt) })
+        Some(Speaker { participant: participant.clone(), member: config, prompts: Arc::new(prompt) })
     }
 
     fn executor(
@@ -280,7 +281,7 @@ impl PortBuilder<'_> {
         {
             return executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()));
         }
-        let by = SelectedBy::File(&self.written.path);
+        let selected_by = SelectedBy::File(&self.written.path);
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
         let config = written.config.clone().unwrap_or_default();
@@ -288,7 +289,7 @@ impl PortBuilder<'_> {
         let Some(new) = registry.executor_kind(kind) else {
             let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
             if named {
-                return executor::by_name_with(registry, host, kind, Some(&here), by, config);
+                return executor::by_name_with(registry, host, kind, Some(&here), selected_by, config);
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("there is no executor of the kind `{kind}`")).at(here);
@@ -306,11 +307,11 @@ impl PortBuilder<'_> {
             };
             let default = host.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
             return match (&told.executor, default) {
-                (Some(name), _) => executor::by_name(registry, host, name, Some(&here), by),
+                (Some(name), _) => executor::by_name(registry, host, name, Some(&here), selected_by),
                 (None, Some((name, place))) => {
                     executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()))
                 }
-                (None, None) => executor::by_name(registry, host, preset, Some(&here), by),
+                (None, None) => executor::by_name(registry, host, preset, Some(&here), selected_by),
             };
         }
         self.executor_with_config(at, kind, config, &new)
@@ -414,12 +415,12 @@ impl ExecutorResolver for MemberFactory<'_> {
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind() };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
-        let by = SelectedBy::File(self.manifest);
-        let mut chosen = executor::by_name_with(registry, host, name, None, by, block.clone());
+        let selected_by = SelectedBy::File(self.manifest);
+        let mut chosen = executor::by_name_with(registry, host, name, None, selected_by, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
             // The host's choice may be somebody who cannot be told which model to ask.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
-            chosen = executor::by_name_with(registry, host, name, None, by, without);
+            chosen = executor::by_name_with(registry, host, name, None, selected_by, without);
         }
         let chosen = chosen.map_err(|error| ConfigError::for_key("executor", error.first_message()))?;
         let (seat, needs) = chosen.into_unadmitted_config();

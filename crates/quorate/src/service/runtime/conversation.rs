@@ -36,14 +36,14 @@ impl Runtime {
 /// # Errors
 /// When there is nothing to say, or the substrate refuses or fails.
 pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
-    let wrong = |message: &str, help: &str| {
+    let invalid = |message: &str, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
     };
     if text.trim().is_empty() {
-        return wrong("there is nothing to say", "give a text, or - for standard input");
+        return invalid("there is nothing to say", "give a text, or - for standard input");
     }
     if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
-        return wrong("a name has no white space and is not empty", "use - or _ between words");
+        return invalid("a name has no white space and is not empty", "use - or _ between words");
     }
     let turn = NewTurn {
         participant: by.into(),
@@ -123,17 +123,17 @@ impl ConversationReader {
     /// # Errors
     /// When the substrate fails.
     pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, ServiceError> {
-        let mut kept = Vec::new();
+        let mut turns = Vec::new();
         loop {
             let page = self.next_page().await?;
             if page.is_empty() {
-                return Ok(kept);
+                return Ok(turns);
             }
-            kept.extend(page);
+            turns.extend(page);
             if let Some(count) = count
-                && kept.len() > count
+                && turns.len() > count
             {
-                kept.drain(..kept.len() - count);
+                turns.drain(..turns.len() - count);
             }
         }
     }

@@ -79,9 +79,9 @@ async fn run_loop(
         match cycled {
             Ok(None) => pause = INITIAL_BACKOFF,
             Ok(Some(cycled)) => {
-                let asked = matches!(cycled, CycleResult::Asked { .. });
+                let has_asked = matches!(cycled, CycleResult::Asked { .. });
                 told(Step::Cycled(cycled));
-                if asked && until == Until::Once {
+                if has_asked && until == Until::Once {
                     return Ok(());
                 }
                 pause = INITIAL_BACKOFF;

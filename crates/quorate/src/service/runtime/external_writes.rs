@@ -46,36 +46,36 @@ pub(super) fn warn_external_writes(
             None => fallback.map(|path| ("dir", path)),
         };
         let Some((key, path)) = written else { continue };
-        let there = dir.join(path);
+        let target = dir.join(path);
         let entry = document.root.key(port).and_then(|block| block.entry(key));
         let at = || {
             let span = entry.map_or(0..0, |entry| entry.key_span.clone());
             document.place(span, format!("{port}.{key}"))
         };
         // A journal and a database have files beside them.
-        let written = BESIDE.iter().map(|end| with_suffix(&there, end));
+        let written = BESIDE.iter().map(|end| with_suffix(&target, end));
         if let Some(why) = written.into_iter().find_map(|file| guard.occupant(&file, None)) {
             let body = Body::new(format!("cannot keep {what} at `{path}`: {why}")).at(at());
             report.refuse(codes::FILE_UNWRITABLE, body.help("name a place of its own"));
             continue;
         }
         let by_name = !is_in_scope(root, location, path);
-        if !by_name && boundary::is_inside(root, &there) {
+        if !by_name && boundary::is_inside(root, &target) {
             continue;
         }
-        let there = disk::canonical_or_new(&there);
+        let target = disk::canonical_or_new(&target);
         let at = at();
         if !by_name {
-            let led = format!("`{path}` leads out of the workspace by a link, to {}", there.display());
+            let message = format!("`{path}` leads out of the workspace by a link, to {}", target.display());
             let help = "remove the link, or write the place itself into the manifest, and trust that";
-            report.refuse(codes::PATH_OUTSIDE, Body::new(led).at(at).help(help));
+            report.refuse(codes::PATH_OUTSIDE, Body::new(message).at(at).help(help));
             continue;
         }
         let body = Body::new(format!("`{path}` leads out of the workspace: {what} is written there"))
             .at(at)
             .help("keep it in the workspace, which begins where the outermost quorate.toml lies");
         cautions.warn(codes::OUTSIDE_WORKSPACE, body);
-        acts.push(SideEffect::new(format!("keep {what} at {}", there.display())));
+        acts.push(SideEffect::new(format!("keep {what} at {}", target.display())));
     }
     acts
 }

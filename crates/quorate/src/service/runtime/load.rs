@@ -117,8 +117,8 @@ pub(super) fn load(
     };
     // A playbook that is refused is not woven, which is no fault of the runtime's.
     let (mut catalogue, mut cautions) = (None, Report::new());
-    let told = runtime.participants.iter().enumerate();
-    let told = told
+    let prompts = runtime.participants.iter().enumerate();
+    let prompts = prompts
         .map(|(at, one)| telling.participant_prompt(one, at, &mut catalogue, &mut report, &mut cautions))
         .collect();
     cautions.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
@@ -140,7 +140,10 @@ pub(super) fn load(
     if report.has_refusals() {
         return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
-    Ok((LoadedRuntime { path, dir, runtime, document, told, elsewhere, report, cautions }, workspace))
+    Ok((
+        LoadedRuntime { path, dir, runtime, document, told: prompts, elsewhere, report, cautions },
+        workspace,
+    ))
 }
 
 /// What is needed to say what a participant is told.
@@ -283,9 +286,9 @@ fn warn_role_path(
         return;
     }
     let mut candidates = manifest::load::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
-    let there =
+    let path_in_scope =
         candidates.find(|path| location.resolve_relative(path).is_ok_and(|at| loader.bytes(&at).is_ok()));
-    let help = match there {
+    let help = match path_in_scope {
         Some(file) => format!("did you mean `{file}`?"),
         None => format!("the role is a file where it ends in {}", manifest::load::ROLE_FILES.join(", ")),
     };

@@ -41,9 +41,9 @@ impl ComposedPrompts {
 #[async_trait]
 impl PromptSource for ComposedPrompts {
     async fn prompt(&self) -> Result<Prompt, String> {
-        let holding =
+        let overlays =
             self.overlays.holding(&self.store, None).await.map_err(|error| error.first_message())?;
-        let (advice, now_ms) = (self.sources.overlays_for_operators(holding), self.clock.now_ms());
+        let (advice, now_ms) = (self.sources.overlays_for_operators(overlays), self.clock.now_ms());
         let composed = self.sources.compose(&advice, now_ms);
         let hashes = self.sources.hashes(&composed, &advice);
         let mut extra_fields = Map::new();

@@ -73,9 +73,10 @@ impl LedgerSession {
 
     /// Whether a log, as a record names it, is the workspace's own. What is recorded was redacted.
     fn is_default_log(&self, log: &Path) -> bool {
-        let own = &self.workspace.log;
-        log == own
-            || *log.to_string_lossy() == *self.workspace.redaction.redactor.redact(&own.to_string_lossy()).0
+        let own_path = &self.workspace.log;
+        log == own_path
+            || *log.to_string_lossy()
+                == *self.workspace.redaction.redactor.redact(&own_path.to_string_lossy()).0
     }
 
     /// Appends a line to the run's log; `false` when that failed, which is said.

@@ -43,8 +43,9 @@ pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inve
     }
     let start = named.first().and_then(|file| file.parent()).unwrap_or(&environment.directory);
     let mut found = inventory::of_files(environment, find_root(environment, None, start), named.clone())?;
-    let own = named.into_iter().map(|file| TrustRequest { file, acts: Vec::new() }).collect::<Vec<_>>();
-    found.files.extend(super::file_hashes(&own));
+    let named_requests =
+        named.into_iter().map(|file| TrustRequest { file, acts: Vec::new() }).collect::<Vec<_>>();
+    found.files.extend(super::file_hashes(&named_requests));
     Ok(found)
 }
 
@@ -117,10 +118,10 @@ fn change_of(
 ) -> Result<TrustChange, ServiceError> {
     let store = Store::of(environment)?;
     let trusted = store.as_ref().map_or_else(|| Ok(TrustRecord::default()), Store::read)?;
-    let has = |(file, hash): &(&PathBuf, &String)| trusted.trusts(file, hash);
+    let is_trusted = |(file, hash): &(&PathBuf, &String)| trusted.trusts(file, hash);
     Ok(TrustChange {
         what,
-        trusted: inventory.files.iter().filter(has).map(|(file, _)| file.clone()).collect(),
+        trusted: inventory.files.iter().filter(is_trusted).map(|(file, _)| file.clone()).collect(),
     })
 }
 

@@ -50,12 +50,12 @@ pub fn is_own(_: &Environment, _: &Path) -> bool {
 #[cfg(unix)]
 fn dubious(environment: &Environment, path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
-    let there = path.metadata().ok()?;
-    let owner = there.uid();
+    let metadata = path.metadata().ok()?;
+    let owner = metadata.uid();
     if !environment.trusts_owner(owner) {
         return Some(format!("`{}` belongs to user {owner}", path.display()));
     }
-    let writable = there.mode() & 0o002 != 0 && !there.is_dir();
+    let writable = metadata.mode() & 0o002 != 0 && !metadata.is_dir();
     writable.then(|| format!("every user can write to `{}`", path.display()))
 }
 
@@ -63,12 +63,12 @@ fn dubious(environment: &Environment, path: &Path) -> Option<String> {
 #[cfg(unix)]
 fn dubious_directory(environment: &Environment, directory: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
-    let there = directory.metadata().ok()?;
-    let sticky = there.mode() & 0o1000 != 0;
-    if there.mode() & 0o002 != 0 && !sticky {
+    let metadata = directory.metadata().ok()?;
+    let sticky = metadata.mode() & 0o1000 != 0;
+    if metadata.mode() & 0o002 != 0 && !sticky {
         return Some(format!("every user can write to `{}`", directory.display()));
     }
-    let owner = there.uid();
+    let owner = metadata.uid();
     // A sticky directory is the system's; the owner of any other can replace what lies in it.
     (!environment.trusts_owner(owner) && owner != 0)
         .then(|| format!("`{}` belongs to user {owner}", directory.display()))

@@ -116,13 +116,13 @@ impl Store {
     /// # Errors
     /// When it cannot be read or written.
     pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), ServiceError> {
-        let failed = |error: std::io::Error| unusable(&self.path, &error.to_string());
-        let _lock = disk::lock_with_sidecar(&self.path).map_err(failed)?;
+        let to_error = |error: std::io::Error| unusable(&self.path, &error.to_string());
+        let _lock = disk::lock_with_sidecar(&self.path).map_err(to_error)?;
         let mut trusted = self.read()?;
         change(&mut trusted);
         let text =
             serde_json::to_vec_pretty(&trusted).map_err(|error| unusable(&self.path, &error.to_string()))?;
-        disk::write_private(&self.path, &text).map_err(failed)
+        disk::write_private(&self.path, &text).map_err(to_error)
     }
 
     pub fn path(&self) -> &Path {

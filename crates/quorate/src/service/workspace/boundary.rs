@@ -78,11 +78,11 @@ pub(super) fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), 
     if is_inside(root, path) {
         return Ok(());
     }
-    let there = disk::canonical_or_new(path);
+    let target = disk::canonical_or_new(path);
     let body = Body::new(format!(
         "cannot keep the {what} at {}: a link leads out of the workspace, to {}",
         path.display(),
-        there.display()
+        target.display()
     ));
     let help = "remove the link, or name the place yourself: `--ledger PATH`";
     Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
@@ -99,8 +99,8 @@ pub(super) fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), Ser
     for kept in LEDGER_ENTRIES {
         ensure_inside(root, &dir.join(kept), kept)?;
     }
-    let own = dir.ends_with(".quorate").then(|| dir.to_owned());
-    for dir in own.into_iter().chain(LEDGER_ENTRIES.map(|kept| dir.join(kept))) {
+    let own_dir = dir.ends_with(".quorate").then(|| dir.to_owned());
+    for dir in own_dir.into_iter().chain(LEDGER_ENTRIES.map(|kept| dir.join(kept))) {
         for link in disk::links_in(&dir) {
             ensure_inside(root, &link, "files of the ledger")?;
         }

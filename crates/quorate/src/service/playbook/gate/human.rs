@@ -19,8 +19,8 @@ pub fn attempt(
     let answer = asked.ask(&redactor.redact(&describe(keeping, book)).0)?;
     let why = redactor.redact(answer.why.trim()).0;
     if !answer.yes {
-        let said = if why.is_empty() { String::new() } else { format!(": {why}") };
-        return Err(GateClosed::new(format!("{} says no{said}", answer.by), "revise it, or archive it"));
+        let reason = if why.is_empty() { String::new() } else { format!(": {why}") };
+        return Err(GateClosed::new(format!("{} says no{reason}", answer.by), "revise it, or archive it"));
     }
     let note = if why.is_empty() {
         format!("{} says yes", answer.by)
@@ -57,9 +57,9 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     }
     if let Some(block) = &playbook.block {
         for (known, _) in &matched {
-            let own = known.base.block_text(block).unwrap_or_default();
+            let block_text = known.base.block_text(block).unwrap_or_default();
             text.push_str(&format!("\n## What `{}` is told there now\n\n", known.slug));
-            push_quote(&mut text, own);
+            push_quote(&mut text, block_text);
         }
     }
     text.push_str("\n## What its author says of it\n\n");

@@ -55,8 +55,8 @@ pub async fn attempt(
     let now_ms = keeping.session.environment.clock.now_ms();
     let mut prompts = Vec::new();
     for (known, _) in keeping.library.operators_for(&book.playbook) {
-        let standing = keeping.library.candidates_for(known);
-        let Composition { woven, shadows } = compose(&known.base, &standing, &[], &known.locks(), now_ms);
+        let candidates = keeping.library.candidates_for(known);
+        let Composition { woven, shadows } = compose(&known.base, &candidates, &[], &known.locks(), now_ms);
         let with = shadows.into_iter().find(|shadow| shadow.id == *slug).map(|shadow| shadow.prompt);
         match with {
             Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
@@ -78,8 +78,8 @@ pub async fn attempt(
         let question = json!({
             "playbook": slug, "operator": operator, "trial": trial, "prompt": prompt, "counterfactual": counterfactual,
         });
-        let answered = process::run_command(command, &host.dir, format!("{question}\n"), TRIAL_TIMEOUT).await;
-        let scores = answered.and_then(|text| {
+        let answer = process::run_command(command, &host.dir, format!("{question}\n"), TRIAL_TIMEOUT).await;
+        let scores = answer.and_then(|text| {
             let scores: Result<Scores, _> = serde_json::from_str(text.trim());
             scores.map_err(|error| {
                 format!("it does not answer {{\"without\": number, \"with\": number}}: {error}")

@@ -66,10 +66,10 @@ impl DraftBuilder {
     ) -> Result<Option<Draft>, ServiceError> {
         let path = keeping.session.environment.directory.join(shown);
         if let Some(book) = keeping.library.catalogue.books.iter().find(|book| {
-            let there = keeping.library.root.join(book.path.workspace_relative());
+            let current_path = keeping.library.root.join(book.path.workspace_relative());
             std::fs::canonicalize(&path)
                 .ok()
-                .is_some_and(|path| std::fs::canonicalize(there).ok() == Some(path))
+                .is_some_and(|path| std::fs::canonicalize(current_path).ok() == Some(path))
         }) {
             self.slug.clone_from(&book.playbook.slug);
             let body = Body::new(format!("`{}` lies among the playbooks already", book.playbook.slug));
@@ -101,8 +101,8 @@ impl DraftBuilder {
             manifest.insert("targets".to_owned(), json!([{"kind": "operator", "ref": operator}]));
         }
         if add.evidence.is_none() {
-            let who = format!("{} at {}", proposer.by, self.at);
-            manifest.insert("evidence".to_owned(), json!([{"kind": "human", "ref": who}]));
+            let provenance = format!("{} at {}", proposer.by, self.at);
+            manifest.insert("evidence".to_owned(), json!([{"kind": "human", "ref": provenance}]));
         }
         let text = match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
             Ok(text) => text,
