@@ -79,11 +79,11 @@ impl Locks {
     /// When a pattern does not compile, or is too large.
     pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Error> {
         let is_regex = |locked_trait: &'_ Trait| locked_trait.declared == MatchMode::Regex;
-        let is_regex: Vec<TraitSource<'_>> = traits
+        let sources: Vec<TraitSource<'_>> = traits
             .iter()
             .map(|locked_trait| TraitSource { text: &locked_trait.text, is_pattern: is_regex(locked_trait) })
             .collect();
-        let search = Search::new(&is_regex).map_err(|(at, why)| Error { at, why })?;
+        let search = Search::new(&sources).map_err(|(at, why)| Error { at, why })?;
         let trait_texts = traits.iter().map(|locked_trait| Arc::from(locked_trait.text.as_str())).collect();
         Ok(Locks {
             compiled: Arc::new(CompiledLocks {

@@ -96,8 +96,8 @@ impl Queue {
 
     /// What is known of keys outside of the ledger; `None` where nobody is asked.
     pub(super) fn external_keys(&self) -> Option<Result<ExternalKeys, String>> {
-        let signers_asked = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        signers_asked.map(|signers_asked| signers_asked())
+        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        outside.map(|outside| outside())
     }
 
     /// Commits everything that waits in one transaction and tells everybody.

@@ -198,23 +198,22 @@ impl LogPaths {
         let rows = sql("SELECT DISTINCT log_path FROM run WHERE verdict IS NOT NULL ORDER BY log_path");
         let named = store.rows(rows, &[Column::Text]).await?;
         let is_missing = |named: &&str| !named.is_empty() && !Path::new(named).exists();
-        let is_missing: HashSet<String> =
+        let missing: HashSet<String> =
             named.iter().map(|row| row.text(0)).filter(is_missing).map(str::to_owned).collect();
         let is_beside = self.here.is_file()
             && !store.is_shared()
             && self.here.parent() == Some(canonical_path(store.dir()).as_path());
         let tail = |path: &Path| path.iter().rev().take(2).map(OsStr::to_owned).collect::<Vec<_>>();
-        for named in is_missing.iter().filter(|named| is_beside && tail(Path::new(named)) == tail(&self.here))
-        {
+        for named in missing.iter().filter(|named| is_beside && tail(Path::new(named)) == tail(&self.here)) {
             self.known.insert(named.clone(), true);
         }
         for run in lines.keys() {
-            if is_missing.iter().all(|named| self.known.contains_key(named)) {
+            if missing.iter().all(|named| self.known.contains_key(named)) {
                 break;
             }
             let row = sql("SELECT log_path FROM run WHERE run = $1").bind(run.as_str());
             for row in store.rows(row, &[Column::Text]).await? {
-                if is_missing.contains(row.text(0)) {
+                if missing.contains(row.text(0)) {
                     self.known.insert(row.text(0).to_owned(), true);
                 }
             }

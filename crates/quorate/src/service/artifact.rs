@@ -9,17 +9,16 @@ use quorate_kernel::entropy::sha256_hex;
 use super::disk;
 use super::error::ServiceError;
 
-/// The longest artifact that is reviewed.
+/// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Where an artifact is.
+/// Where an artifact comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     File(PathBuf),
     Stdin,
 }
 
-/// An artifact that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// As the user named it; `-` for standard input.
@@ -34,7 +33,7 @@ pub struct Artifact {
 /// Reads an artifact. `directory` is where relative paths start.
 ///
 /// # Errors
-/// Not there, unreadable, not text, or too large, each with its code.
+/// If it does not exist, is unreadable, is not text, or is too large; each has its code.
 pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceError> {
     let (shown, path, bytes) = match subject {
         Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
@@ -50,7 +49,7 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
     from_bytes(shown, path, bytes)
 }
 
-/// An artifact of bytes that were read, or of why they could not be. `path` is the file, if there is one.
+/// Makes an artifact of bytes, or of the error of reading them. `path` is the file, if there is one.
 ///
 /// # Errors
 /// As [`read`].

@@ -1,4 +1,4 @@
-//! Audit: what the log says of a council over time.
+//! Audit: statistics of a council over time, from its log.
 
 pub mod json;
 
@@ -19,30 +19,29 @@ use super::paths::{absolute, display_path};
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 
-/// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     pub filter: Filter,
-    /// Whether the whole log is read again, whatever its index says.
+    /// Whether to read the whole log again instead of its index.
     pub reindex: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct Audit {
-    /// The log that was read.
+    /// The log's path, as shown to the user.
     pub log: String,
     pub filter: Filter,
     pub stats: Stats,
-    /// How many lines of the log cannot be read.
+    /// Lines of the log that cannot be read.
     pub corrupt_lines: u64,
-    /// Whether there is a log at all.
+    /// Whether the log exists.
     pub log_exists: bool,
 }
 
-/// The audit of nothing, where there is neither log nor ledger: looking makes none.
+/// An empty audit, for a workspace with neither log nor ledger; creates neither.
 ///
 /// # Errors
-/// When the configuration is refused.
+/// If the configuration is refused.
 pub fn empty(
     environment: &Environment,
     places: &PathOverrides,
@@ -59,10 +58,10 @@ pub fn empty(
     }))
 }
 
-/// Audits a log by itself, wherever it lies: no ledger and no configuration is looked for, and none is made.
+/// Audits a log on its own, without ledger or configuration.
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// If the log does not exist or cannot be read.
 pub async fn audit_file(
     environment: &Environment,
     log: &Path,
@@ -91,10 +90,10 @@ pub async fn audit_file(
     })
 }
 
-/// Writes an audit to a file, in place of what is there, unless that is what it was counted from or lies with a ledger.
+/// Writes an audit to a file, replacing it. Refuses the audited log and the ledger's own files.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), ServiceError> {
     let path = absolute(&environment.directory, path);
     let refused = |why: &str| {
@@ -109,10 +108,10 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
     disk::write_file(&path, text.as_bytes()).map_err(|error| refused(&error.to_string()))
 }
 
-/// Audits.
+/// Audits the session's log.
 ///
 /// # Errors
-/// When log or ledger cannot be read.
+/// If log or ledger cannot be read.
 pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, ServiceError> {
     if request.reindex {
         council_log::forget_index(&session.store, &session.workspace.log).await?;

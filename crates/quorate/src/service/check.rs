@@ -1,4 +1,4 @@
-//! Check: everything that is wrong with manifests, of files, directories, globs or standard input, at once.
+//! Check: reports every problem of manifests, given as files, directories, globs or standard input.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,42 +26,40 @@ use super::runtime;
 use super::workspace::boundary::FoundFile;
 use super::workspace::{self, PathOverrides, load_council};
 
-/// What is to be checked.
+/// What to check.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Files, directories, globs, or `-`.
     pub paths: Vec<PathBuf>,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
-    /// Whether refs are followed.
+    /// Whether to follow refs.
     pub refs: Refs,
 }
 
-/// What was checked and what there is to say.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// How many manifests were checked.
+    /// Manifests checked.
     pub files: usize,
-    /// How many files were found and are none.
+    /// Files found that are not manifests.
     pub skipped: usize,
-    /// How many files cannot be read at all.
+    /// Files that cannot be read.
     pub unreadable: usize,
-    /// Whose prompts the advice of each advisory assembly goes into.
+    /// For each advisory assembly, the operators whose prompts its advice goes into.
     pub notes: Vec<String>,
-    /// Everything that is to be said.
     pub report: Report,
 }
 
-/// A workspace's root, and what is to be checked below it.
+/// A workspace's root, and the files to check below it.
 pub(super) struct WorkspaceFiles {
     pub(super) root: PathBuf,
     pub(super) files: BTreeMap<WorkspacePath, Discovery>,
 }
 
-/// Checks.
+/// Checks manifests.
 ///
 /// # Errors
-/// When a path is not there or cannot be read, or a `quorate.toml` above is refused.
+/// If a path does not exist or cannot be read, or a `quorate.toml` above is refused.
 pub fn check(
     environment: &Environment,
     request: &Request,
@@ -86,10 +84,10 @@ fn check_workspace(
     work: &WorkspaceFiles,
     stdin: Option<Vec<u8>>,
     outcome: &mut Outcome,
-    said: &mut Deduplicator,
+    deduplicator: &mut Deduplicator,
 ) -> Result<(), ServiceError> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
-    said.add(manifests.report.clone(), &mut outcome.report);
+    deduplicator.add(manifests.report.clone(), &mut outcome.report);
     let loader = manifests.loader(&*environment.host);
     let locations: Vec<WorkspacePath> = work.files.keys().cloned().collect();
     check::register_planned(&loader, &locations);
@@ -99,7 +97,7 @@ fn check_workspace(
             FileOutcome::Missing => return Err(file_not_found(&loader.display_name(location))),
             FileOutcome::Unreadable(report) => {
                 outcome.unreadable += 1;
-                said.add(report, &mut outcome.report);
+                deduplicator.add(report, &mut outcome.report);
             }
             FileOutcome::Standalone(doctype) => {
                 outcome.files += 1;
@@ -110,11 +108,11 @@ fn check_workspace(
                     (&path, &loader.display_name(location)),
                     &work.root,
                 );
-                said.add(report, &mut outcome.report);
+                deduplicator.add(report, &mut outcome.report);
             }
             FileOutcome::Assembly(report, resolved) => {
                 outcome.files += 1;
-                said.add(report, &mut outcome.report);
+                deduplicator.add(report, &mut outcome.report);
                 let followed = request.refs == Refs::Followed;
                 if let Some(resolved) =
                     resolved.filter(|assembly| followed && assembly.mode == Mode::Advisory)
@@ -126,12 +124,12 @@ fn check_workspace(
             FileOutcome::Checked(doctype, report) => {
                 outcome.files += 1;
                 let runs = doctype == Doctype::Runtime && !report.has_refusals();
-                said.add(report, &mut outcome.report);
+                deduplicator.add(report, &mut outcome.report);
                 if runs && request.refs == Refs::Followed && work.files.contains_key(location) {
-                    // Which kinds there are, and what each reads, is known to the registry alone.
+                    // Only the registry knows which kinds exist and what each reads.
                     let path = work.root.join(location.workspace_relative());
                     let report = runtime::inspect(environment, &path, &work.root, &environment.host);
-                    said.add(report, &mut outcome.report);
+                    deduplicator.add(report, &mut outcome.report);
                 }
             }
         }
@@ -139,7 +137,7 @@ fn check_workspace(
     };
     for (location, named) in &work.files {
         let checked = check::check(&loader, location, *named);
-        // Only assemblies are many views of few parents; whatever else is needed again is read again.
+        // Only assemblies are kept: many views share few parents. Other documents are read again.
         if !matches!(checked, FileOutcome::Assembly(..)) {
             loader.forget(location);
         }
@@ -150,7 +148,7 @@ fn check_workspace(
         take(check::check_bytes(&loader, &location, bytes), &location)?;
     }
     if request.refs == Refs::Followed {
-        // Where the folder of the playbooks is gone, the ledger may still have some for the operators.
+        // If the playbooks' folder is gone, the ledger may still have playbooks for the operators.
         let has_playbooks = |location: &&WorkspacePath| {
             is_below(location, FOLDER)
                 || is_below(location, "operators")
@@ -164,7 +162,7 @@ fn check_workspace(
             let library =
                 Library::open(environment, &PathOverrides::default(), Some(&root), &environment.host)?;
             let is_checked = |location: &WorkspacePath| work.files.contains_key(location);
-            said.add(inspect::findings(environment, &library, &is_checked), &mut outcome.report);
+            deduplicator.add(inspect::findings(environment, &library, &is_checked), &mut outcome.report);
         }
     }
     Ok(())
@@ -179,7 +177,7 @@ fn is_below(location: &WorkspacePath, folder: &str) -> bool {
     location.workspace_relative().starts_with(&folder)
 }
 
-/// The doctypes that are loaded by their path alone.
+/// Checks the doctypes that are loaded by their path alone.
 fn check_standalone(
     environment: &Environment,
     doctype: Doctype,
@@ -199,7 +197,7 @@ fn check_standalone(
             (loaded.report, loaded.value, None)
         }
     };
-    // Whether an executor can be had is known to the registry alone.
+    // Only the registry knows whether an executor can be built.
     let built = executor::findings::build_errors(
         environment.host.registry(),
         configuration.as_ref(),
@@ -215,7 +213,7 @@ fn check_standalone(
     report
 }
 
-/// Every path that was named, sorted into workspaces.
+/// Collects the named files by workspace.
 pub(super) fn collect_files(
     environment: &Environment,
     request: &Request,

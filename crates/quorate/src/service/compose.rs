@@ -1,8 +1,8 @@
-//! Composed prompts: a persona or an operator with the playbooks and overlays that hold. Whoever is told a prompt gets it
-//! from here: `weave`, `run` and `convene` (B3, K2).
+//! Composes prompts for `weave`, `run` and `convene`: a persona or an operator with its active playbooks and overlays
+//! (B3, K2).
 //!
-//! Playbooks are read once for a command, as the seed has it; overlays of advisory runs and times count anew whenever
-//! somebody is asked.
+//! Playbooks are read once per command, as the seed requires; overlays of advisory runs and expiry times are evaluated for
+//! each prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,10 +37,10 @@ use super::playbook::traits::compile;
 use super::projection::Projection;
 use super::redaction::CurrentRedactor;
 
-/// What is recorded of compositions, as far as the stream was read.
+/// The recorded compositions, as far as the stream was read.
 type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
 
-/// What a stream says of an agent's prompt.
+/// Prompt records of one agent.
 #[derive(Debug, Clone, Default)]
 struct PromptHistory {
     /// The last composition of it.
@@ -49,26 +49,26 @@ struct PromptHistory {
     matched: BTreeSet<(String, String)>,
 }
 
-/// What an agent's prompt is composed of, but for the overlays of advisory runs.
+/// What an agent's prompt is composed of, except overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
     base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
     traits: Arc<[Trait]>,
-    /// The playbooks that are for it by a pattern, each with the operator that the pattern matches.
+    /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
     matched: Arc<[(String, String)]>,
     root: Arc<Path>,
     scope: Scope,
-    /// As overlays name them.
+    /// Operator names as overlays write them.
     operators: Arc<[String]>,
     slugs: Arc<str>,
     redactor: CurrentRedactor,
-    /// What is recorded of it.
+    /// Its recorded compositions.
     recorded: SharedPromptHistory,
 }
 
 impl Sources {
-    /// What is for somebody. A playbook that is not what its history says is left out, and named.
+    /// Collects the sources of an agent. A playbook that differs from its history is left out and reported.
     pub fn new(
         environment: &Environment,
         root: &Path,
@@ -89,7 +89,7 @@ impl Sources {
                 let candidate = operator.candidate(&book.playbook, book.text());
                 match candidates.get_mut(&**slug) {
                     None => drop(candidates.insert(slug, candidate)),
-                    // Of several operators that it is for, each has its locks.
+                    // If a playbook targets several operators of the agent, the locks of each apply.
                     Some(there) => there.violations.extend(candidate.violations),
                 }
             }
@@ -127,26 +127,26 @@ impl Sources {
         }
     }
 
-    /// The prompt without anything woven in.
+    /// The prompt before weaving.
     pub fn base(&self) -> &BasePrompt {
         &self.base
     }
 
-    /// The playbooks that are for it.
+    /// The playbooks that target it.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Of overlays of advisory runs those that are for it.
+    /// Keeps those overlays of advisory runs that are for its operators.
     pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
         holding.retain(|overlay| self.operators.contains(&overlay.operator));
         holding
     }
 
-    /// The prompt at a time, with these overlays of advisory runs, without secrets.
+    /// Composes the prompt for a time and these overlays of advisory runs, with secrets redacted.
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
-        // Without advice nothing is left to be held against anything.
+        // Without advice there is no overlay to check against traits.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
@@ -157,7 +157,7 @@ impl Sources {
         composed
     }
 
-    /// SHA-256 of each text that was woven, in the order of the prompt.
+    /// SHA-256 of each woven text, in the order of the prompt.
     pub fn hashes(&self, composed: &Composition, advice: &[overlay::Overlay]) -> Vec<String> {
         let text = |id: &str| {
             let book = self
@@ -171,8 +171,7 @@ impl Sources {
         composed.woven.woven.iter().map(|woven| hash(&woven.id)).collect()
     }
 
-    /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
-    /// there is nothing but the base.
+    /// The records of a composed prompt: woven, skipped and shadow texts. `None` if the prompt is only the base.
     pub fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
@@ -204,16 +203,17 @@ impl Sources {
         Some((events, bodies))
     }
 
-    /// Whether there is a pattern that a playbook is for it by: what that matches first is recorded.
+    /// Whether a playbook targets it by a pattern; the first match of a pattern is recorded.
     pub fn has_pattern_matches(&self) -> bool {
         !self.matched.is_empty()
     }
 
-    /// Records a composed prompt, unless the last one that was recorded for the same agent is the same; and each pattern
-    /// that matches an operator for the first time (B10).
+    /// Records a composed prompt unless it equals the last one recorded for the same agent; and each pattern that matches
+    /// an
+    /// operator for the first time (B10).
     ///
     /// # Errors
-    /// When the ledger does not answer.
+    /// If the ledger does not answer.
     pub async fn record(
         &self,
         store: &Store,
@@ -257,7 +257,7 @@ impl Sources {
     }
 }
 
-/// What was computed in shadow, by slug: the hash of the prompt that it would make, or why it would make none.
+/// Shadow prompts by slug: the hash of the prompt, or why there is none.
 pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),
@@ -266,7 +266,7 @@ pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     shadows.iter().map(|shadow| (shadow.id.clone(), one(&shadow.prompt))).collect()
 }
 
-/// The word of a status for people.
+/// The label of an inactive status; `None` for an active one.
 pub fn inactive_label(status: Status) -> Option<&'static str> {
     match status {
         Status::Active => None,

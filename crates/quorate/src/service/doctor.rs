@@ -1,4 +1,4 @@
-//! Doctor: is everything there that a review needs? Each executor is really called once.
+//! Doctor: checks everything that a review needs. It really calls each executor once.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{member_access, runs};
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: String,
@@ -34,21 +34,18 @@ pub struct Check {
     pub detail: String,
 }
 
-/// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// As it should be.
     Passed,
-    /// It works, and somebody should know something.
+    /// It works, with a warning.
     Warning,
-    /// It does not work.
     Failed,
 }
 
-/// Looks at everything. `timeout` is each executor's deadline.
+/// Runs all checks. `timeout` is each executor's deadline.
 ///
 /// # Errors
-/// When the configuration is refused; everything else is a check.
+/// If the configuration is refused; every other problem is a check.
 pub async fn doctor(
     environment: &Environment,
     places: &PathOverrides,
@@ -83,7 +80,7 @@ pub async fn doctor(
     Ok(checks)
 }
 
-/// What the ledger holds, and how it is sealed and signed.
+/// The ledger's size, and how it is sealed and signed.
 async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check> {
     let path = display_ledger(environment, session.store.address());
     let mut checks = vec![match session.store.read_only_reason() {
@@ -137,7 +134,7 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check
     checks
 }
 
-/// Whether the playbooks are what their histories and the ledger say; `None` where there are none.
+/// Whether the playbooks match their histories and the ledger; `None` without playbooks.
 fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check> {
     let library = match Library::open(environment, places, None, &Host::new()) {
         Ok(library) => library,
@@ -221,7 +218,7 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
     checks
 }
 
-/// What the program behind an executor lets a judge do, held against what is needed of it.
+/// Compares the tools that an executor gives a judge with those it needs.
 async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Option<Check> {
     let deadline = tokio::time::Instant::now() + timeout;
     let name = format!("judges of {}", chosen.name);

@@ -1,4 +1,4 @@
-//! The surroundings of a use case. The library reads none of them from the process: whoever calls it says what they are.
+//! The surroundings of a use case. The library reads none of them from the process: the caller supplies them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,39 +12,37 @@ use super::trust::consent::Trust;
 use super::trust::requests::Inventory;
 use super::variables::Variables;
 
-/// Lists what the files of the workspace around a directory would do.
+/// Lists the side effects that the files of the workspace around a directory would have.
 pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, ServiceError>;
 
-/// Where a use case happens, for whom, and what it may do.
+/// The surroundings of a use case.
 #[derive(Clone)]
 pub struct Environment {
-    /// Where relative paths start.
+    /// The directory that relative paths start from.
     pub directory: PathBuf,
-    /// The ledger that the caller names, before what the workspace says: on the command line `QUORATE_LEDGER`.
+    /// A ledger that overrides the workspace's; on the command line `QUORATE_LEDGER`.
     pub ledger: Option<PathBuf>,
-    /// Where this user's programs keep what outlives a workspace: on the command line `quorate` below `XDG_STATE_HOME`,
-    /// else below `~/.local/state`. `None` keeps nothing there.
+    /// The directory for data that outlives a workspace; on the command line `quorate` below `XDG_STATE_HOME`, else below
+    /// `~/.local/state`. `None` keeps no such data.
     pub state_dir: Option<PathBuf>,
-    /// The users whose files may configure us.
+    /// The users whose files may configure this process.
     pub trusted_uids: Vec<u32>,
-    /// What may be done that a file of a workspace names.
+    /// The trusted side effects of workspace files.
     pub trust: Trust,
-    /// Lists what a workspace names, to compare it with a hash that the caller trusts. Without it no hash is accepted.
+    /// Lists a workspace's side effects, to compare them with a hash that the caller trusts. `None` accepts no hash.
     pub inventory: Option<ListWorkspace>,
-    /// Who is at work, as records name them.
+    /// The user name that records carry.
     pub user: String,
-    /// What this program knows and can do: what is built in, and what it was given besides.
+    /// The registries of this program: built-in adapters and extensions.
     pub host: Arc<Host>,
-    /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// The variables that configurations may name, and whose secrets are redacted.
+    /// The variables that configurations may name; secret ones are redacted.
     pub variables: Variables,
-    /// What is redacted.
     pub redactor: CurrentRedactor,
 }
 
 impl Environment {
-    /// Work in a directory, on files of the user that the process runs as, with no variables and with the system's clock.
+    /// An environment for a directory and the user of the process, without variables, with the system's clock.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Environment {
             directory: directory.into(),
@@ -61,13 +59,13 @@ impl Environment {
         }
     }
 
-    /// The same with these variables.
+    /// Replaces the variables.
     #[must_use]
     pub fn with_variables(self, variables: Variables) -> Self {
         Environment { redactor: CurrentRedactor::new(variables.clone()), variables, ..self }
     }
 
-    /// Whether files of this user may configure us.
+    /// Whether files of this user may configure this process.
     pub fn trusts_owner(&self, user: u32) -> bool {
         self.trusted_uids.contains(&user)
     }

@@ -1,4 +1,4 @@
-//! Why a use case did not give a result: coded refusals, and the exit class they belong to.
+//! Errors of use cases: coded refusals, and the exit class they belong to.
 
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_kernel::driver;
@@ -8,15 +8,15 @@ use quorate_kernel::ports::ledger;
 /// The exit classes that every command shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
-    /// What was named is not there.
+    /// A named thing does not exist.
     NotFound,
-    /// A manifest that was asked for is refused.
+    /// A requested manifest is refused.
     Refused,
-    /// Configuration or input is unusable.
+    /// Configuration or input is invalid.
     Configuration,
-    /// The command line is wrong.
+    /// The command line is invalid.
     Usage,
-    /// A bug of ours.
+    /// A bug in Quorate.
     Bug,
 }
 
@@ -33,12 +33,12 @@ impl ExitClass {
     }
 }
 
-/// A use case that stopped.
+/// A failed use case.
 #[derive(Debug)]
 pub struct ServiceError {
-    /// How the process is to exit.
+    /// The exit class of the process.
     pub class: ExitClass,
-    /// What is to be said; refuses.
+    /// The refusals; never empty.
     pub report: Box<Report>,
 }
 
@@ -49,17 +49,17 @@ impl ServiceError {
         ServiceError { class, report: Box::new(report) }
     }
 
-    /// A report that refuses.
+    /// `report` must contain a refusal.
     pub fn from_report(class: ExitClass, report: Report) -> Self {
         ServiceError { class, report: Box::new(report) }
     }
 
-    /// The first thing that is to be said, in one line.
+    /// The message of the first refusal.
     pub fn first_message(&self) -> String {
         self.report.refusals.first().map_or_else(String::new, |refusal| refusal.body.message.clone())
     }
 
-    /// Whether the ledger does not answer: what it is asked at the end of a command is not waited for, either.
+    /// Whether the ledger does not answer; later queries of the same command are then skipped.
     pub fn is_ledger_unavailable(&self) -> bool {
         let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
         self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
@@ -69,21 +69,21 @@ impl ServiceError {
         ServiceError::new(ExitClass::Configuration, code, body)
     }
 
-    /// A ledger that is only read was to be written to.
+    /// A write to a ledger that was opened read-only.
     pub fn ledger_closed(ledger: &str, why: &str) -> Self {
         let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
         let help = "make it writable or name another one with `--ledger`; what this one holds can be shown and verified";
         ServiceError::configuration(codes::LEDGER_CLOSED, body.help(help))
     }
 
-    /// As it is, but a ledger that is not what it was is an answer to the question (exit 1), and no unusable input.
+    /// Keeps the report, but an altered ledger is a negative answer (exit 1) rather than unusable input.
     pub fn corrupt_as_refused(self) -> Self {
         let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES];
         let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
         ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
     }
 
-    /// Something is not there.
+    /// A named thing does not exist.
     pub fn not_found(code: RefusalCode, body: Body) -> Self {
         ServiceError::new(ExitClass::NotFound, code, body)
     }
@@ -178,7 +178,7 @@ impl From<driver::Error> for ServiceError {
     }
 }
 
-/// An error with what caused it, on one line.
+/// An error and its causes, on one line.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

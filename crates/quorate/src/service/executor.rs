@@ -1,4 +1,4 @@
-//! Which executor answers (C11): `--executor`, else the council's runtime, else `[defaults]`, else the rubric.
+//! Selects the executor (C11): `--executor`, else the council's runtime, else `[defaults]`, else the rubric.
 
 pub mod findings;
 
@@ -20,10 +20,10 @@ use serde_json::{Map, json};
 use super::error::{ExitClass, ServiceError};
 use super::trust::{Permit, TrustRequest};
 
-/// The deadline of an invocation where nobody says another.
+/// The default deadline of an invocation.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Who chose an executor by its name.
+/// Who named an executor.
 #[derive(Debug, Clone, Copy)]
 pub enum SelectedBy<'a> {
     /// A person, on the command line or through a client.
@@ -32,24 +32,23 @@ pub enum SelectedBy<'a> {
     File(&'a Path),
 }
 
-/// An executor that was chosen. It can be asked once it is admitted.
+/// A selected executor. It can be called once it is admitted.
 #[derive(Clone)]
 pub struct SelectedExecutor {
-    /// The name that it goes by.
     pub name: Arc<str>,
     executor: Arc<dyn Executor>,
-    /// The files that have to be trusted before it is asked.
+    /// The files that must be trusted before it is called.
     needs: Vec<TrustRequest>,
     /// The deadline of an invocation.
     pub timeout: Duration,
-    /// How many failures are tried again.
+    /// How many failures are retried.
     pub retries: u32,
-    /// What the fingerprint is over.
+    /// The settings that the fingerprint covers.
     pub settings: Json,
 }
 
 impl SelectedExecutor {
-    /// An executor that was built with these settings; `recorded` is what the fingerprint is over.
+    /// An executor that was built with these settings; `recorded` is what the fingerprint covers.
     pub fn of(executor: Arc<dyn Executor>, settings: &Settings, origin: Origin<'_>, recorded: Json) -> Self {
         SelectedExecutor {
             name: settings.name.as_str().into(),
@@ -65,22 +64,21 @@ impl SelectedExecutor {
         self.executor.about()
     }
 
-    /// The tools that whoever judges through it has; `None` where that is not known.
+    /// The tools of a judge that uses it; `None` if unknown.
     pub fn tools(&self) -> Option<Vec<String>> {
         self.executor.tools()
     }
 
-    /// The files that have to be trusted before it is asked.
+    /// The files that must be trusted before it is called.
     pub fn needs(&self) -> Vec<TrustRequest> {
         self.needs.clone()
     }
 
-    /// It, to be asked.
     pub fn executor(&self, _: Permit) -> Arc<dyn Executor> {
         Arc::clone(&self.executor)
     }
 
-    /// Whether what it starts is there.
+    /// Checks that the program it starts exists.
     ///
     /// # Errors
     /// [`codes::COMMAND_MISSING`], with the way to install it.
@@ -88,12 +86,12 @@ impl SelectedExecutor {
         installed(&self.name, &*self.executor)
     }
 
-    /// A seat for it, without a role.
+    /// Its member config, without a role.
     pub fn into_member_config(self, admitted: Permit) -> MemberConfig {
         self.member_config(admitted)
     }
 
-    /// A seat for a runtime, with what it needs: `Ready::swarm` has it admitted before anybody is asked.
+    /// Its member config for a runtime and its needs, which `Ready::swarm` has admitted before any call.
     pub(super) fn into_unadmitted_config(self) -> (MemberConfig, Vec<TrustRequest>) {
         let needs = self.needs();
         (self.member_config(Permit::DEFERRED), needs)
@@ -115,12 +113,12 @@ impl SelectedExecutor {
     }
 }
 
-/// The MCP servers of a configuration, as adapters get them.
+/// The MCP servers of a configuration, in the form that adapters read.
 pub fn servers(host: &Configuration) -> Servers {
     let dir = std::path::absolute(&host.dir).unwrap_or_else(|_| host.dir.clone());
     let table = |block: &Map<String, Json>| {
         let mut table = block.clone();
-        // Whoever starts it may be anywhere: paths are relative to the file that they stand in.
+        // The process may start anywhere, so paths are resolved against their file.
         if let Some(command) = block.get("command").and_then(Json::as_str) {
             let cwd = block.get("cwd").and_then(Json::as_str).unwrap_or_default();
             table.insert("cwd".to_owned(), json!(dir.join(cwd)));
@@ -133,12 +131,12 @@ pub fn servers(host: &Configuration) -> Servers {
     Servers::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
 }
 
-/// What connecting to servers means.
+/// The side effects of connecting to servers.
 pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
     servers.iter().map(|(id, table)| process::server_side_effect(id, table, dir)).collect()
 }
 
-/// What the executors of a `quorate.toml` would do: its tables, and what it chooses by name.
+/// The side effects of the executors that a `quorate.toml` configures or names.
 pub fn acts_of_tables(registry: &Registry, host: &Configuration) -> Vec<SideEffect> {
     let file = host.path();
     let tables = host.executors.keys().map(|name| (name, None));
@@ -149,13 +147,13 @@ pub fn acts_of_tables(registry: &Registry, host: &Configuration) -> Vec<SideEffe
     built.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
 }
 
-/// What a council's executor needs.
+/// The side effects of a council's executor.
 pub fn trust_requests_of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
     let built = council.runtime.as_ref().map(|table| by_runtime(registry, table, &council.dir, file));
     built.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
 }
 
-/// What executors need that a manifest chooses by name.
+/// The side effects of executors that a manifest names.
 pub fn trust_requests_of_names(
     registry: &Registry,
     host: &Configuration,
@@ -170,7 +168,7 @@ pub fn trust_requests_of_names(
 /// Builds an executor with the model that a person names.
 ///
 /// # Errors
-/// As `build`, and when the executor asks no model.
+/// As `build`, and if the executor has no model.
 pub fn with_model(
     model: Option<&str>,
     build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, ServiceError>,
@@ -187,7 +185,7 @@ pub fn with_model(
     }
 }
 
-/// Refuses an executor of which what it starts is not there.
+/// Refuses an executor whose program does not exist.
 ///
 /// # Errors
 /// [`codes::COMMAND_MISSING`].
@@ -198,7 +196,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
     })
 }
 
-/// The executor where none is named.
+/// The executor if none is named.
 ///
 /// # Errors
 /// When there is no such executor, or it refuses its settings.
@@ -206,7 +204,7 @@ pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExe
     fallback_with(registry, host, Map::new())
 }
 
-/// As [`fallback`], with keys set.
+/// As [`fallback`], with extra keys.
 ///
 /// # Errors
 /// When there is no such executor, or it refuses its settings.
@@ -218,7 +216,7 @@ pub fn fallback_with(
     by_name_with(registry, host, registry.default_kind().unwrap_or_default(), None, SelectedBy::Person, extra)
 }
 
-/// Builds the executor of a name: a table of `quorate.toml`, a ready-made one, or a kind that needs no settings.
+/// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings.
 ///
 /// # Errors
 /// When there is no such executor, or it refuses its settings.
@@ -232,7 +230,7 @@ pub fn by_name(
     by_name_with(registry, host, name, place, by, Map::new())
 }
 
-/// As [`by_name`], with keys set beside those of the table.
+/// As [`by_name`], with keys added to those of the table.
 ///
 /// # Errors
 /// When there is no such executor, or it refuses its settings.
@@ -357,7 +355,7 @@ fn build(
 ) -> Result<SelectedExecutor, ServiceError> {
     let settings = settings(name, table, dir, servers);
     Build { new, kind, settings, origin }.finish(|mut refused| {
-        // What every executor has is no key of the adapter's, which cannot suggest it.
+        // The adapter does not know the common keys, so it cannot suggest them.
         let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
         if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
             refused.help = Some(format!("did you mean `{near}`?"));
@@ -371,7 +369,7 @@ fn build(
     })
 }
 
-/// The keys that every executor has.
+/// The keys that every executor accepts.
 const SHARED_KEYS: [&str; 2] = ["timeout", "retries"];
 
 fn settings(name: &str, table: &ExecutorTable, dir: &Path, servers: Servers) -> Settings {
@@ -385,17 +383,17 @@ fn settings(name: &str, table: &ExecutorTable, dir: &Path, servers: Servers) -> 
     }
 }
 
-/// Which files say how an executor is set up.
+/// The files that configure an executor.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
-    /// The one that configures or chooses it; `None` where a person named a ready-made one.
+    /// The file that configures or names it; `None` if a person named a preset.
     pub file: Option<&'a Path>,
-    /// The one that configures MCP servers.
+    /// The file that configures MCP servers.
     pub servers: &'a Path,
 }
 
 impl Origin<'_> {
-    /// What has to be trusted before an executor with these settings is asked.
+    /// What must be trusted before an executor with these settings is called.
     pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
         let own = self.file.map(|file| {
             let name = &settings.name;
@@ -422,7 +420,7 @@ impl Build<'_> {
     fn finish(self, refused: impl FnOnce(ConfigError) -> Report) -> Result<SelectedExecutor, ServiceError> {
         let executor = (self.new)(&self.settings)
             .map_err(|error| ServiceError::from_report(ExitClass::Configuration, refused(error)))?;
-        // Deadline, retries and the number of processes are left out: a resume with more time asks the same executor.
+        // Deadline, retries and concurrency are left out: a resume with more time calls the same executor.
         let mut block = self.settings.block.clone();
         block.remove("max_processes");
         let settings = json!({
@@ -442,7 +440,7 @@ fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
     ServiceError::from_report(ExitClass::Configuration, report)
 }
 
-/// Adds what to do, where something is said of it.
+/// Adds the adapter's help, if it has one.
 pub(super) fn with_help(body: Body, help: Option<String>) -> Body {
     match help {
         Some(help) => body.help(help),

@@ -1,4 +1,4 @@
-//! What follows from an outcome: the log lines of a review or the overlays of an assembly, then the record that all is done.
+//! Finalizes a run after its outcome: writes a review's log lines or an assembly's overlays, then records the end.
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
@@ -14,41 +14,40 @@ use super::run_opened::is_assembly;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Does what follows from an outcome: the log line, then the record that all is done. Doing it again does
-/// nothing.
+/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent.
 ///
 /// # Errors
-/// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
+/// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
 pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
     let mut history = session.partial_history(run).await?;
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
         return Ok(());
     }
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {
-        // Whoever was faster concludes it.
+        // Another process finalizes it.
         return Ok(());
     }
     let of_assembly = is_assembly(&history);
     if of_assembly {
         overlays::add_from_run(session, &history).await?;
     } else if !append_pending_lines(session, &history).await {
-        // The lines follow at the next start.
+        // A later start writes the lines.
         return Ok(());
     }
     let logged = !of_assembly;
     match drops_answers_at_end(&history) {
-        // They go when it ends, and whoever convened it is to see them before: see `ledger/gc.rs`.
+        // Its bodies are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
         true => Ok(()),
         false => record_run_ended(session, &history, logged).await,
     }
 }
 
-/// Whether a run keeps no answers beyond its end (D5).
+/// Whether the run's answers are erased when it ends (D5).
 pub fn drops_answers_at_end(history: &History) -> bool {
     Period::from_opened(&history.opened, None) == Period::UntilEnd
 }
 
-/// Records that all that follows from a run's outcome is done.
+/// Records the end of a run.
 pub(super) async fn record_run_ended(
     session: &LedgerSession,
     history: &History,
@@ -57,7 +56,7 @@ pub(super) async fn record_run_ended(
     let log_path = session.logged_elsewhere(history).filter(|_| logged);
     let entry = Entry::of(&RunEnded { logged, log_path }, session.environment.clock.now_ms());
     match session.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
-        // Another process made it good at the same time.
+        // Another process recorded it at the same time.
         Ok(_) | Err(Error::Conflict { .. }) => {}
         Err(error) => return Err(error.into()),
     }
@@ -65,8 +64,9 @@ pub(super) async fn record_run_ended(
     Ok(())
 }
 
-/// Appends the lines of a review that are not known to stand in the log: of its verdict, and of what people decided
-/// since. `false` when that failed, which is said.
+/// Appends a review's lines that the log lacks: its verdict, and later decisions of people. Returns `false`, after a
+/// warning,
+/// if the log cannot be written.
 async fn append_pending_lines(session: &LedgerSession, history: &History) -> bool {
     if history.ended.is_none() && !append_review_line(session, history).await {
         return false;
@@ -80,11 +80,11 @@ async fn append_pending_lines(session: &LedgerSession, history: &History) -> boo
     true
 }
 
-/// Appends the log line of a review that came to a verdict.
+/// Appends the log line of a decided review.
 async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
     let incomplete = history.outcome().is_some_and(|outcome| outcome.is_incomplete());
     let line = match (history.reopened, incomplete) {
-        // It was logged as INCOMPLETE when it first ended, and that still holds.
+        // The log already says INCOMPLETE, and that is still true.
         (true, true) => None,
         (true, false) => view::review_line(history, Event::Resumed),
         (false, _) => view::review_line(history, Event::Verdict),

@@ -1,5 +1,6 @@
-//! The fingerprint of a run (X7): what it was set up with, so that nobody resumes it as something else, and so that
-//! a sweep knows what this very council has judged.
+//! The fingerprint of a run (X7): a hash of its configuration. A resume compares it, and a sweep finds what this council
+//! has
+//! already judged.
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::record::RunOpened;
@@ -10,13 +11,13 @@ use serde_json::{Map, json};
 use super::executor::SelectedExecutor;
 use super::workspace::Workspace;
 
-/// The component that is left out of the hash over all others.
+/// The component that the combined hash leaves out.
 const INPUT: &str = "input";
 
-/// Hashes by component, and one over all of them but the input.
+/// Hashes by component, and the combined hash of all but the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// What the hash over all is called: `council` or `assembly`.
+    /// The combined hash's key: `council` or `assembly`.
     whole: &'static str,
     components: Vec<(&'static str, String)>,
 }
@@ -56,14 +57,14 @@ impl Fingerprint {
         Fingerprint { whole: "assembly", components }
     }
 
-    /// The same on an input, by the SHA-256 of its bytes.
+    /// Adds the input, by the SHA-256 of its bytes.
     #[must_use]
     pub fn with_input(mut self, sha256: &str) -> Self {
         self.components.push((INPUT, sha256.to_owned()));
         self
     }
 
-    /// The hash over everything but the input.
+    /// The combined hash.
     pub fn combined(&self) -> String {
         let parts: Vec<_> = self.components.iter().filter(|(name, _)| *name != INPUT).collect();
         hash(&json!(parts))
@@ -83,15 +84,15 @@ impl Fingerprint {
     }
 }
 
-/// What the fingerprint of an assembly is taken of.
+/// The parts of an assembly's fingerprint.
 pub struct AssemblyParts<'a> {
     /// The texts of the chain's files, root first.
     pub manifest: Json,
     pub prompts: Json,
     pub setup: Json,
-    /// Who answers for each member, with what settings.
+    /// Each member's executor and its settings.
     pub executors: Json,
-    /// What is redacted.
+    /// The redaction rules.
     pub redaction: &'a Json,
     pub mode: &'a str,
 }

@@ -17,29 +17,27 @@ use super::error::{ExitClass, ServiceError};
 use super::paths::display_path;
 use super::workspace::boundary;
 
-/// Whether files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Write,
-    /// `--check`: only said which would be.
+    /// `--check`: only lists the files that would change.
     Check,
 }
 
-/// What became of the files.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// How many manifests were looked at.
+    /// Manifests read.
     pub files: usize,
-    /// Those that were, or would be, changed.
+    /// Manifests that were, or would be, changed.
     pub changed: Vec<String>,
-    /// Files that cannot be read as manifests.
+    /// Files that cannot be parsed as manifests.
     pub report: Report,
 }
 
 /// Formats files.
 ///
 /// # Errors
-/// When a path is not there, or a file cannot be written.
+/// If a path does not exist, or a file cannot be written.
 pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<Outcome, ServiceError> {
     let mut outcome = Outcome::default();
     for work in collect_files(environment, request)? {
@@ -64,7 +62,7 @@ fn format_file(
     let bytes = match disk::read_up_to(path, limit) {
         Ok(bytes) => bytes,
         Err(_) if named == Discovery::Walked && doctype::from_name(&name).is_none() => return Ok(()),
-        // One file that cannot be read keeps no other from being formatted.
+        // An unreadable file does not stop the others.
         Err(error) => {
             let body = Body::new(format!("cannot read {file}: {error}"));
             outcome.report.refuse(
@@ -110,10 +108,10 @@ fn format_file(
     Ok(())
 }
 
-/// Formats one text that came from elsewhere.
+/// Formats one text.
 ///
 /// # Errors
-/// When it is no manifest, or cannot be read as one.
+/// If it is not a manifest, or cannot be parsed.
 pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
     match format_bytes("-", "-", bytes) {
         FormatResult::Text(text) => Ok(text),
@@ -128,14 +126,14 @@ pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
 
 enum FormatResult {
     Text(String),
-    /// It is no manifest, or of a doctype that is not formatted.
+    /// Not a manifest, or of a doctype that is not formatted.
     NotFormattable,
-    /// It cannot be read as the manifest that it was meant to be.
+    /// A manifest that cannot be parsed.
     Broken(Report),
 }
 
 fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
-    // What was meant to be a manifest is refused; whatever else lies there is not looked at.
+    // Only files that look like manifests are refused; others are skipped.
     let unreadable = |bytes: Vec<u8>| match document::unreadable(name, shown, bytes) {
         Some((doctype, report)) if key_order(doctype).is_some() => FormatResult::Broken(report),
         _ => FormatResult::NotFormattable,

@@ -1,6 +1,7 @@
-//! What nothing else is written over: the ledger, its keys, its witness, its log, the keyring, the configuration, and what is
-//! Git's. One guard for every file that a configuration, a manifest or a person names, whatever the path is spelled like:
-//! links are followed, and files that are there are told apart by what they are, so that a hard link is found as well.
+//! Protects a workspace's own files from being overwritten: the ledger, its keys, its witness, its log, the keyring, the
+//! configuration, and Git's files. Every file that a configuration, a manifest or a person names passes this guard. It
+//! follows
+//! links and compares existing files by identity, so that it finds hard links, too.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -20,25 +21,24 @@ use super::error::ServiceError;
 use super::paths::{absolute, display_path};
 use super::witness::Witness;
 
-/// The keyring's file, where quorate.toml does not name another.
+/// The keyring's default file.
 const KEYRING: &str = "keyring.toml";
 
-/// What SQLite puts beside its file.
+/// The suffixes of SQLite's auxiliary files.
 pub const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// What lies in a `.quorate/` and is never anything else.
+/// The names that are reserved within `.quorate/`.
 const OWN_FOLDERS: [&str; 4] = ["keys", "aside", "live", "provisioned"];
 const OWN_FILES: [&str; 3] = ["ledger.db", "log_index.db", ".gitignore"];
 
-/// The keyring's file below a root.
 pub fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
     root.join(settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
 }
 
-/// What a file is to a workspace.
+/// The role of a file in a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The ledger, with what SQLite puts beside it.
+    /// The ledger and SQLite's auxiliary files.
     Ledger,
     /// The log of verdicts.
     Log,
@@ -49,7 +49,7 @@ pub enum Role {
     /// `quorate.toml` or the council's file.
     Configuration,
     Keys,
-    /// What this user's programs keep outside of workspaces: what is trusted, the last checkpoints.
+    /// Data outside of workspaces: trust decisions, the last checkpoints.
     State,
 }
 
@@ -67,14 +67,14 @@ impl Role {
     }
 }
 
-/// The files and folders of a workspace that nothing else is written over.
+/// The protected files and folders of a workspace.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     files: Vec<(Role, PathBuf)>,
     folders: Vec<(Role, PathBuf)>,
 }
 
-/// Where a workspace keeps what.
+/// A workspace's files, by role.
 #[derive(Clone, Copy)]
 pub struct Places<'a> {
     /// `quorate.toml`.
@@ -88,10 +88,10 @@ pub struct Places<'a> {
 }
 
 impl Guard {
-    /// That of a workspace.
+    /// The guard of a workspace.
     ///
     /// # Errors
-    /// [`codes::FILE_UNWRITABLE`], where the configuration itself has two of its files in one place, or one in Git's folder.
+    /// [`codes::FILE_UNWRITABLE`] if the configuration puts two files in one place, or one in Git's folder.
     pub fn of(environment: &Environment, places: Places<'_>) -> Result<Guard, ServiceError> {
         let Places { host, configured, root, ledger, log, witness } = places;
         let keyring = keyring_of(root, &host.keys);
@@ -116,7 +116,7 @@ impl Guard {
             (Role::Log, Some(log), "the log (`logging.log_path`)"),
             (Role::Witness, witness, "the witness (`[ledger] witness`)"),
             (Role::Keyring, Some(&*keyring), "the keyring (`[keys] keyring`)"),
-            // A place that two want is rarely the ledger's fault.
+            // If two files share a place, the ledger is rarely the wrong one, so the error names the other.
             (Role::Ledger, ledger.file(), "the ledger"),
         ];
         for (role, path, what) in named {
@@ -131,7 +131,7 @@ impl Guard {
         Ok(guard)
     }
 
-    /// That of a log that is read by itself, with no workspace around it.
+    /// The guard of a log outside of any workspace.
     pub fn of_log(log: &Path) -> Guard {
         Guard { files: vec![(Role::Log, log.to_owned())], folders: Vec::new() }
     }
@@ -140,7 +140,7 @@ impl Guard {
         self.files.push((role, file.to_owned()));
     }
 
-    /// Refuses a file that is named for something to be written to, where that would replace or change what is kept.
+    /// Refuses a path if writing to it would overwrite or change a protected file.
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`].
@@ -152,10 +152,10 @@ impl Guard {
         }
     }
 
-    /// Refuses to judge a file that recording the judgement would change.
+    /// Refuses to review a file that recording the review would change.
     ///
     /// # Errors
-    /// [`codes::FILE_UNWRITABLE`], where it is the ledger, the log or the witness.
+    /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
     pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), ServiceError> {
         let Some(place) = artifact.path.as_deref().map(disk::canonical_or_new) else { return Ok(()) };
         let is_recorded_to = |role| matches!(role, Role::Ledger | Role::Log | Role::Witness);
@@ -167,7 +167,7 @@ impl Guard {
         Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)))
     }
 
-    /// Why an absolute path cannot be written to by `role`, or by what has none: what lies or belongs there.
+    /// Why an absolute path is protected from writes of `role`, or of a file without a role.
     pub fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
         let place = disk::canonical_or_new(path);
         if let Some(why) = place_of_others(path, &place) {
@@ -209,7 +209,7 @@ impl Guard {
     }
 }
 
-/// Refuses a folder that files are put into, where that is Git's own or one that a ledger is kept in.
+/// Refuses a target folder that is Git's or holds a ledger.
 ///
 /// # Errors
 /// [`codes::FILE_UNWRITABLE`].
@@ -226,12 +226,12 @@ fn unwritable(shown: &str, why: &str) -> ServiceError {
     ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
 }
 
-/// Why nothing is written to a path or where it leads, whatever a workspace has there.
+/// Why a path is protected in every workspace.
 fn place_of_others(path: &Path, place: &Path) -> Option<&'static str> {
     [path, place].into_iter().any(is_in_git_dir).then_some("that is Git's own folder")
 }
 
-/// Why a file that is there is kept wherever it lies: what is in it.
+/// Why an existing file is protected by its content.
 fn kept_content(path: &Path) -> Option<&'static str> {
     /// Longer than the text of a key.
     const BEGINNING: u64 = 256;
@@ -244,7 +244,7 @@ fn kept_content(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Whether a path leads through a folder of Git's.
+/// Whether a path leads through Git's folder.
 fn is_in_git_dir(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().to_str().is_some_and(is_git_dir))
 }
@@ -262,12 +262,12 @@ fn below_quorate(place: &Path) -> Option<Vec<&str>> {
     Some(names[at + 1..].to_vec())
 }
 
-/// Whether two paths lead to one file or folder, or would; `place` is where a path leads.
+/// Whether two paths are, or would be, one file or folder; `place` resolves a path.
 fn is_same(other: &Path, place: &Path) -> bool {
     disk::canonical_or_new(other) == place || disk::is_same_file(other, place)
 }
 
-/// A path with something behind its name.
+/// Appends a suffix to a path's name.
 pub fn with_suffix(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(ending);

@@ -1,5 +1,4 @@
-//! What this program knows, as manifests ask it: built from the registries, and from what a program that uses the
-//! library adds to them.
+//! The registries of a running program: built-in adapters, and the extensions of the embedding program.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,10 +21,10 @@ use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
 use regex::RegexBuilder;
 
-/// How large a compiled trait may get, in bytes.
+/// The size limit of a compiled trait, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// What this program knows and can do.
+/// The registries of a running program.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     rules: Rules,
@@ -35,7 +34,7 @@ pub struct Host {
     lifecycles: Lifecycles,
 }
 
-/// Lifecycles of a program that uses the library.
+/// Lifecycles of the embedding program.
 #[derive(Clone, Default)]
 struct Lifecycles(Vec<Arc<dyn Lifecycle>>);
 
@@ -45,19 +44,19 @@ impl fmt::Debug for Lifecycles {
     }
 }
 
-/// A gather strategy that cannot be registered.
+/// Why a gather strategy cannot be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
-    /// Its name does not begin as those of hosts do.
+    /// Its name does not begin with `custom:`.
     #[error("the gather strategy `{0}` has to begin with `custom:`")]
     Name(String),
-    /// There is one of that name.
+    /// The name is taken.
     #[error("the gather strategy `{0}` is registered twice")]
     Duplicate(String),
 }
 
 impl Host {
-    /// What is built in.
+    /// The built-in adapters only.
     pub fn new() -> Self {
         let gathers = gather::BUILT_IN.map(str::to_owned).into();
         Host {
@@ -69,20 +68,20 @@ impl Host {
         }
     }
 
-    /// Adds a kind of synthesis rule, and what it does.
+    /// Registers a kind of synthesis rule.
     ///
     /// # Errors
-    /// When there is one of that name, or its parameters' schema cannot be held.
+    /// If the kind exists, or its parameters' schema is invalid.
     pub fn with_rule(mut self, name: &str, kind: RuleKind, rule: Arc<dyn Rule>) -> Result<Self, Error> {
         self.rules.register(name, kind)?;
         self.extensions.rules.insert(name.to_owned(), rule);
         Ok(self)
     }
 
-    /// Adds a gather strategy; its name begins with `custom:`.
+    /// Registers a gather strategy; its name begins with `custom:`.
     ///
     /// # Errors
-    /// When there is one of that name, or the name does not begin so.
+    /// If the strategy exists, or its name lacks the prefix.
     pub fn with_gather(mut self, strategy: &str, gathers: Arc<dyn Gather>) -> Result<Self, StrategyError> {
         if !strategy.starts_with(gather::CUSTOM_PREFIX) {
             return Err(StrategyError::Name(strategy.to_owned()));
@@ -94,17 +93,17 @@ impl Host {
         Ok(self)
     }
 
-    /// Compares by meaning with this embedder.
+    /// Sets the embedder that compares texts by meaning.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.extensions.embedder = Some(embedder);
         self
     }
 
-    /// Adds a kind of executor, for participants of a runtime.
+    /// Registers a kind of executor.
     ///
     /// # Errors
-    /// When there is one of that kind.
+    /// If the kind exists.
     pub fn with_executor(
         mut self,
         kind: &str,
@@ -114,10 +113,10 @@ impl Host {
         Ok(self)
     }
 
-    /// Adds a kind of substrate.
+    /// Registers a kind of substrate.
     ///
     /// # Errors
-    /// When there is one of that kind.
+    /// If the kind exists.
     pub fn with_substrate(
         mut self,
         kind: &str,
@@ -127,10 +126,10 @@ impl Host {
         Ok(self)
     }
 
-    /// Adds a kind of dispatcher.
+    /// Registers a kind of dispatcher.
     ///
     /// # Errors
-    /// When there is one of that kind.
+    /// If the kind exists.
     pub fn with_dispatcher(
         mut self,
         kind: &str,
@@ -140,10 +139,10 @@ impl Host {
         Ok(self)
     }
 
-    /// Adds a kind of store for what participants remember.
+    /// Registers a kind of store for participants' memory.
     ///
     /// # Errors
-    /// When there is one of that kind.
+    /// If the kind exists.
     pub fn with_state(
         mut self,
         kind: &str,
@@ -153,7 +152,7 @@ impl Host {
         Ok(self)
     }
 
-    /// Tells somebody what happens in the conversations of runtimes, beside the hooks of their manifests.
+    /// Adds a lifecycle listener, which receives events after the hooks of the manifests.
     #[must_use]
     pub fn with_lifecycle(mut self, lifecycle: Arc<dyn Lifecycle>) -> Self {
         self.lifecycles.0.push(lifecycle);
@@ -165,12 +164,12 @@ impl Host {
         &self.registry
     }
 
-    /// Whoever is told what happens.
+    /// The lifecycle listeners.
     pub fn lifecycles(&self) -> &[Arc<dyn Lifecycle>] {
         &self.lifecycles.0
     }
 
-    /// What only the host can do for a run.
+    /// The extensions that a run may call.
     pub fn extensions(&self) -> Extensions {
         self.extensions.clone()
     }
@@ -219,10 +218,10 @@ impl quorate_manifest::Capabilities for Host {
     }
 }
 
-/// All adapters that ship.
+/// All adapters that ship with Quorate.
 ///
 /// # Panics
-/// When two of them claim one kind; a test of that crate rules it out.
+/// If two of them claim one kind, which a test of `quorate-adapters` rules out.
 fn built_in_registry() -> Registry {
     default_registry().expect("the shipped adapters have kinds of their own")
 }

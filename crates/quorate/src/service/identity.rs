@@ -1,7 +1,8 @@
-//! Who decides: the name under which a person's decision is recorded. What the person says, else what Git knows of them.
+//! The name under which a person's decision is recorded: the one given, else Git's `user.name` and `user.email`.
 //!
-//! The configuration of a checkout is somebody else's text. `git config` runs no command that it names; files that it
-//! includes are not read, and what it gives is cleaned.
+//! A checkout's Git configuration is untrusted. `git config` runs no command that it names, its includes are not read, and
+//! its
+//! values are cleaned.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,21 +14,20 @@ use quorate_diagnostics::{Body, codes};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 
-/// How many characters a name has at most.
+/// The maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 200;
 
-/// How long Git may take.
+/// The deadline of a Git call.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where Git is asked, the nearest first. A person's own configuration may include files, as it does for identities by
-/// directory.
+/// Git's scopes, nearest first. A person's own configuration may include files, as it does for identities by directory.
 const SCOPES: [[&str; 2]; 3] =
     [["--local", "--no-includes"], ["--global", "--includes"], ["--system", "--includes"]];
 
-/// The name of who decides: `by`, else the Git identity where the command is given.
+/// The decider's name: `by`, else the Git identity.
 ///
 /// # Errors
-/// When there is neither, or `by` is no name.
+/// If there is neither, or `by` is not a valid name.
 pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, ServiceError> {
     let refused = |message: &str, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
@@ -66,7 +66,7 @@ async fn git_identity(directory: &Path) -> Option<String> {
         let command =
             ["git", "config", scope[0], scope[1], "--null", "--get-regexp", "^user\\.(name|email)$"];
         let command: Vec<String> = command.map(str::to_owned).into();
-        // No repository, no such file, no Git: then another scope knows, or none.
+        // No repository, no such file, or no Git: the next scope may know.
         let Ok(said) = process::run_command(&command, directory, String::new(), GIT_TIMEOUT).await else {
             continue;
         };
@@ -86,8 +86,8 @@ async fn git_identity(directory: &Path) -> Option<String> {
     })
 }
 
-/// A value of a configuration as one line in which everything is seen; `None` where nothing is left. Angle brackets
-/// delimit the address, and stand in neither part.
+/// A configuration value as one line without invisible characters or angle brackets, which delimit the address; `None` if
+/// nothing remains.
 fn sanitize(value: &str) -> Option<String> {
     let visible: String = value.chars().filter(|c| !is_invisible(*c) && !matches!(c, '<' | '>')).collect();
     let words: Vec<&str> = visible.split_whitespace().collect();

@@ -1,5 +1,6 @@
-//! Write files to start from: a council, an assembly with its personas, a persona, a playbook, a runtime. Nothing that
-//! is there is touched.
+//! Init: writes starter files for a council, an assembly with its personas, a persona, a playbook or a runtime. Existing
+//! files
+//! stay untouched.
 
 use std::path::{Path, PathBuf};
 
@@ -26,35 +27,36 @@ const PLAYBOOK: &str = include_str!("init/playbook.md");
 const RUNTIME: &str = include_str!("init/runtime.yaml");
 const HOST: &str = include_str!("init/quorate.toml");
 
-/// The operator that advice goes to.
+/// The operator that receives advice.
 pub const ADVISED_OPERATOR: &str = "assistant";
 
 const MAX_NAME_CHARS: usize = 64;
 
-/// What is written besides a council.
+/// The kinds of manifests besides a council.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
-    /// An ASSEMBLY.md and a persona for each member; of one that advises, also the operator that it advises.
+    /// An ASSEMBLY.md and a persona for each member; for advisory mode also the operator that it advises.
     Assembly(Mode),
     Persona,
     Playbook,
     Runtime,
 }
 
-/// What was written, and what was there already and is used as it is.
+/// The files written, and existing files that are used.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct InitResult {
-    /// New files; the manifest that was asked for is the first.
+    /// New files; the requested manifest is the first.
     pub files: Vec<PathBuf>,
-    /// Files that were there.
+    /// Existing files.
     pub existing: Vec<PathBuf>,
 }
 
-/// Writes a council and says which files. If one of them is there, none is written. A directory outside of any workspace
-/// gets a `quorate.toml`.
+/// Writes a council and returns its files. If one of them exists, none is written. A directory outside of any workspace
+/// gets a
+/// `quorate.toml`.
 ///
 /// # Errors
-/// When a file is there already or cannot be written.
+/// If a file exists or cannot be written.
 pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
     let mut files = vec![
         (dir.join("council.yaml"), COUNCIL.to_owned()),
@@ -74,11 +76,11 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
-/// Writes a manifest into the workspace that a directory belongs to, with whatever it refers to, so that it checks
-/// clean. A workspace without `quorate.toml` gets one.
+/// Writes a manifest into the directory's workspace, with everything it refers to, so that it checks clean. A workspace
+/// without `quorate.toml` gets one.
 ///
 /// # Errors
-/// When the name is none, the manifest is there already, or a file cannot be written.
+/// If the name is invalid, the manifest exists, or a file cannot be written.
 pub fn manifest(
     environment: &Environment,
     dir: &Path,

@@ -1,6 +1,7 @@
-//! Keys: where they are, and what people do with them (D3, D10). `keys/secret.rs` says where the key comes from that signs
-//! records, `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them. What a run is signed with is
-//! `service/signer.rs`'s to say.
+//! Keys: their locations, and the commands on them (D3, D10). `keys/secret.rs` finds the key that signs records,
+//! `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them, and `service/signer.rs` decides what a run
+//! is
+//! signed with.
 
 pub mod change;
 pub mod list;
@@ -23,7 +24,7 @@ use super::guard;
 use super::paths::{absolute, display_path};
 use super::workspace::{Workspace, boundary};
 
-/// Where the keys of a workspace and of its ledger are.
+/// Locations of a workspace's keys and of its ledger's keys.
 #[derive(Clone)]
 pub struct Keys {
     pub(super) environment: Environment,
@@ -31,14 +32,14 @@ pub struct Keys {
     root: PathBuf,
     /// The ledger's own directory.
     ledger_dir: PathBuf,
-    /// The key that signs records, once it was fetched: a command that prints it may ask a person something.
+    /// The key that signs records, cached: the command that prints it may prompt a person.
     pub(super) signing_key: Arc<OnceCell<SigningKey>>,
 }
 
-/// The workspace's keyring, as its file has it.
+/// The workspace's keyring file.
 #[derive(Debug, Clone, Default)]
 pub struct KeyringFile {
-    /// Its text; `None` where there is no file.
+    /// Its text; `None` if the file does not exist.
     pub text: Option<Arc<str>>,
     /// Its keys, in the order of the file.
     pub keys: Vec<Key>,
@@ -47,13 +48,12 @@ pub struct KeyringFile {
 /// A secret key, or why there is none.
 #[derive(Debug, Clone)]
 pub enum SigningKey {
-    /// A key, and what it comes from, for people.
+    /// A key, and where it comes from, for people.
     Available(Arc<SecretKey>, String),
     Missing(String),
 }
 
 impl Keys {
-    /// Those of a workspace.
     pub fn of(environment: &Environment, workspace: &Workspace) -> Keys {
         let root = workspace.host_path.as_deref().and_then(Path::parent).unwrap_or(&workspace.council.dir);
         Keys {
@@ -65,7 +65,7 @@ impl Keys {
         }
     }
 
-    /// What `[keys] sign` asks for.
+    /// The setting `[keys] sign`.
     pub fn signing_mode(&self) -> quorate_manifest::assembly::audit::Signing {
         self.settings.sign
     }
@@ -79,7 +79,7 @@ impl Keys {
         Directory::new(&self.ledger_dir)
     }
 
-    /// The file that has the settings.
+    /// The settings' file.
     fn config_path(&self) -> PathBuf {
         self.root.join("quorate.toml")
     }
@@ -88,20 +88,19 @@ impl Keys {
         guard::keyring_of(&self.root, &self.settings)
     }
 
-    /// What the user calls a file.
+    /// A file's path as shown to the user.
     pub fn display_path(&self, path: &Path) -> String {
         display_path(&self.environment, path)
     }
 
-    /// What time it is.
     pub fn now_ms(&self) -> i64 {
         self.environment.clock.now_ms()
     }
 
-    /// Reads the keyring; one that is not there is empty.
+    /// Reads the keyring; a missing file is empty.
     ///
     /// # Errors
-    /// When it is refused.
+    /// If it is refused.
     pub fn load_keyring(&self) -> Result<KeyringFile, ServiceError> {
         let path = self.keyring_path();
         let read = match boundary::leads_out(&self.root, &path) {
@@ -123,7 +122,7 @@ impl Keys {
         }
     }
 
-    /// A refusal of what the key files say.
+    /// A refusal about a key file.
     fn to_error(&self, error: &Error) -> ServiceError {
         let text = |path: &Path| self.display_path(path);
         let (code, body) = match error {
@@ -162,10 +161,10 @@ impl Keys {
 }
 
 impl Keys {
-    /// What is known of keys outside of the ledger: by this its signatures are judged, before they are made and after.
+    /// The keys and vouchers known outside of the ledger, by which signatures are judged before and after they are made.
     ///
     /// # Errors
-    /// When the keyring is refused.
+    /// If the keyring is refused.
     pub fn trusted_keys(&self) -> Result<ExternalKeys, ServiceError> {
         let ring = self.load_keyring()?.keys;
         let directory = self.directory();
@@ -180,7 +179,7 @@ impl Keys {
     }
 }
 
-/// The vouchers of a keyring that was read, as far as the keys that gave them might at the time.
+/// The vouchers of a keyring whose keys could vouch at the time.
 pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
     let judge = to_keyring(keys);
     let all = keys
@@ -202,13 +201,12 @@ pub(super) fn public_key(key: &Key) -> Option<PublicKey> {
     PublicKey::from_text(&key.public).ok()
 }
 
-/// The keys as signatures are judged by.
+/// The keys, in the form that verification reads.
 pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
     let mut ring = Keyring::new();
     for key in keys {
         let Some(public) = public_key(key) else { continue };
-        // One that would end before it begins, for two keyrings bound it, counts for nothing, and so does one that is
-        // not in the ring.
+        // A key whose bounds cross, because two keyrings bound it, counts for nothing; neither does a key outside the ring.
         let _ = ring.insert(signing::Key {
             public,
             not_before_ms: key.not_before_ms,

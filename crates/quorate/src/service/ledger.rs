@@ -1,4 +1,4 @@
-//! The ledger as such: what makes it provable, and what is done to it. One file for each use case.
+//! Commands on the ledger as a whole, one file each.
 
 pub mod check_export;
 pub mod check_proof;

@@ -1,4 +1,4 @@
-//! Reads a review back from the ledger, as it is shown in this session.
+//! Reads a review's report back from the ledger.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::session::LedgerSession;
 /// The report of a run.
 ///
 /// # Errors
-/// When its records are missing or corrupt, or the ledger does not answer.
+/// If its records are missing or corrupt, or the ledger does not answer.
 pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
     load_from(session, &session.partial_history(run).await?).await
 }
@@ -24,7 +24,7 @@ pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, Service
 /// The report of a review whose records were read.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
     let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
     let text = match artifact {

@@ -1,4 +1,4 @@
-//! Locks: what the locked traits of an assembly see in a text, for authors who tune a floor.
+//! Locks: shows where an assembly's locked traits hit a text, for authors who tune them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,54 +24,51 @@ use super::playbook::known_operator::KnownOperator as Operator;
 use super::resolve;
 use super::workspace::{self, PathOverrides};
 
-/// What is to be tested.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The assembly, or the directory that holds it.
     pub path: PathBuf,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
     pub material: TextSource,
 }
 
-/// The text that the traits are held against.
+/// The text to test.
 #[derive(Debug, Clone)]
 pub enum TextSource {
-    /// As it was given.
     Text(String),
     /// Read from a file or standard input.
     Subject(Subject),
 }
 
-/// What the traits see in a text.
 #[derive(Debug)]
 pub struct LockTest {
     pub assembly: String,
-    /// The merged mode of matching.
+    /// The merged match mode.
     pub match_mode: MatchMode,
     /// The traits, in the order of the merged manifest.
     pub traits: Vec<TraitHits>,
-    /// What the user calls the text; `None` where it was given on the command line.
+    /// The text's name as shown to the user; `None` if it was given on the command line.
     pub file: Option<String>,
     pub text: Arc<str>,
     /// Warnings about the assembly.
     pub report: Report,
 }
 
-/// A trait, and what it sees.
+/// A trait and its hits.
 #[derive(Debug, Clone)]
 pub struct TraitHits {
     /// The trait as written.
     pub text: String,
-    /// The mode that it was declared under.
+    /// The match mode that it was declared under.
     pub declared: MatchMode,
-    /// What the user calls the manifest that declares it.
+    /// The path of the declaring manifest, as shown to the user.
     pub file: String,
-    /// The line of that manifest, from 1.
+    /// The line in that manifest, from 1.
     pub line: usize,
-    /// Whether its meaning would have to be compared too, for which there is no embedder here.
+    /// Whether it must also be compared by meaning, but no embedder is registered.
     pub by_meaning: bool,
-    /// Where it hits, by place.
+    /// Its hits, by position.
     pub hits: Vec<HitPosition>,
 }
 
@@ -85,10 +82,10 @@ pub struct HitPosition {
     pub column: usize,
 }
 
-/// Holds a text against the locked traits of an assembly.
+/// Tests a text against the locked traits of an assembly.
 ///
 /// # Errors
-/// When the assembly or the text is not there, or cannot be used.
+/// If the assembly or the text does not exist or cannot be used.
 pub fn test(
     environment: &Environment,
     request: &Request,
@@ -137,10 +134,10 @@ pub fn test(
     })
 }
 
-/// The traits that are locked in an operator (B4).
+/// The locked traits of an operator (B4).
 ///
 /// # Errors
-/// When there is no such operator, or it is refused.
+/// If the operator does not exist or is refused.
 pub fn operator_traits(
     environment: &Environment,
     places: &PathOverrides,
@@ -156,7 +153,7 @@ pub fn operator_traits(
     Ok(Operator::new(operating, &workspace.host, &Exceptions::default()).traits)
 }
 
-/// Whatever keeps an assembly from being resolved makes it unusable here: 1 would look like an answer about the text.
+/// A refused assembly is unusable input here: exit 1 would look like an answer about the text.
 fn refused_as_configuration(error: ServiceError) -> ServiceError {
     match error.class {
         ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },

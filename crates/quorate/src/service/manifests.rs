@@ -1,4 +1,4 @@
-//! A workspace of manifests on the disk, opened for one load round.
+//! A workspace of manifests on disk, opened for one loader.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ use super::workspace::load_configuration;
 /// A workspace of manifests.
 pub struct Manifests {
     pub root: PathBuf,
-    /// What its `quorate.toml` is refused or warned for.
+    /// Refusals and warnings of its `quorate.toml`.
     pub report: Report,
     confined: Confined,
     options: Options,
 }
 
-/// The workspace's root (M10): what was said, else the outermost directory with a `quorate.toml`, else `start`.
+/// The workspace's root (M10): `root` if given, else the outermost directory with a `quorate.toml`, else `start`.
 pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
     let found =
         || find_outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf));
@@ -32,8 +32,8 @@ pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -
     }
 }
 
-/// Where the workspace of a file that was named begins to be looked for: its own directory, if there is a `quorate.toml`
-/// there or above; for want of one the working directory, if the file lies below it.
+/// Where the search for a named file's workspace starts: its own directory if a `quorate.toml` is there or above, else the
+/// working directory if the file is below it.
 pub fn search_start(environment: &Environment, file: &Path) -> PathBuf {
     let directory = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
     let below = file.starts_with(&environment.directory);
@@ -48,7 +48,7 @@ impl Manifests {
     /// Opens a workspace.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, ServiceError> {
         let confined = Confined::open(root).map_err(|error| {
             let body =
@@ -64,27 +64,27 @@ impl Manifests {
         Ok(Manifests { root: root.to_owned(), report, confined, options })
     }
 
-    /// A round on it.
+    /// A loader over it.
     pub fn loader<'m>(&'m self, host: &'m dyn quorate_manifest::Capabilities) -> Loader<'m> {
         Loader::new(&self.confined, host, self.options.clone())
     }
 
-    /// Where a file is in it.
+    /// A file's path in the workspace.
     ///
     /// # Errors
-    /// When it is not below the root.
+    /// If the file is not below the root.
     pub fn location(&self, file: &Path) -> Result<WorkspacePath, ServiceError> {
         location(&self.root, file)
     }
 }
 
-/// Where a file is below a root.
+/// A file's path below a root.
 ///
 /// # Errors
-/// When it is not.
+/// If the file is not below the root.
 pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError> {
     let below = |root: &Path, file: &Path| WorkspacePath::new(file.strip_prefix(root).ok()?.to_str()?).ok();
-    // The root may be written with `..`, or be reached by a link; the file itself may be a link that is to be seen as one.
+    // The root may contain `..` or a link; the file itself may be a link, which must stay one.
     let really = || {
         let folder = file.parent()?.canonicalize().ok()?;
         below(&root.canonicalize().ok()?, &folder.join(file.file_name()?))
@@ -95,7 +95,7 @@ pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError>
     })
 }
 
-/// There is no such file.
+/// The refusal for a missing file.
 pub fn file_not_found(path: &str) -> ServiceError {
     ServiceError::not_found(
         codes::FILE_UNREADABLE,
@@ -103,14 +103,14 @@ pub fn file_not_found(path: &str) -> ServiceError {
     )
 }
 
-/// What the workspace's `quorate.toml` says of its manifests.
+/// The settings for manifests in the workspace's `quorate.toml`.
 struct WorkspaceSettings {
     strict_chain: bool,
     governance: Option<WorkspacePath>,
     report: Report,
 }
 
-/// One that is refused is taken to be strict.
+/// A refused configuration counts as strict.
 fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettings {
     let path = root.join("quorate.toml");
     if !entry_exists(&path) {
@@ -132,14 +132,14 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
     WorkspaceSettings { strict_chain, governance, report }
 }
 
-/// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no
-/// workspace of its own.
+/// The workspace and scope that was named, or that contains the working directory (M10): a tenant's folder is not a
+/// workspace.
 pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
     let start =
         said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));
     let root = find_root(environment, None, &start);
     let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
-    // A file there lies in the tenant's scope, the folder itself does not.
+    // A file in the folder has the tenant's scope; the folder itself does not.
     let scope = WorkspacePath::new(&format!("{below}/PERSONA.md"))
         .map_or(Scope::Workspace, |location| location.scope().clone());
     match (&scope, said) {

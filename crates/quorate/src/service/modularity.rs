@@ -1,5 +1,5 @@
-//! The modularity scan (C7): nothing that produces artifacts knows of the council that reviews them, so that either
-//! can be taken away.
+//! The modularity scan (C7): no prompt that produces artifacts names the council that reviews them, so that either can be
+//! removed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,19 +13,18 @@ use regex::Regex;
 use super::disk;
 use super::error::ServiceError;
 
-/// What was scanned and what was found.
 #[derive(Debug)]
 pub struct ScanResult {
-    /// How many files tell an agent what to do.
+    /// Scanned files with instructions for agents.
     pub files: usize,
-    /// The places that name the council; refuses if there are any.
+    /// The places that name the council, as refusals.
     pub report: Report,
 }
 
-/// Scans a host's prompts, operators, personas and playbooks.
+/// Scans the prompts, operators, personas and playbooks of a directory.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// If the directory cannot be read.
 pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
     let found = disk::walk(dir).map_err(|error| {
         let body = Body::new(format!("cannot read {}: {error}", shown.display()));
@@ -44,7 +43,7 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
         let bytes = disk::read_up_to(&entry.path, super::artifact::MAX_BYTES).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.join(relative).display().to_string();
-        // Of a playbook only the body is told to anybody; of others, everything but `metadata`.
+        // Agents see only the body of a playbook; of other files, everything but `metadata`.
         let untold = match frontmatter::split(&text) {
             Ok(parts) if is_playbook(relative) => 0..parts.body.start,
             Ok(parts) => metadata_span(&text[..parts.body.start]),
@@ -64,7 +63,7 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
     Ok(scanned)
 }
 
-/// Where the metadata of a frontmatter stands: from its key to the next one.
+/// The range of the metadata in a frontmatter: from its key to the next one.
 fn metadata_span(frontmatter: &str) -> Range<usize> {
     let mut at = 0;
     let mut found: Option<Range<usize>> = None;
@@ -81,7 +80,7 @@ fn metadata_span(frontmatter: &str) -> Range<usize> {
     found.unwrap_or(0..0)
 }
 
-/// The words of a text that name the council, and where they begin.
+/// The words that name the council, with their offsets.
 pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| {
         let names = r"(?i)\b(agent[ _-]council|council(_log|\.yaml|_review|_sweep)?|quorate|adjudicator)\b";
@@ -90,7 +89,7 @@ pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
     NAMES.find_iter(text).map(|hit| (hit.as_str(), hit.start()))
 }
 
-/// `agents/*/prompt.md`, OPERATOR.md, PERSONA.md, and playbooks.
+/// Whether a file instructs an agent: `agents/*/prompt.md`, OPERATOR.md, PERSONA.md, and playbooks.
 fn is_agent_prompt(relative: &Path) -> bool {
     let parts: Vec<_> = relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     let Some(name) = parts.last() else { return false };
@@ -101,7 +100,7 @@ fn is_agent_prompt(relative: &Path) -> bool {
     }
 }
 
-/// A playbook; what is written about playbooks beside them is told to nobody.
+/// Whether a file is a playbook; no agent sees the other files of its folder.
 fn is_playbook(relative: &Path) -> bool {
     let name = relative.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let lies_there = relative.iter().rev().skip(1).any(|part| part == FOLDER);

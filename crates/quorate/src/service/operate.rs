@@ -1,9 +1,10 @@
-//! Operate: one participant answers the newest turn of a conversation, once, whoever would be dispatched.
+//! Operate: one participant answers the newest turn of a conversation once, regardless of the dispatcher.
 //!
-//! It is the turn cycle over an excerpt of the conversation: the window, of which only the newest turn is answered. So
-//! prompts, deadlines, budgets, redaction and records are those of every other turn. What is said stands under a key
-//! that a runtime of the same manifest knows, and under a runtime that is none: where that one left off follows from its
-//! own turns.
+//! It runs the turn cycle over an excerpt of the conversation: the window, of which only the newest turn is answered. So
+//! prompts, deadlines, budgets, redaction and records are those of every other turn. The answer is posted under a key that
+//! a
+//! runtime of the same manifest recognizes, with the stamp of a detached runtime, which finds its position by its own
+//! turns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,43 +24,43 @@ use serde_json::Map;
 use super::error::ServiceError;
 use super::runtime::OpenRuntime;
 
-/// How the runtime of a stamp begins whose turn no running runtime has taken. No manifest's id has a colon.
+/// The prefix of a detached runtime's name in stamps. No manifest id has a colon.
 pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
 
 /// How long hooks and records may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who is to speak, where.
+/// Which participant answers which turn.
 pub struct Request {
     pub participant: Name,
     pub substrate: Arc<dyn Substrate>,
     pub state: Arc<dyn State>,
-    /// The newest turn, which is answered.
+    /// The newest turn, which the participant answers.
     pub newest: Name,
-    /// Whether what is said is appended.
+    /// Whether the answer is appended.
     pub reply: ReplyMode,
 }
 
-/// What becomes of what is said.
+/// What happens to the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyMode {
-    /// It is given back alone, and the participant remembers nothing of it.
+    /// It is only returned, and the participant does not remember it.
     ReturnOnly,
-    /// It is appended, once for the key; without one, once for the turn that is answered.
+    /// It is appended, once per key; without a key, once per answered turn.
     Post(Option<Name>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     pub text: String,
-    /// The turn that it is, where it was appended.
+    /// The id of the appended turn.
     pub turn: Option<Name>,
 }
 
-/// Has a participant answer.
+/// Lets a participant answer.
 ///
 /// # Errors
-/// When it does not, or substrate or ledger fail.
+/// If the participant gives no answer, or substrate or ledger fail.
 pub async fn operate(
     ready: &OpenRuntime,
     request: Request,
@@ -71,7 +72,7 @@ pub async fn operate(
     let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
     let excerpt = Arc::new(WindowSubstrate {
         place: format!("{}#{}", substrate.about().place, entropy::run_id()),
-        // Whose turns they are is of no consequence: the last one is answered.
+        // Stamps are irrelevant here: only the last turn is answered.
         window: window.into_iter().map(|turn| Turn { stamp: None, ..turn }).collect(),
         reply: reply.clone(),
         said: Mutex::new(None),
@@ -124,7 +125,7 @@ pub async fn operate(
     }
     match excerpt.take_response() {
         Some(said) => Ok(said),
-        // Its executor appends what it says itself, or there was nothing to answer.
+        // Its executor appends its answers itself, or there was nothing to answer.
         None => match excerpt.find_posted(&participant, &newest).await? {
             Some(turn) => Ok(Response { text: turn.content.to_string(), turn: Some(turn.id) }),
             None => Err(not_answered("what it says is not in the conversation")),
@@ -150,7 +151,7 @@ impl Dispatcher for FixedSpeaker {
     }
 }
 
-/// The window of a conversation, and where what is said goes.
+/// The window of a conversation, and where the answer goes.
 struct WindowSubstrate {
     substrate: Arc<dyn Substrate>,
     place: String,
@@ -164,11 +165,11 @@ impl WindowSubstrate {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The first turn of a participant's after one.
+    /// The participant's first turn after `after`.
     async fn find_posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
         const PAGE: usize = 128;
         let page = self.substrate.read(Some(after), PAGE).await?;
-        // Where the turn is gone, what is given is from the beginning.
+        // If `after` is gone, the page starts at the beginning.
         Ok(page.turns.into_iter().find(|turn| page.known && turn.participant == *participant))
     }
 }
@@ -224,12 +225,12 @@ impl Substrate for WindowSubstrate {
     }
 
     async fn changed(&self) -> Result<(), Error> {
-        // Nothing comes after an excerpt.
+        // An excerpt has no further turns.
         std::future::pending().await
     }
 }
 
-/// A store that is read, and keeps what it has.
+/// A store that ignores writes.
 struct ReadOnlyState(Arc<dyn State>);
 
 #[async_trait]

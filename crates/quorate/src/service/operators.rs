@@ -1,4 +1,4 @@
-//! Operators and personas by their refs, with the prompts that their manifests give.
+//! Loads operators and personas by their refs, with the prompts that their manifests give.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use serde_json::Value;
 use super::error::{ExitClass, ServiceError};
 use super::manifests::file_not_found;
 
-/// An operator, and what it is told.
+/// An operator with its prompt.
 pub(super) struct LoadedOperator {
     pub(super) operator: Operator,
-    /// Its prompt: its persona's, or for want of one its own body.
+    /// Its persona's prompt, or its own body if it has no persona.
     pub(super) base: BasePrompt,
-    /// What each document of its persona says of locks, below `metadata.quorate.locks`.
+    /// The value of `metadata.quorate.locks` in each document of its persona.
     pub(super) persona_locks: Vec<Value>,
     pub(super) report: Report,
 }
@@ -59,7 +59,7 @@ pub(super) fn load_operator(
     Ok(LoadedOperator { operator, base, persona_locks, report })
 }
 
-/// The manifest that a ref leads to.
+/// Loads the manifest that a ref names.
 fn load_document(
     loader: &Loader<'_>,
     scope: &Scope,
@@ -82,21 +82,21 @@ fn load_document(
     }
 }
 
-/// A ref as it is written in full.
+/// Expands a short ref to `ws://<collection>/<slug>`.
 pub(super) fn full_ref(written: &str, collection: &str) -> String {
     if written.contains("://") {
         return written.to_owned();
     }
-    // As a shell completes it.
+    // A shell completes it with the folder and a slash.
     let bare = written.trim_end_matches('/');
     let bare = bare.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).unwrap_or(bare);
     format!("ws://{collection}/{bare}")
 }
 
-/// A persona's own prompt, warnings, and what each of its documents says of locks.
+/// A persona's prompt, warnings, and the locks of each of its documents.
 pub(super) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
 
-/// The persona's own prompt.
+/// Loads a persona's prompt.
 pub(super) fn persona_prompt(
     loader: &Loader<'_>,
     scope: &Scope,
@@ -106,7 +106,7 @@ pub(super) fn persona_prompt(
     let loaded = persona::load::load(loader, &document);
     match loaded.value {
         Some(persona) => {
-            // Merged, a view could take its parent's away; a lock can only be added.
+            // Locks are not merged: a view could drop its parent's, but a lock can only be added.
             let locks_of = |document: &Arc<Document>| {
                 let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
                 Some(locks.to_json())
