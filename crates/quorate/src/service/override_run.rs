@@ -15,22 +15,21 @@ use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// How often it is tried.
+/// Attempts of an append that another process outruns.
 const MAX_ATTEMPTS: usize = 50;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Decision<'a> {
-    /// What the person decides.
     pub verdict: Verdict,
     pub reason: &'a str,
-    /// Who it is; `None` is the Git identity.
+    /// The decider's name; `None` for the Git identity.
     pub by: Option<&'a str>,
 }
 
-/// Records that a person decided otherwise, and why.
+/// Records a person's decision and reason.
 ///
 /// # Errors
-/// When nothing is decided yet, the reason is empty, nothing says who decides, or the ledger fails.
+/// If the run is undecided, the reason is empty, the decider is unknown, or the ledger fails.
 pub async fn override_run(
     session: &LedgerSession,
     run: &Name,
@@ -44,7 +43,7 @@ pub async fn override_run(
     }
     let decider = identity::decider(&session.environment, by).await?;
     session.ensure_writable()?;
-    // Somebody else who decides at the same time may be faster.
+    // Another person may append at the same time.
     for _ in 0..MAX_ATTEMPTS {
         match try_record(session, run, verdict, reason, &decider).await {
             Err(RecordError::Conflict) => {}
@@ -58,9 +57,8 @@ pub async fn override_run(
     Err(Error::Conflict { run: run.clone() }.into())
 }
 
-/// Why a decision was not recorded.
 enum RecordError {
-    /// Somebody else recorded something meanwhile.
+    /// Another process appended first.
     Conflict,
     Failed(ServiceError),
 }

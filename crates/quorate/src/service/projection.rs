@@ -1,5 +1,5 @@
-//! What follows from a stream of the ledger, kept in memory and brought up to date by the records that came since: a
-//! prompt is composed for each turn, and a stream only grows.
+//! The state that a stream's records add up to, kept in memory and updated with new records: a prompt is composed for each
+//! turn, and a stream only grows.
 
 use quorate_kernel::ports::ledger::Record;
 use quorate_ledger::Store;
@@ -8,7 +8,7 @@ use quorate_protocol::Name;
 
 use super::error::ServiceError;
 
-/// What follows from a stream as far as it was read.
+/// The state of a stream, as far as it was read.
 #[derive(Debug, Clone, Default)]
 pub struct Projection<T> {
     seen: StreamPosition,
@@ -16,11 +16,10 @@ pub struct Projection<T> {
 }
 
 impl<T: Default> Projection<T> {
-    /// Reads what came since, and gives what follows from all of it. Where what was read is not there any more, all of
-    /// it is read again.
+    /// Applies new records and returns the state. If the last record read is gone, the whole stream is read again.
     ///
     /// # Errors
-    /// When the ledger does not answer, or a record is not as it should be: then all is read again the next time.
+    /// If the ledger does not answer, or a record is malformed; the next call then reads everything again.
     pub async fn catch_up(
         &mut self,
         store: &Store,
@@ -40,7 +39,7 @@ impl<T: Default> Projection<T> {
         Ok(&self.value)
     }
 
-    /// The number of the stream's next record, as far as it was read.
+    /// The number of the stream's next record.
     pub fn next_n(&self) -> u64 {
         self.seen.next()
     }

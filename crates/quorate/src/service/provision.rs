@@ -1,8 +1,9 @@
-//! Provisioning: a package's files into a folder, and out of it again. `install.rs`, `uninstall.rs` and `status.rs` are the
+//! Provisioning: installs a package's files into a folder, and removes them. `install.rs`, `uninstall.rs` and `status.rs`
+//! are the
 //! use cases. `install_plan.rs` and `uninstall_plan.rs` decide what happens to one file, `share.rs` to one that several
 //! profiles share; `apply.rs` writes in an order that survives a crash, and `setup.rs` owns the record of what is installed.
 //!
-//! Packages come from any adapter of the provisioning port; installing is the same for all.
+//! Packages come from any adapter of the provisioning port; installing works the same for all.
 
 pub mod append;
 pub mod apply;
@@ -39,7 +40,7 @@ use files::TargetDir;
 pub use options::{Force, Options, WriteMode};
 pub use outcome::{FileReport, Outcome};
 
-/// The folder that is installed into: what was said, else the workspace's root.
+/// The target folder: the one given, else the workspace's root.
 pub struct Target {
     files: TargetDir,
     path: PathBuf,
@@ -50,7 +51,7 @@ impl Target {
     /// Opens it.
     ///
     /// # Errors
-    /// When it is not there, or is no folder.
+    /// If it does not exist or is not a folder.
     pub fn open(environment: &Environment, into: Option<&Path>) -> Result<Target, ServiceError> {
         let path: PathBuf = match into {
             Some(into) => absolute(&environment.directory, into),
@@ -71,7 +72,7 @@ impl Target {
         Ok(Target { files, path, shown: named })
     }
 
-    /// Keeps other processes out while something is written.
+    /// Locks out other processes while files are written.
     fn lock(&self, run: WriteMode) -> Result<Option<std::fs::File>, ServiceError> {
         match run {
             WriteMode::DryRun => Ok(None),
@@ -83,10 +84,10 @@ impl Target {
     }
 }
 
-/// What a path that a user named gives: a profile, or what the `provisioning` of a runtime's manifest says.
+/// What a user's path refers to: a profile, or the `provisioning` of a runtime's manifest.
 ///
 /// # Errors
-/// When it is a manifest that is refused, or that says nothing of provisioning.
+/// If it is a manifest that is refused or has no `provisioning`.
 pub fn source(
     environment: &Environment,
     path: &Path,
@@ -108,13 +109,13 @@ pub fn source(
     })
 }
 
-/// What manifests of runtimes end in.
+/// File endings of runtime manifests.
 const MANIFESTS: [&str; 4] = ["yaml", "yml", "md", "mdx"];
 
-/// Installs what an adapter gives.
+/// Installs a package.
 ///
 /// # Errors
-/// When there is no package, or the folder or what is kept in it cannot be used. What is only refused is in the outcome.
+/// If there is no package, or the folder or its store is unusable. Refused files are in the outcome.
 pub async fn install(
     environment: &Environment,
     provisioning: &dyn Provisioning,
@@ -129,19 +130,19 @@ pub async fn install(
     install::install(&target.files, &target.shown, &package, &install::Origin { from: about.from, at }, how)
 }
 
-/// Takes out what was installed.
+/// Removes an installed package.
 ///
 /// # Errors
-/// When nothing of that name is installed, or the folder or what is kept in it cannot be used.
+/// If no package of that name is installed, or the folder or its store is unusable.
 pub fn uninstall(target: &Target, slug: &str, how: Options) -> Result<Outcome, ServiceError> {
     let _lock = target.lock(how.run)?;
     uninstall::uninstall(&target.files, &target.shown, slug, how)
 }
 
-/// How installed profiles stand: one, or all.
+/// The state of one installed profile, or of all.
 ///
 /// # Errors
-/// When the one that was named is not installed, or what is kept cannot be read.
+/// If the named profile is not installed, or the store cannot be read.
 pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::ProfileStatus>, ServiceError> {
     status::status(&target.files, &target.shown, slug)
 }

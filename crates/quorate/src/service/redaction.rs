@@ -1,5 +1,5 @@
-//! What is redacted in a workspace (X10): what has the shape of a secret, what the configuration's patterns match, and the
-//! values of variables that hold one.
+//! What a workspace redacts (X10): texts in the shape of a secret, matches of configured patterns, and the values of secret
+//! variables.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,7 +17,7 @@ use serde_json::{Map, json};
 use super::error::ServiceError;
 use super::variables::Variables;
 
-/// What is redacted, and by what settings.
+/// A redactor and its settings.
 #[derive(Debug, Clone, Default)]
 pub struct Redaction {
     pub redactor: Redactor,
@@ -25,10 +25,10 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// What holds for a configuration and a council.
+    /// The redaction of a configuration and a council.
     ///
     /// # Errors
-    /// When the patterns cannot be used together.
+    /// If the patterns cannot be combined.
     pub fn of(host: &Configuration, council: &Council, variables: &Variables) -> Result<Self, ServiceError> {
         let Table { builtin, environment, patterns } = &host.redact;
         let patterns = [&patterns[..], &council.logging.redact_patterns[..]].concat();
@@ -44,11 +44,11 @@ impl Redaction {
         Ok(Redaction { redactor, settings })
     }
 
-    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be replaced. A
-    /// pattern of the user's may match an id for other reasons.
+    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be redacted. A
+    /// user's own pattern may match an id for other reasons.
     ///
     /// # Errors
-    /// When there is one; it does not quote it.
+    /// If an id looks like a secret; the error does not quote it.
     pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), ServiceError> {
         let redactor = self.redactor.without_patterns();
         match ids.into_iter().position(|id| redactor.redact(id).1 > 0) {
@@ -60,8 +60,9 @@ impl Redaction {
         }
     }
 
-    /// What the fingerprint of a run has of it. Values are left out: a run goes on after a key was rotated, and the hash
-    /// of a secret is nothing to keep.
+    /// The part of the run's fingerprint. Values are left out: a run can be resumed after a key was rotated, and the hash
+    /// of a
+    /// secret must not be stored.
     pub fn settings(&self) -> &Json {
         &self.settings
     }
@@ -92,7 +93,7 @@ impl Redaction {
     }
 }
 
-/// The names of the variables that members and servers are given.
+/// The variables that members and servers receive.
 fn forwarded_variables(host: &Configuration, council: &Council) -> BTreeSet<String> {
     let executors = host.executors.values().chain(&council.runtime).map(|table| &table.block.json);
     let servers = host.servers.values().map(|block| &block.json);
@@ -104,14 +105,14 @@ fn forwarded_variables(host: &Configuration, council: &Council) -> BTreeSet<Stri
     executors.chain(servers).flat_map(named).collect()
 }
 
-/// What is redacted in this process, by whatever configuration was read last.
+/// The redactor of this process; each configuration that is read replaces it.
 #[derive(Clone, Default)]
 pub struct CurrentRedactor {
     variables: Variables,
     set: Arc<RwLock<Option<Redactor>>>,
 }
 
-/// Without what is redacted.
+/// Redacts nothing but the built-in shapes.
 impl std::fmt::Debug for CurrentRedactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CurrentRedactor").finish_non_exhaustive()
@@ -119,17 +120,17 @@ impl std::fmt::Debug for CurrentRedactor {
 }
 
 impl CurrentRedactor {
-    /// Redacts the secrets of these variables, until a configuration says more.
+    /// Redacts the values of these variables until a configuration is read.
     pub fn new(variables: Variables) -> Self {
         CurrentRedactor { variables, set: Arc::default() }
     }
 
-    /// From now on this is redacted.
+    /// Replaces the redactor.
     pub fn set(&self, redactor: Redactor) {
         *self.set.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
     }
 
-    /// What redacts; before a configuration was read, whatever is redacted without one.
+    /// The current redactor; before a configuration was read, the built-in one.
     pub fn redactor(&self) -> Redactor {
         let set = self.set.read().unwrap_or_else(PoisonError::into_inner).clone();
         set.unwrap_or_else(|| {
@@ -144,13 +145,14 @@ impl CurrentRedactor {
         })
     }
 
-    /// A text as it may be shown, JSON or not. Patterns of somebody's own have been applied where the text was made: here
-    /// they could tear what stands around a match.
+    /// Redacts a text for display, JSON or not. User patterns were applied when the text was made; here they could match
+    /// across
+    /// its quotes.
     pub fn redact_text(&self, text: &str) -> String {
         self.redactor().without_patterns().redact(text).0
     }
 
-    /// A value as it may be shown.
+    /// Redacts a value for display.
     pub fn redact_json(&self, value: Json) -> Json {
         self.redactor().without_patterns().redact_json(value).0
     }

@@ -1,4 +1,4 @@
-//! Derive a run's verdict again from the ledger alone, asking nobody (X11).
+//! Replay: derives a run's verdict again from the ledger alone, without calling a member (X11).
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Kind;
@@ -14,13 +14,13 @@ use super::run_opened;
 use super::run_spec::ProtocolSetup as _;
 use super::session::LedgerSession;
 
-/// What a replay says.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct Replay {
     pub run: Name,
-    /// The recorded verdict; `None` while nothing is decided.
+    /// The recorded verdict; `None` while the run is undecided.
     pub recorded: Option<String>,
-    /// The verdict that follows now.
+    /// The derived verdict.
     pub replayed: Option<String>,
     pub result: ReplayResult,
 }
@@ -28,7 +28,7 @@ pub struct Replay {
 /// Replays a run.
 ///
 /// # Errors
-/// When the run's records or texts are not whole, or another version of the mode wrote it.
+/// If the run's records or texts are incomplete, or another version of the mode wrote it.
 pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
     let mut history = session.history(run).await?;
     // That a draft was changed is said by whoever closed the run; no protocol comes to it.
@@ -45,7 +45,7 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
     })
 }
 
-/// The protocol that a run was held by, afresh.
+/// A new instance of the run's protocol.
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
         true => run_opened::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,

@@ -1,4 +1,4 @@
-//! The report of a run: everything that a person or a program wants to see of it, read from its records alone.
+//! The report of a run: everything to show of it, read from its records alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
 
-/// The version of the JSON that a review is printed as.
+/// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
 
-/// So many blocks the policy `seed` asks for before it holds a text back.
+/// The number of blocks from which the policy `seed` withholds a text.
 const SEED_BLOCKS_TO_HOLD: usize = 3;
 
-/// A review, ended or not.
+/// A review, finished or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     pub run: String,
-    /// When it was opened, in milliseconds since the Unix epoch.
+    /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
-    /// What was reviewed: a path, or `-`.
+    /// The artifact: a path, or `-`.
     pub artifact: String,
-    /// Its text as it was kept (redacted); `None` where it was erased.
+    /// The stored text (redacted); `None` if it was erased.
     pub text: Option<Arc<str>>,
     pub artifact_type: String,
     pub tier: u64,
@@ -37,55 +37,55 @@ pub struct Report {
     pub policy: String,
     /// How many rounds the council has.
     pub rounds: u8,
-    /// The verdict; `None` while nothing is decided.
+    /// The verdict; `None` while the run is undecided.
     pub verdict: Option<Verdict>,
-    /// Whether members lack output, and who.
+    /// The members that lack output, if any.
     pub missing: Vec<String>,
-    /// What the policy made of the answers, in one sentence.
+    /// The policy's reason, in one sentence.
     pub because: String,
-    /// The adjudicator's reasoning, or `because` where there is none.
+    /// The adjudicator's reasoning, or `because` without one.
     pub reasoning: String,
     pub revision_brief: Option<String>,
-    /// Who disagreed, on what.
+    /// Dissenting members, and their points.
     pub dissent_summary: Option<String>,
     /// In roster order.
     pub deliberators: Vec<Deliberator>,
     pub adjudicator: Answer,
-    /// In the text's order, those without a place last.
+    /// In the order of the text; those without a line last.
     pub findings: Vec<Finding>,
-    /// How many earlier verdicts the adjudicator saw.
+    /// Earlier verdicts that the adjudicator saw.
     pub prior_verdicts_consulted: u64,
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
     pub kind: String,
-    /// From which verdict on the exit code is not 0; `None`: every verdict has its own.
+    /// The verdict from which on the exit code is not 0; `None`: every verdict has its own.
     pub fail_on: Option<FailOn>,
     pub calls: u32,
-    /// What these calls cost, as far as it is known.
+    /// The cost of these calls, as far as known.
     pub usage: Usage,
-    /// Time worked on it.
+    /// Working time.
     pub took: Duration,
-    /// The last decision of a person beside it.
+    /// The latest decision of a person.
     pub overridden: Option<Override>,
-    /// The council's file as a user would name it; `None` for the built-in one.
+    /// The council's file as shown to the user; `None` for the built-in one.
     pub council: Option<String>,
-    /// Whether it was recorded in another ledger, which alone can go on with it.
+    /// Whether it was recorded in another ledger, the only one that can resume it.
     pub imported: bool,
-    /// The ledger that has the run; `None` where that was not asked.
+    /// The ledger that has the run; `None` if the caller did not ask.
     pub ledger: Option<LedgerLocation>,
-    /// What else should be known, besides whether a model was asked.
+    /// Notes, besides whether a model was asked.
     pub notes: Vec<String>,
 }
 
-/// Where a run is kept.
+/// The location of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerLocation {
-    /// The ledger, as it can be named from anywhere.
+    /// The ledger's absolute address.
     pub ledger: String,
-    /// The ledger, as a user in this directory would name it.
+    /// The ledger's address as shown in this directory.
     pub shown: String,
-    /// What a command about this run needs besides its id in this directory: ` --ledger FILE`, or nothing.
+    /// The arguments that commands about this run need in this directory: ` --ledger FILE`, or nothing.
     pub flag: String,
 }
 
@@ -95,36 +95,36 @@ pub struct Deliberator {
     pub round1: Answer,
     /// Its second answer.
     pub round2: Answer,
-    /// `round1`, `round2`, `round1_block` or `missing`; empty while nothing is decided.
+    /// `round1`, `round2`, `round1_block` or `missing`; empty while the run is undecided.
     pub counted: String,
-    /// Whether what counts of it is a block.
+    /// Whether the counted answer is a block.
     pub blocks: bool,
-    /// Whether it blocks without one finding whose quote stands in the text.
+    /// Whether it blocks without a single finding whose quote is in the text.
     pub ungrounded: bool,
 }
 
 /// How an invocation ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// `answered`, `timed_out`, …; `not_asked` where nobody was asked.
+    /// `answered`, `timed_out`, …; `not_asked` without an invocation.
     pub status: String,
-    /// The answer, as given.
+    /// The answer, verbatim.
     pub answer: Option<Map<String, Json>>,
-    /// Why there is none.
+    /// Why there is no answer.
     pub message: Option<String>,
 }
 
-/// Something that a deliberator found.
+/// A deliberator's finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     pub by: String,
-    /// 1-based; `None` where the quote does not stand in the text.
+    /// 1-based; `None` if the quote is not in the text.
     pub line: Option<u64>,
     /// 1-based, in characters.
     pub column: Option<u64>,
     /// Byte offsets into the text.
     pub span: Option<(usize, usize)>,
-    /// The words that it is about.
+    /// The quoted words.
     pub quote: String,
     pub issue: String,
     pub fix: Option<String>,
@@ -157,7 +157,7 @@ impl Answer {
         self.answer.as_ref()?.get(key)
     }
 
-    /// A boolean of the answer; `false` where there is none.
+    /// A boolean of the answer; `false` if absent.
     pub fn flag(&self, key: &str) -> bool {
         self.field(key) == Some(&Json::Bool(true))
     }
@@ -167,7 +167,7 @@ impl Answer {
     }
 }
 
-/// What to say of a run whose answers were erased.
+/// The note about a run whose answers were erased.
 pub fn erased_note(history: &History) -> Option<String> {
     let records = history.erased.records;
     (records > 0).then(|| {
@@ -235,7 +235,7 @@ impl Report {
         }
     }
 
-    /// All notes; first, where no model was asked, that (C8).
+    /// All notes; if no model was asked, that note comes first (C8).
     pub fn all_notes(&self) -> Vec<String> {
         let no_model = || {
             format!(
@@ -246,7 +246,7 @@ impl Report {
         (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
     }
 
-    /// The verdict's word; where there is none, whether it is still to come.
+    /// The verdict's word; without one, whether it is still pending.
     pub fn verdict_word(&self) -> &'static str {
         match self.verdict {
             Some(verdict) => verdict.as_str(),
@@ -255,13 +255,14 @@ impl Report {
         }
     }
 
-    /// Whether the run was closed without a verdict, since the draft was changed.
+    /// Whether the run was closed without a verdict because the draft changed.
     pub fn is_superseded(&self) -> bool {
         self.verdict.is_none() && !self.because.is_empty()
     }
 
-    /// The exit code that the verdict gives, 0 where it is milder than what is to fail; that of INCOMPLETE while nothing is
-    /// decided. SHIP over blocks, where that is to fail, exits as REVISE does.
+    /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. If SHIP over
+    /// blocks fails,
+    /// it exits as REVISE does.
     pub fn exit_code(&self) -> u8 {
         let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
         let Some(threshold) = self.fail_on else { return verdict_exit_code(verdict) };
@@ -278,8 +279,9 @@ impl Report {
         }
     }
 
-    /// What to change first: what a deliberator that blocks found first, else what anybody found, else the brief's first line.
-    /// Nothing where the verdict asks for no change.
+    /// The first thing to change: the first finding of a blocking deliberator, else the first finding, else the brief's
+    /// first line.
+    /// `None` if the verdict requests no change.
     pub fn first_fix(&self) -> Option<String> {
         if !matches!(self.verdict, Some(Verdict::Revise | Verdict::Hold)) {
             return None;
@@ -294,12 +296,12 @@ impl Report {
         finding.or_else(|| Some(self.revision_brief.as_deref()?.lines().next()?.to_owned()))
     }
 
-    /// How many deliberators block by what counts of them.
+    /// The number of deliberators whose counted answer is a block.
     pub fn blocks(&self) -> usize {
         self.deliberators.iter().filter(|deliberator| deliberator.blocks).count()
     }
 
-    /// What a SHIP goes over: the blocks that were not enough to stop it, and how many the policy asks for.
+    /// The blocks that a SHIP overrides, and how many the policy requires.
     pub fn ship_over_blocks(&self) -> Option<String> {
         let blocks = self.blocks();
         let policy = self.policy.split('/').next().unwrap_or_default();
@@ -313,7 +315,7 @@ impl Report {
             .then(|| format!("over {blocks} {noun} (policy {policy}: {needed} are needed)"))
     }
 
-    /// What the verdict rests on, where no model was asked: nobody then has judged what the text says.
+    /// What the verdict rests on without a model: rules only, no judgement of the content.
     pub fn basis(&self) -> Option<String> {
         let found = match (self.findings.len(), self.checks()) {
             (0, Some(checks)) => format!("none of {checks} checks matched"),
@@ -324,12 +326,12 @@ impl Report {
         (!self.model_asked).then(|| format!("{}: {found}; nobody judged the content", self.kind))
     }
 
-    /// Whether the answers were counted by rule: no model was asked, and each scores its checks.
+    /// Whether all answers come from rules: no model was asked, and each answer scores its checks.
     pub fn is_by_rule(&self) -> bool {
         self.checks().is_some()
     }
 
-    /// How many checks were made where no model was asked: each answer has a score for every one.
+    /// The number of checks if no model was asked: each answer has a score for every one.
     fn checks(&self) -> Option<usize> {
         let scores = self
             .deliberators

@@ -1,4 +1,4 @@
-//! Resolve: what an assembly is once its chain is merged, and where each part of it comes from.
+//! Resolve: merges an assembly's chain, and shows the origin of each field.
 
 pub mod flatten;
 
@@ -17,44 +17,43 @@ use super::error::{ExitClass, ServiceError};
 use super::manifests::{Manifests, file_not_found, find_root, search_start};
 use super::paths::absolute;
 
-/// What is to be resolved.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The manifest, or the directory that holds it.
     pub path: PathBuf,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
     /// Whether refs are followed.
     pub refs: Refs,
 }
 
-/// A resolved assembly, and what there is to say about it.
+/// A resolved assembly with its report.
 #[derive(Debug)]
 pub struct Resolution {
     pub resolved: Resolved,
     pub report: Report,
-    /// The workspace's root, which the chain's paths are below.
+    /// The workspace's root; the chain's paths are relative to it.
     pub root: PathBuf,
 }
 
-/// Where a field of the merged manifest comes from.
+/// The origin of a field of the merged manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldOrigin {
     /// The field, for example `members[ciso].weight`.
     pub field: String,
     pub value: serde_json::Value,
-    /// What the user calls the file.
+    /// The file's path as shown to the user.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What ancestors said, the nearest first.
+    /// The ancestors' values of the field, nearest first.
     pub overridden: Vec<FieldOrigin>,
 }
 
 /// Resolves an assembly.
 ///
 /// # Errors
-/// When it is not there, or refused.
+/// If it does not exist or is refused.
 pub fn resolve(
     environment: &Environment,
     request: &Request,
@@ -94,7 +93,7 @@ pub fn resolve(
 }
 
 impl Resolution {
-    /// Every field that has a value of its own, with where it comes from.
+    /// Every field with its origin.
     pub fn origins(&self) -> Vec<FieldOrigin> {
         let chain = &self.resolved.chain;
         let mut origins = Vec::new();
@@ -102,7 +101,7 @@ impl Resolution {
         origins
     }
 
-    /// A field, with where it and what it overrides come from; of a mapping or a list all that is in it.
+    /// A field with its origin and overridden origins; for a mapping or a list, all fields in it.
     pub fn explain(&self, field: &str) -> Vec<FieldOrigin> {
         let chain = &self.resolved.chain;
         let wanted_field = normalize_field(field, &chain.merged);
@@ -117,7 +116,7 @@ impl Resolution {
         origins
     }
 
-    /// The fields that come near to one that is not there.
+    /// Fields with a name similar to an unknown one.
     pub fn nearest(&self, field: &str) -> Option<String> {
         let origins = self.origins();
         let mut names: Vec<&str> = Vec::new();
@@ -159,7 +158,7 @@ fn normalize_field(field: &str, merged: &Node) -> String {
     out
 }
 
-/// Scalars, empty containers and lists of plain values of one document are fields; everything else is walked into.
+/// Scalars, empty containers and lists of scalars of one document are fields; other nodes are traversed.
 fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin>) {
     match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
@@ -193,7 +192,7 @@ fn origin(document: &Document, node: &Node, field: String) -> FieldOrigin {
     }
 }
 
-/// What the documents below the one that won said of the same field.
+/// The origins below the winning one.
 fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
     let mut found = Vec::new();
     for document in chain.documents.iter().rev() {
@@ -206,7 +205,7 @@ fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
     found
 }
 
-/// A chain's file, as a path on the disk.
+/// The disk path of a chain's file.
 pub fn disk_path(root: &Path, document: &Document) -> PathBuf {
     root.join(document.path.workspace_relative())
 }

@@ -1,4 +1,4 @@
-//! Go on with a run that a crash, an interruption or a missing answer stopped.
+//! Resume: continues a run that a crash, an interruption or a missing answer stopped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::runs::{self, RunReport};
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Resumes a run at an opened session and returns its report. A run with a verdict is refused, except that one that only
-/// lacks its log line was finished when the session was opened.
+/// Resumes a run and returns its report. Refuses a run with a verdict, unless it only lacks its log line, which opening the
+/// session has written.
 ///
 /// # Errors
-/// When the run has a verdict, is not as it was, or the ledger fails; and when a policy is named for an assembly's run.
+/// If the run has a verdict, was altered, or the ledger fails; and if a policy is given for an assembly's run.
 pub async fn resume(
     session: &LedgerSession,
     run: &Name,
@@ -59,7 +59,7 @@ pub async fn resume(
     }
     drop(guard);
     let report = runs::load_report(session, run).await;
-    // The report has the answers, also of a run that does not keep them.
+    // The report has the answers even if the run erases them at its end.
     gc::after_run(session, run).await?;
     report
 }
@@ -72,7 +72,7 @@ fn resumed_review(
 ) -> Result<RunSpec<Setup>, ServiceError> {
     let start = run_opened::start_options(history);
     let runtime = session.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
-    // A council's own runtime goes by its type, which names no executor of quorate.toml.
+    // A council's own runtime goes by its type; `quorate.toml` has no such executor.
     let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = RunOptions {
         executor: options.executor.clone().or(named),
@@ -92,7 +92,7 @@ fn ensure_same_input(
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
-        // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
+        // Standard input is gone and a redacted path was not stored; the ledger's copy is the only source.
         None => run_opened::input_sha256(history),
     };
     run_opened::ensure_unchanged(history, &spec.fingerprint(&input_sha256))

@@ -21,16 +21,15 @@ use super::trust;
 use super::workspace::{self, PathOverrides, Workspace};
 use spec::ReviewInput;
 
-/// What is to be reviewed, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// `--type`, in place of what the tier rules say.
+    /// `--type`, overrides the tier rules.
     pub artifact_type: Option<String>,
-    /// `--tier`, in place of what the tier rules say.
+    /// `--tier`, overrides the tier rules.
     pub tier: Option<tiers::Tier>,
     /// `--tiered`: obey the tier, as a sweep does.
     pub tier_policy: TierPolicy,
-    /// `--policy`, in place of what the council's file says.
+    /// `--policy`, overrides the council's file.
     pub policy: Option<Policy>,
     pub options: RunOptions,
 }
@@ -44,11 +43,11 @@ pub enum TierPolicy {
     Ignore,
 }
 
-/// What a review came to.
+/// The result of a review.
 #[derive(Debug)]
 pub enum ReviewOutcome {
     Judged(Box<Report>),
-    /// Skipped because of its tier (C5: never like SHIP).
+    /// Skipped because of its tier (C5: never reported like SHIP).
     Skipped {
         tier: u8,
         artifact_type: String,
@@ -58,7 +57,7 @@ pub enum ReviewOutcome {
 /// Opens the session for an artifact that was read.
 ///
 /// # Errors
-/// When configuration or ledger are unusable.
+/// If configuration or ledger are unusable.
 pub async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
@@ -67,11 +66,10 @@ pub async fn open_session(
     open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
-/// Whether an artifact could be reviewed as far as that can be known without a ledger: its configuration holds, and there is
-/// somebody to ask.
+/// Checks, without a ledger, that an artifact can be reviewed: the configuration is valid and an executor is available.
 ///
 /// # Errors
-/// When configuration or executor are unusable.
+/// If configuration or executor are unusable.
 pub fn check(
     environment: &Environment,
     places: &PathOverrides,
@@ -98,7 +96,7 @@ fn load(
 /// Reviews an artifact at an opened session.
 ///
 /// # Errors
-/// When the executor is refused, or the ledger fails.
+/// If the executor is refused, or the ledger fails.
 pub async fn review(
     session: &LedgerSession,
     artifact: Artifact,
@@ -126,7 +124,7 @@ pub async fn review(
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 
-/// Whether an artifact of a tier is reviewed when tiers are obeyed (C6).
+/// Whether an artifact of a tier is reviewed if tiers are obeyed (C6).
 pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     match tier {
         tiers::Tier::One => true,
@@ -135,8 +133,8 @@ pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     }
 }
 
-/// A path as tier rules and sampling see it: relative to the council's directory, with `/`, and the same however the
-/// path was written.
+/// A path as tier rules and sampling see it: relative to the council's directory, with `/`, and independent of the
+/// spelling.
 pub fn relative_path(dir: &Path, path: &Path) -> String {
     let (path, dir) = (normal_components(path), normal_components(dir));
     let shared = path.iter().zip(&dir).take_while(|(one, other)| one == other).count();
@@ -144,7 +142,7 @@ pub fn relative_path(dir: &Path, path: &Path) -> String {
     up.chain(path[shared..].iter().cloned()).collect::<Vec<_>>().join("/")
 }
 
-/// The names on the way from the root, `.` and `..` taken out.
+/// A path's names from the root, with `.` and `..` resolved.
 fn normal_components(path: &Path) -> Vec<String> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut steps = Vec::new();

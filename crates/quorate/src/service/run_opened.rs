@@ -1,4 +1,4 @@
-//! What the first record of a run says of how it was started, for whoever shows or resumes it.
+//! Reads a run's first record: how the run was started.
 
 use std::path::PathBuf;
 
@@ -26,12 +26,12 @@ pub fn is_assembly_opening(opened: &RunOpened) -> bool {
     Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
 }
 
-/// What a resumed run needs to know of how it was started.
+/// The options that a run was started with, for a resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartOptions {
     /// The council's file; `None` for the built-in one.
     pub config: Option<PathBuf>,
-    /// `quorate.toml`; `None` where there was none.
+    /// `quorate.toml`; `None` without one.
     pub host: Option<PathBuf>,
     pub executor: Option<String>,
     pub policy: Option<Policy>,
@@ -55,8 +55,8 @@ pub fn assembly_setup(history: &History) -> Option<Setup> {
     serde_json::from_value(canonical::normalize(history.opened.setup.clone())).ok()
 }
 
-/// What the command that goes on with a run has to say besides its id: a larger cap, where the one that holds is spent. A
-/// resumed run keeps the cap that it was opened with, so that without it nobody would be asked.
+/// The arguments that resuming a run requires besides its id: a larger cap, if its cap is spent. Without one a resumed run
+/// keeps its cap and could ask no member.
 pub fn larger_cap(history: &History, calls: u32) -> String {
     match history.opened.max_calls {
         Some(cap) if calls >= cap => format!(" --max-calls {}", calls.saturating_mul(2)),
@@ -67,7 +67,7 @@ pub fn larger_cap(history: &History, calls: u32) -> String {
 /// A run's seed.
 ///
 /// # Errors
-/// When its first record has none.
+/// If its first record has none.
 pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
     entropy::unhex(&history.opened.seed).ok_or_else(|| {
         ServiceError::configuration(
@@ -82,10 +82,10 @@ pub fn input_sha256(history: &History) -> String {
     history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
 }
 
-/// X7: whoever resumes must ask the same members about the same text.
+/// X7: a resume asks the same members about the same text.
 ///
 /// # Errors
-/// [`codes::FINGERPRINT_CHANGED`], with what changed since the run was opened.
+/// [`codes::FINGERPRINT_CHANGED`], with what has changed since the run was opened.
 pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), ServiceError> {
     let changed = now.changed_components(&history.opened);
     if changed.is_empty() {
@@ -97,7 +97,7 @@ pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Serv
     Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
 }
 
-/// A run was held by another version.
+/// The refusal for a run of another version.
 pub fn unknown_version(history: &History) -> ServiceError {
     let recorded = &history.opened.protocol;
     let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();

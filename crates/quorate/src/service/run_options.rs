@@ -1,10 +1,10 @@
-//! What a person says about a run besides what it is of.
+//! The options of a run, whatever its protocol.
 
 use std::time::Duration;
 
 use super::producer::Producer;
 
-/// How a run is held; what is left out is what the workspace says, or what the run was opened with.
+/// Options of a run; `None` falls back to the workspace's settings, or to those the run was opened with.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// `--executor`: for all members.
@@ -15,6 +15,6 @@ pub struct RunOptions {
     pub max_calls: Option<u32>,
     /// `--timeout`: the deadline of each invocation.
     pub timeout: Option<Duration>,
-    /// `--made-by`: who made what the run is about.
+    /// `--made-by`: the producer of the run's subject.
     pub producer: Option<Producer>,
 }

@@ -1,4 +1,4 @@
-//! A run of any protocol: who is asked, within which bounds, and how it is started and resumed.
+//! A run of any protocol: its members, its bounds, and how it is started and resumed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,30 +35,30 @@ use super::signer::{KeySource, Signer};
 use super::trust;
 use super::trust::Permit;
 
-/// What a protocol is set up with, as `run.opened` records it.
+/// A protocol's setup, as `run.opened` records it.
 pub trait ProtocolSetup: Serialize {
-    /// A protocol at its beginning.
+    /// A protocol in its initial state.
     ///
     /// # Errors
-    /// When a locked trait cannot be matched.
+    /// If a locked trait cannot be matched.
     fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError>;
 }
 
-/// A member, ready to be asked.
+/// A member with its executor and prompt.
 pub struct PreparedMember {
     pub id: Name,
-    /// What people call the role.
+    /// The display name of the role.
     pub role: String,
     pub prompt: Arc<str>,
-    /// Its persona, as executors read it.
+    /// Its persona, in the form that executors read.
     pub persona: Option<Arc<Json>>,
-    /// Documents that it alone is shown.
+    /// Documents that only this member sees.
     pub context: Vec<Part>,
     pub weight: Option<f64>,
     pub executor: SelectedExecutor,
-    /// How long an invocation may take.
+    /// The deadline of an invocation.
     pub timeout: Duration,
-    /// What its prompt was composed of, where its persona is an operator's.
+    /// The sources of its prompt, if its persona is an operator's.
     pub composed: Option<Arc<(Sources, Composition)>>,
 }
 
@@ -78,7 +78,7 @@ impl PreparedMember {
         }
     }
 
-    /// The playbooks in its prompt, as they are recorded with each of its answers.
+    /// The playbooks in its prompt, recorded with each of its answers.
     fn composition_fields(&self) -> Map<String, Json> {
         let Some((sources, composed)) = self.composed.as_deref() else { return Map::new() };
         let mut fields = Map::from_iter([("woven".to_owned(), json!(sources.hashes(composed, &[])))]);
@@ -89,15 +89,15 @@ impl PreparedMember {
     }
 }
 
-/// Everything that a run needs, put together.
+/// Everything a run needs before it starts.
 pub struct RunSpec<S> {
     pub setup: S,
-    /// Who is asked, in roster order.
+    /// The members, in roster order.
     pub members: Vec<PreparedMember>,
     pub redaction: Redaction,
-    /// How many secrets the setup had before they were redacted.
+    /// The number of secrets redacted in the setup.
     pub setup_redactions: usize,
-    /// Problems that keep playbooks out of prompts, but nobody from being asked.
+    /// Problems that keep playbooks out of prompts, but do not stop the run.
     pub report: Report,
     pub(super) fingerprint: Fingerprint,
     pub(super) extensions: Extensions,
@@ -105,10 +105,10 @@ pub struct RunSpec<S> {
     pub(super) options: RunOptions,
 }
 
-/// What a new run is about, and what its first record has besides what every run's has.
+/// A new run's input, and its protocol's fields for the first record.
 pub struct NewRun<'a> {
     pub artifact: &'a Artifact,
-    /// The artifact as members are shown it.
+    /// The artifact as members see it.
     pub part: Part,
     /// How many secrets were redacted in all of this.
     pub redactions: usize,
@@ -117,7 +117,7 @@ pub struct NewRun<'a> {
     pub opened: RunOpened,
 }
 
-/// The caps on a run: what the person says, else what the configuration says.
+/// The caps on a run: the options', else the configuration's.
 pub fn caps(options: &RunOptions, configuration: &Configuration) -> Caps {
     Caps { calls: options.max_calls.or(configuration.budget.calls), wall: configuration.budget.wall }
 }
@@ -128,10 +128,10 @@ impl<S: ProtocolSetup> RunSpec<S> {
         self.fingerprint.clone().with_input(input_sha256)
     }
 
-    /// Has the members' executors admitted, all at once.
+    /// Requests trust for all executors at once.
     ///
     /// # Errors
-    /// When a file that says who answers is not trusted, or a program that is to answer is not installed.
+    /// If a file that names an executor is not trusted, or an executor's program is not installed.
     pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs()).collect();
         let permit = trust::admit(environment, needs)?;
@@ -139,10 +139,10 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(permit)
     }
 
-    /// Runs it to its end, with all that follows from the outcome, and gives the run's id.
+    /// Runs it to its end, finalizes it, and returns its id.
     ///
     /// # Errors
-    /// When the ledger fails. What was recorded stays, and the run can be resumed.
+    /// If the ledger fails. Recorded answers stay, and the run can be resumed.
     pub async fn start(
         &self,
         session: &LedgerSession,
@@ -165,10 +165,10 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(run)
     }
 
-    /// Goes on with a run whose guard the caller holds.
+    /// Continues a run whose guard the caller holds.
     ///
     /// # Errors
-    /// When a text is not kept any more, or the ledger fails.
+    /// If a text was erased, or the ledger fails.
     pub async fn resume(
         &self,
         session: &LedgerSession,
@@ -192,7 +192,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         finalize(session, &run).await
     }
 
-    /// The kernel's side of a run.
+    /// The kernel's run config.
     fn run_config(
         &self,
         session: &LedgerSession,

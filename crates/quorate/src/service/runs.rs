@@ -19,7 +19,7 @@ use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 use super::{convene, report};
 
-/// The newest runs of those that a filter lets through, newest first.
+/// The newest runs that a filter accepts, newest first.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -36,7 +36,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
     open_session::open(environment.clone(), workspace).await
 }
 
-/// Opens the session of the working directory for work that will be logged.
+/// Opens the session of the working directory for a command that appends to the log.
 ///
 /// # Errors
 /// When configuration or ledger are unusable, or the log cannot be appended to.
@@ -48,10 +48,10 @@ pub async fn open_for_writing(
     open_session::open_for_writing(environment.clone(), workspace).await
 }
 
-/// Opens the session of the working directory, unless there is no ledger yet: looking makes none.
+/// Opens the session of the working directory if there is a ledger; creates none.
 ///
 /// # Errors
-/// When configuration or ledger are unusable, or there is no ledger.
+/// If configuration or ledger are unusable, or there is no ledger.
 pub async fn open_read_only(
     environment: &Environment,
     places: &PathOverrides,
@@ -69,7 +69,7 @@ pub async fn open_read_only(
 /// Opens the session of the working directory for one run.
 ///
 /// # Errors
-/// When configuration or ledger are unusable, or there is no such run.
+/// If configuration or ledger are unusable, or the run does not exist.
 pub async fn open_run(
     environment: &Environment,
     places: &PathOverrides,
@@ -80,11 +80,12 @@ pub async fn open_run(
     Ok((session, run))
 }
 
-/// Opens the session of the working directory for one run that is added to. Only the ledger that a run was recorded in adds to
-/// it, so that an imported run is refused.
+/// Opens the session of the working directory to append to a run. Only the ledger that a run was recorded in may append to
+/// it,
+/// so imported runs are refused.
 ///
 /// # Errors
-/// As [`open_run`], and when the run was imported.
+/// As [`open_run`], and if the run was imported.
 pub async fn open_run_for_append(
     environment: &Environment,
     places: &PathOverrides,
@@ -100,12 +101,12 @@ pub async fn open_run_for_append(
     Ok((session, run))
 }
 
-/// As [`open_run_for_append`], with the council and the executors that the run was started with, unless a configuration is named.
-/// Ledger, keys, log and witness are those of the working directory's workspace: what a record says of paths decides about
-/// none of them.
+/// As [`open_run_for_append`], with the council and executors that the run was started with, unless a configuration is
+/// given.
+/// Ledger, keys, log and witness stay those of the working directory's workspace: a record's paths must not choose them.
 ///
 /// # Errors
-/// As [`open_run_for_append`], and when that configuration is unusable.
+/// As [`open_run_for_append`], and if that configuration is unusable.
 pub async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,
@@ -128,7 +129,7 @@ pub async fn open_run_as_recorded(
     Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
 }
 
-/// A run as it is shown.
+/// The report of a run.
 pub enum RunReport {
     Review(Box<report::Report>),
     Assembly(Box<convene::report::Report>),
@@ -137,7 +138,7 @@ pub enum RunReport {
 /// Whether a run is an assembly's.
 ///
 /// # Errors
-/// When its records are not there, not whole, or corrupt.
+/// If its records are missing, incomplete or corrupt.
 pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
     Ok(run_opened::is_assembly(&session.partial_history(run).await?))
 }
@@ -154,8 +155,9 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
     })
 }
 
-/// What a run came to although its command was interrupted: the outcome was recorded first. `None` of a run that can
-/// be resumed, and where the ledger does not answer in time. What follows from the outcome is done as far as time allows.
+/// The report of a run whose command was interrupted after its outcome was recorded. `None` for a run that can be resumed,
+/// and if
+/// the ledger does not answer in time. Finalizes the run as far as time allows.
 ///
 /// # Errors
 /// As [`is_assembly`].

@@ -1,7 +1,9 @@
-//! A runtime: an AIP-48 manifest with an adapter in each port, and what can be done with it. `runtime/written.rs` reads
-//! the manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` says what participants are told,
-//! `runtime/drive.rs` runs the loop, `runtime/talk.rs` is for people who take part. `runtime/outside.rs` and
-//! `runtime/whence.rs` say what surprises people: writing outside of the workspace, and a configuration further up.
+//! A runtime: an AIP-48 manifest with an adapter in each port, and the commands on it. `runtime/load.rs` reads the
+//! manifest,
+//! `runtime/build.rs` fills the ports, `runtime/prompts.rs` composes the participants' prompts, `runtime/drive.rs` runs the
+//! loop,
+//! `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs` and `runtime/config_provenance.rs` warn of
+//! surprises: writes outside of the workspace, and a configuration in a parent folder.
 
 pub mod build;
 mod config_provenance;
@@ -54,16 +56,15 @@ pub use request::Request;
 pub struct Runtime {
     pub id: String,
     pub path: PathBuf,
-    /// Who takes part, in the manifest's order.
+    /// The participants, in the manifest's order.
     pub participants: Vec<Participant>,
-    /// Where the conversation lives.
+    /// The conversation's substrate.
     pub substrate: Arc<dyn Substrate>,
     pub state: Arc<dyn State>,
-    /// What sets its files up, where the manifest says so.
+    /// The setup of its files, if the manifest has one.
     pub provisioning: Option<Arc<dyn Provisioning>>,
-    /// Where the ledger is.
     pub ledger: Address,
-    /// What nothing else is written over.
+    /// The guard of the workspace's files.
     pub guard: Guard,
     /// Warnings of the manifest and of the configuration.
     pub report: Report,
@@ -73,15 +74,16 @@ pub struct Runtime {
     ports: Ports,
     redactor: Redactor,
     max_calls: Option<u32>,
-    /// How long a run may take.
+    /// The time limit of a run.
     pub wall: Option<Duration>,
 }
 
-/// Reads a manifest and fills its ports. Nobody is asked and nothing is connected.
+/// Reads a manifest and fills its ports. Calls no participant and connects to no server.
 ///
 /// # Errors
-/// When manifest or configuration are refused, an adapter refuses its block, or the conversation or its states lie outside of
-/// the workspace and that is not trusted: looking at what lies there is showing it, and a database is made by it.
+/// If manifest or configuration are refused, an adapter refuses its block, or the conversation or its states are outside of
+/// the
+/// workspace and not trusted: reading them would disclose them, and opening a database creates it.
 pub fn open(
     environment: &Environment,
     places: &PathOverrides,
@@ -118,10 +120,11 @@ pub fn open(
     })
 }
 
-/// What `check` says of a runtime manifest beyond what stands in it: kinds that are not known, blocks that adapters
-/// refuse, names that select each other.
+/// Problems that `check` reports of a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, names
+/// that
+/// select each other.
 pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
-    // Nothing is connected and nobody asked, so nothing has to be trusted.
+    // Nothing is connected or called, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
     match open(environment, &PathOverrides::default(), &request, host) {
@@ -134,24 +137,25 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
 }
 
 impl Runtime {
-    /// What running it needs.
+    /// The side effects of running it.
     pub fn trust_requests(&self) -> Vec<TrustRequest> {
         [&self.ports.contacts[..], &self.ports.needs[..]].concat()
     }
 }
 
-/// A runtime whose ledger is open.
+/// A runtime with an open ledger.
 pub struct OpenRuntime {
     pub runtime: Runtime,
     pub store: Arc<Store>,
 }
 
 impl Runtime {
-    /// Opens the ledger, which a runner records in and overlays are woven from. From here on its report has what whoever
-    /// runs it should know, too.
+    /// Opens the ledger, which a runner records in and overlays are woven from. From here on the report includes warnings
+    /// for the
+    /// person who runs it.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
         self.report.absorb(self.ports.cautions.clone());
         let opened = Box::pin(Store::open_at(&self.ledger)).await?;
@@ -170,10 +174,10 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// What is recorded of the conversation: attempts, consultations, turns; none where nothing ever ran.
+    /// The conversation's recorded attempts, consultations and turns; empty if it never ran.
     ///
     /// # Errors
-    /// When the ledger cannot be opened or read.
+    /// If the ledger cannot be opened or read.
     pub async fn records(&self) -> Result<Vec<Record>, ServiceError> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
@@ -186,10 +190,10 @@ impl Runtime {
 }
 
 impl OpenRuntime {
-    /// Takes the conversation up, alone: another process that runs the same manifest over it keeps us out.
+    /// Acquires the conversation exclusively: another process with the same manifest blocks it.
     ///
     /// # Errors
-    /// When somebody else runs it, or substrate or ledger fail.
+    /// If another process runs it, or substrate or ledger fail.
     pub async fn runner(
         &self,
         begin: Begin,
@@ -225,10 +229,10 @@ impl OpenRuntime {
         Ok((Runner::open(swarm, begin).await?, hold))
     }
 
-    /// Whether the ledger takes what a participant says: nobody is asked for what could not be recorded.
+    /// Checks that the ledger accepts records, before a participant is called.
     ///
     /// # Errors
-    /// When it is only read.
+    /// If it was opened read-only.
     pub fn ensure_writable(&self) -> Result<(), ServiceError> {
         let ledger = || display_ledger(&self.runtime.environment, &self.runtime.ledger);
         self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
@@ -237,7 +241,7 @@ impl OpenRuntime {
     /// The swarm that a runner drives.
     ///
     /// # Errors
-    /// When what the manifest would start or send is not trusted, or a program that is to answer is not there.
+    /// If the manifest's commands or servers are not trusted, or an executor's program is not installed.
     pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
         let environment = &self.runtime.environment;
         trust::admit(environment, self.runtime.trust_requests())?;
@@ -271,7 +275,7 @@ impl OpenRuntime {
         })
     }
 
-    /// Seals the ledger where this run appended to it; says what is wrong with that.
+    /// Seals the ledger if this run appended to it; failures become warnings.
     pub async fn seal(&self) -> Report {
         if !self.store.has_appended() {
             return Report::new();
@@ -282,7 +286,7 @@ impl OpenRuntime {
     }
 
     pub async fn close(self) {
-        // A runner that was dropped may still be writing; the file is closed with the process then.
+        // A dropped runner may still be writing; the file closes with the process.
         if let Ok(store) = Arc::try_unwrap(self.store) {
             Box::pin(sealing::close_within_deadline(store)).await;
         }

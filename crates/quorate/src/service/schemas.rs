@@ -1,4 +1,4 @@
-//! What `quorate schema` publishes besides the doctypes: what commands print as JSON, and what a member has to answer.
+//! The schemas that `quorate schema` publishes besides the doctypes: JSON outputs, and members' answers.
 
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema as Form;
@@ -6,23 +6,23 @@ use serde_json::json;
 
 use super::{convene, report};
 
-/// The version of the JSON that several reviews are printed as.
+/// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
 
-/// What a command prints.
+/// A command's JSON output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     Review,
     Reviews,
     Convene,
-    /// What a convening would ask, as `--dry-run` says.
+    /// The questions of a convening, as `--dry-run` lists them.
     Plan,
 }
 
 impl Output {
     pub const ALL: [Output; 4] = [Output::Review, Output::Reviews, Output::Convene, Output::Plan];
 
-    /// The word for it.
+    /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Output::Review => "review",
@@ -32,7 +32,7 @@ impl Output {
         }
     }
 
-    /// What stands in its `schema`.
+    /// The value of its `schema` field.
     pub fn id(self) -> &'static str {
         match self {
             Output::Review => report::SCHEMA,
@@ -42,7 +42,7 @@ impl Output {
         }
     }
 
-    /// The JSON Schema (2020-12), which refers to no other.
+    /// The JSON Schema (2020-12), without external references.
     ///
     /// # Panics
     /// Never: a test reads them all.
@@ -54,7 +54,7 @@ impl Output {
             Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
-                // Without an id of its own it is a part of the whole, which every validator finds by its place.
+                // Without an id of its own it is part of the whole, and every validator resolves its references by place.
                 let mut review = Output::Review.json();
                 if let Some(review) = review.as_object_mut() {
                     review.retain(|key, _| !matches!(key.as_str(), "$id" | "$schema"));
@@ -67,7 +67,7 @@ impl Output {
     }
 }
 
-/// What a member can be asked for, by the word for it, with what it is.
+/// The answers that members give, by name, with a description.
 pub const ANSWERS: [(&str, Form, &str); 10] = [
     ("deliberator", Form::SecondAnswer, "a deliberator's, in any round"),
     (
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn every_form_of_an_answer_has_a_word() {
         for form in Form::ALL {
-            // What is said as plain text has no form.
+            // Answers in plain text have no schema.
             let named = ANSWERS.iter().any(|(_, known, _)| *known == form);
             assert_eq!(named, form != Form::PlainText, "{form:?}");
         }

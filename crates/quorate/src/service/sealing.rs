@@ -1,4 +1,4 @@
-//! Sealing the ledger: a checkpoint signed by the ledger's own key, and the witness that keeps it elsewhere.
+//! Sealing the ledger: a checkpoint signed by the ledger's key, and a witness that keeps a copy elsewhere.
 
 pub(super) mod local_checkpoints;
 
@@ -18,38 +18,39 @@ use super::error::{ServiceError, error_chain};
 use super::paths::display_path;
 use super::witness::{SubmitContext, Witness};
 
-/// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
+/// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
 pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
 
-/// How long a command that is done waits for the ledger to be sealed, and to be closed. Nothing that was recorded depends
-/// on either: the next command seals, and what was written stays without being closed.
+/// How long a finished command waits for sealing and closing. Neither loses records: the next command seals, and written
+/// records survive without closing.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is done to seal a ledger.
+/// What a session needs to seal its ledger.
 pub struct Sealer<'a> {
     pub environment: &'a Environment,
     pub store: &'a Store,
-    /// Who else keeps the checkpoints.
+    /// The witness, if one is configured.
     pub witness: Option<&'a Witness>,
 }
 
-/// A checkpoint, and what is to be said of it.
+/// A checkpoint, and warnings.
 pub struct SealResult {
     pub sealed: CheckpointRecord,
     pub report: Report,
 }
 
 impl Sealer<'_> {
-    /// Seals. The checkpoint is synced before it is shown or kept anywhere: after a loss of power the ledger would
-    /// contradict it.
+    /// Seals. The checkpoint is synced before it is shown or copied: after a power loss the ledger would otherwise
+    /// contradict the
+    /// copy.
     ///
     /// # Errors
-    /// When the ledger does not answer, or does not continue its last checkpoint.
+    /// If the ledger does not answer, or does not extend its last checkpoint.
     pub(super) async fn seal(&self) -> Result<SealResult, ServiceError> {
         let first_use = self.check_continuity().await?;
         let mut done = self.seal_unchecked().await?;
-        // Where there is no key nothing is kept, and what the key's absence means is said already.
+        // Without a key no copy is kept; a warning about the missing key exists already.
         if let Some(first_use) = first_use
             && done.sealed.note.is_some()
         {
@@ -58,7 +59,7 @@ impl Sealer<'_> {
         Ok(done)
     }
 
-    /// Seals whatever the ledger leads to.
+    /// Seals the ledger's current state.
     pub(super) async fn seal_unchecked(&self) -> Result<SealResult, ServiceError> {
         let mut report = Report::new();
         let key = self.key(&mut report).await?;
@@ -71,8 +72,9 @@ impl Sealer<'_> {
         Ok(SealResult { sealed, report })
     }
 
-    /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12); gives what is to be
-    /// said where none is kept.
+    /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning if
+    /// there are
+    /// no local copies.
     pub(super) async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
         let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
@@ -99,7 +101,7 @@ impl Sealer<'_> {
         CheckpointFiles::new(self.store.address(), self.environment.state_dir.as_deref())
     }
 
-    /// Keeps a checkpoint on this machine, and tells the witness of it.
+    /// Stores a checkpoint on this machine and sends it to the witness.
     pub(super) async fn publish(&self, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let copies = self.copies();
@@ -114,9 +116,9 @@ impl Sealer<'_> {
         }
     }
 
-    /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
+    /// Seals; failures become warnings, since no record depends on it.
     pub async fn seal_or_warn(&self) -> Report {
-        // A witness that is asked over HTTP has as long again.
+        // A witness over HTTP gets the same time again.
         let limit = match self.witness {
             Some(Witness::Service(_)) => SEAL_TIMEOUT * 2,
             Some(Witness::File(_)) | None => SEAL_TIMEOUT,
@@ -139,10 +141,10 @@ impl Sealer<'_> {
         report
     }
 
-    /// The ledger's key, which signs what is done to the ledger.
+    /// The ledger's key, which signs changes to the ledger itself.
     ///
     /// # Errors
-    /// When it is missing or is not the key that signed so far: an unsigned record would count for nothing.
+    /// If it is missing or is not the key that signed so far: an unsigned record would count for nothing.
     pub async fn required_key(&self) -> Result<SecretKey, ServiceError> {
         let mut report = Report::new();
         if let Some(key) = self.key(&mut report).await? {
@@ -154,7 +156,7 @@ impl Sealer<'_> {
         Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
     }
 
-    /// The ledger's key, where it is the one that signed so far.
+    /// The ledger's key, if it is the one that signed so far.
     pub(super) async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, ServiceError> {
         let known = self.store.checkpoint_keys().await?;
         let (key, from) = match key_from_environment(self.environment) {
@@ -165,8 +167,9 @@ impl Sealer<'_> {
             None => {
                 let directory = keys::Directory::new(self.store.dir());
                 let key = match directory.load(Purpose::Ledger) {
-                    // An older version made the ledger, and no key. That of a database is with the machine that made the
-                    // tables: one that was made here would keep it from signing.
+                    // An older version made the ledger without a key. A database's key belongs to the machine that created
+                    // its tables; a new key
+                    // made here would lock that machine out.
                     Ok(None) if known.is_none() && !self.store.is_shared() => {
                         directory.create(Purpose::Ledger).map(Some)
                     }
@@ -199,24 +202,24 @@ impl Sealer<'_> {
     }
 }
 
-/// Closes a ledger. One that does not answer is left to the system, which closes its files when the process ends.
+/// Closes a ledger. If it does not answer, the system closes its files when the process exits.
 pub async fn close(store: Store) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
 }
 
-/// How long a command that was interrupted takes to seal, and how long to close.
+/// How long an interrupted command may take to seal, and to close.
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Does something at the end of a command; `None` where that takes long and the command was interrupted.
+/// Runs the end of a command; `None` if the command was interrupted and it takes too long.
 pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
     match store.is_interrupted() {
-        // The next command does what is given up here.
+        // The next command does what is abandoned here.
         true => tokio::time::timeout(INTERRUPTED_TIMEOUT, work).await.ok(),
         false => Some(work.await),
     }
 }
 
-/// As [`close`]; where a command that was interrupted cannot, the end of its process does.
+/// As [`close`]; for an interrupted command, the process's exit closes it.
 pub async fn close_within_deadline(store: Store) {
     match store.is_interrupted() {
         true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),
@@ -224,7 +227,7 @@ pub async fn close_within_deadline(store: Store) {
     }
 }
 
-/// The key that the environment hands over, as text.
+/// The key in the environment, as text.
 pub fn key_from_environment(environment: &Environment) -> Option<&str> {
     environment.variables.get(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
 }

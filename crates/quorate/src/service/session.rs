@@ -1,4 +1,4 @@
-//! The session: an opened ledger and log, shared by everything that one command does.
+//! The session: an opened ledger and log that all steps of a command share.
 
 mod log;
 pub mod resources;
@@ -24,7 +24,7 @@ use super::signer::Signer;
 use super::workspace::{self, PathOverrides, Workspace};
 use resources::WorkspaceResources;
 
-/// Names the run that was opened last, wherever a run is named.
+/// The name of the run that was opened last, accepted wherever a run is named.
 pub const LATEST: &str = "latest";
 
 /// An opened ledger and log.
@@ -38,17 +38,17 @@ pub struct LedgerSession {
 }
 
 impl LedgerSession {
-    /// Whether the ledger takes records. What could not be recorded is not begun: nobody is asked, and nothing is paid.
+    /// Checks that the ledger accepts records, before any member is called and paid.
     ///
     /// # Errors
-    /// When it is only read.
+    /// If it was opened read-only.
     pub fn ensure_writable(&self) -> Result<(), ServiceError> {
         let ledger = || display_ledger(&self.environment, self.store.address());
         self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
-    /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness are those of
-    /// `own`. Callers use `open_session`, which also finishes what a process that died left undone.
+    /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness come from
+    /// `own`. Callers use `open_session`, which also finalizes runs of crashed processes.
     ///
     /// # Errors
     /// When the ledger cannot be opened.
@@ -91,13 +91,13 @@ impl LedgerSession {
         let keys = session.keys.clone();
         session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
         if session.store.read_only_reason().is_none() {
-            // What cannot be removed now is removed by the next process that writes a key.
+            // The next process that writes a key removes what cannot be removed now.
             let _ = session.keys().directory().remove_leftovers();
         }
         Ok(session)
     }
 
-    /// Everything that is to be said besides the result, once.
+    /// All warnings, each once; clears them.
     pub fn take_warnings(&self) -> Report {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -110,10 +110,10 @@ impl LedgerSession {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).absorb(report);
     }
 
-    /// Takes hold of a run, so that no other process takes it up meanwhile.
+    /// Acquires the lock of a run against other processes.
     ///
     /// # Errors
-    /// When another process has it.
+    /// If another process holds it.
     pub async fn acquire_run(&self, run: &Name) -> Result<RunGuard, ServiceError> {
         self.ensure_writable()?;
         let body = match self.store.lock_run(run).await? {
@@ -134,7 +134,7 @@ impl LedgerSession {
     /// The run that an id, a unique prefix of one, or [`LATEST`] names.
     ///
     /// # Errors
-    /// When there is none, or several.
+    /// If there is none, or several match.
     pub async fn find_run(&self, prefix: &str) -> Result<Run, ServiceError> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
@@ -163,18 +163,18 @@ impl LedgerSession {
         }
     }
 
-    /// A run's records, folded.
+    /// A run's history.
     ///
     /// # Errors
-    /// When they are not there, not whole, or corrupt.
+    /// If its records are missing, incomplete or corrupt.
     pub async fn history(&self, run: &Name) -> Result<History, ServiceError> {
         Ok(History::from_records(run, self.store.records(run).await?)?)
     }
 
-    /// What is left of a run's records, folded: enough to show what it came to.
+    /// The history of a run from its remaining records: enough to show its outcome.
     ///
     /// # Errors
-    /// When they are not there, or corrupt.
+    /// If they are missing or corrupt.
     pub async fn partial_history(&self, run: &Name) -> Result<History, ServiceError> {
         Ok(History::from_remaining_records(run, self.store.records(run).await?)?)
     }
@@ -182,7 +182,7 @@ impl LedgerSession {
     /// The texts of a run's inputs.
     ///
     /// # Errors
-    /// `quorate:body_evicted` where one is not kept any more.
+    /// `quorate:body_evicted` if a text was erased.
     pub async fn load_inputs(&self, history: &History) -> Result<Vec<Part>, ServiceError> {
         let mut inputs = Vec::new();
         for (kind, name, sha256) in history.inputs() {
@@ -195,16 +195,16 @@ impl LedgerSession {
         Ok(inputs)
     }
 
-    /// The command that goes on with a run, as it works in this directory.
+    /// The command that resumes a run, as it works in this directory.
     pub fn resume_command(&self, run: &str) -> String {
         format!("quorate resume {run}{}", self.ledger_flag())
     }
 
-    /// What a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
+    /// The arguments that a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
     pub fn ledger_flag(&self) -> String {
         let environment = &self.environment;
         let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
-        // Reading that configuration has put its redaction in force; what is shown is this one's.
+        // Loading that configuration replaced the process's redaction; this restores the session's.
         environment.redactor.set(self.workspace.redaction.redactor.clone());
         match loaded.is_ok_and(|loaded| loaded.ledger == self.workspace.ledger) {
             true => String::new(),
@@ -221,18 +221,19 @@ impl LedgerSession {
         }
     }
 
-    /// Seals the ledger. What is wrong with that is said; nothing that was recorded depends on it.
+    /// Seals the ledger; failures become warnings, since no record depends on it.
     pub async fn seal(&self) {
         self.absorb(Box::pin(self.sealer().seal_or_warn()).await);
     }
 
-    /// The command was interrupted: from now on no wait for the ledger takes long.
+    /// Marks the command as interrupted: from now on no wait for the ledger takes long.
     pub fn interrupt(&self) {
         self.store.interrupt();
     }
 
-    /// Closes the ledger. What was appended to it and is not sealed yet is sealed before, unless the command was
-    /// interrupted and the ledger takes too long: then the next one seals it.
+    /// Closes the ledger, and seals unsealed records before, unless the command was interrupted and the ledger takes too
+    /// long: then
+    /// the next command seals them.
     pub async fn close(self) {
         if self.store.has_appended() {
             sealing::within_deadline(&self.store, Box::pin(self.seal())).await;
@@ -242,7 +243,7 @@ impl LedgerSession {
         }
     }
 
-    /// Closes the ledger, and gives what is the workspace's own to who opens it again with another configuration.
+    /// Closes the ledger and returns the workspace's resources, to open it with another configuration.
     pub async fn close_into_resources(self) -> WorkspaceResources {
         let resources = WorkspaceResources::of(&self.environment, &self.workspace);
         self.close().await;

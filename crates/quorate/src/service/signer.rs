@@ -1,5 +1,6 @@
-//! The signer of a run (D3): with which key, if any, its records are signed. It is decided before anybody is asked, and
-//! said in the run's first record, so that signatures that were taken away later are missed.
+//! The signer of a run (D3): the key, if any, that signs its records. It is chosen before any member is asked and named in
+//! the
+//! run's first record, so that removed signatures are detected.
 
 use std::sync::Arc;
 
@@ -21,13 +22,13 @@ use super::keys::{self, Keys, SigningKey};
 /// Whose signatures count for a run that is taken up again.
 #[derive(Debug, Clone)]
 pub enum KeySource {
-    /// Those of the keys that its assembly binds now; `None` is the workspace's keyring.
+    /// The keys that its assembly binds now; `None` is the workspace's keyring.
     Resolved(Option<Vec<Key>>),
-    /// As its first record has it: the workspace's keyring as it is now, or the keys that governance bound then.
+    /// The first record's choice: the workspace's current keyring, or the keys that governance bound then.
     Recorded,
 }
 
-/// With which key, if any, the records of a run are signed, and whose signatures count.
+/// The key that signs a run's records, if any, and the keys whose signatures count.
 #[derive(Debug, Clone)]
 pub struct Signer {
     signing: Signing,
@@ -37,11 +38,12 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The signer of a new run. `bound` has the keys that governance binds; `None` is the workspace's keyring.
+    /// The signer of a new run. `bound` is the keys that governance binds; `None` is the workspace's keyring.
     ///
     /// # Errors
-    /// Where signatures are required: when there is no key, or none that the keyring lets sign now. In any case: when a
-    /// key or the keyring are there and cannot be used.
+    /// If signatures are required and there is no key that the keyring lets sign now; and if a key or the keyring exists
+    /// but is
+    /// unusable.
     pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, ServiceError> {
         if signing == Signing::None {
             return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
@@ -72,14 +74,14 @@ impl Signer {
     /// The signer of an assembly's new run.
     ///
     /// # Errors
-    /// As [`Signer::new`], and when governance asks for approvals, which nobody here can check.
+    /// As [`Signer::new`], and if governance asks for approvals, which Quorate cannot check.
     pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, ServiceError> {
         ensure_no_approvals(resolved)?;
         ensure_supported(resolved)?;
         Signer::new(keys, resolved.audit.signing, resolved.policies.effective_keys()).await
     }
 
-    /// Has the records of a run signed from here on, if they are to be.
+    /// Signs the run's records from here on, if a key was chosen.
     pub fn sign(&self, store: &Store, run: &Name) {
         if let Some(key) = &self.key {
             store.sign_run(run, Arc::clone(key));
@@ -113,11 +115,12 @@ impl Signer {
         self.signing
     }
 
-    /// The signer of what is appended to a run that began with signatures; `None` where it began without. With it the
-    /// vouchers that have to be recorded first, where its key came later than the run.
+    /// The signer for appending to a run that began with signatures; `None` for an unsigned run. With it come the vouchers
+    /// to record
+    /// first, if its key is newer than the run.
     ///
     /// # Errors
-    /// When the run is signed, and there is no key that may sign for it.
+    /// If the run is signed, and no key may sign for it.
     pub async fn for_existing_run(
         keys: &Keys,
         store: &Store,
@@ -144,10 +147,10 @@ impl Signer {
         }
     }
 
-    /// Has what a runtime records signed as `[keys] sign` asks for: from the beginning of its stream on, or not at all.
+    /// Signs a runtime's records as `[keys] sign` asks: from the beginning of its stream, or not at all.
     ///
     /// # Errors
-    /// As [`Signer::new`]; when the stream is signed and there is no key; and when it is to be signed, and began without.
+    /// As [`Signer::new`]; if the stream is signed and there is no key; and if it must be signed but began unsigned.
     pub async fn sign_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
         let signed = store.is_signed(stream).await?;
         if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {
@@ -163,7 +166,7 @@ impl Signer {
     }
 }
 
-/// A key that came later than the run, and that none of the run's keys vouches for.
+/// The refusal of a key that is newer than the run and that none of the run's keys vouches for.
 fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
     let names: Vec<String> = counting.iter().map(|key| key.id().to_string()).collect();
     let body = Body::new(format!(
@@ -176,8 +179,9 @@ fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
     ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }
 
-/// The keys that governance bound a run to when it began, and those that these vouch for; what the workspace's keyring
-/// says of their times holds. `None` where none did.
+/// The keys that governance bound a run to when it began, and those they vouch for; the workspace's keyring bounds their
+/// times.
+/// `None` for a run without governance.
 fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
     let audit = history.opened.audit.as_ref().filter(|audit| audit.governed)?;
     let key = |text: &str| {
@@ -210,10 +214,10 @@ fn unbounded_key(text: &str) -> Key {
     }
 }
 
-/// Governance that asks for approvals is not convened under: nothing here can tell whether they were given.
+/// Governance that asks for approvals blocks a convening: Quorate cannot check whether they were given.
 ///
 /// # Errors
-/// When one does.
+/// If it asks for approvals.
 pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let asking = policies.files.iter().find_map(|file| Some((file, file.governance.approvals.clone()?)));
@@ -225,7 +229,7 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
     Err(error_with_sources(resolved, codes::GOVERNANCE_UNCHECKED, body))
 }
 
-/// Signatures that are required by keys that are all of another kind can be made by nobody here.
+/// Refuses required signatures if all keys are of another kind: Quorate could not make them.
 fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let foreign =

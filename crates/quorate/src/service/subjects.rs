@@ -1,4 +1,4 @@
-//! Several artifacts by name: files, and the patterns that no shell has expanded.
+//! Several artifacts by name: files, and patterns that no shell has expanded.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -13,19 +13,20 @@ use super::error::{ExitClass, ServiceError};
 use super::paths::entry_exists;
 use super::workspace::boundary;
 
-/// What somebody has named.
+/// The named artifacts.
 #[derive(Debug)]
 pub struct SubjectList {
-    /// Each once, in the order in which they were named; those of a pattern by their paths.
+    /// Without duplicates, in the order given; matches of a pattern by path.
     pub subjects: Vec<Subject>,
-    /// Whether it was one name, which is no pattern.
+    /// Whether the caller gave a single name that is not a pattern.
     pub is_single: bool,
-    /// What a pattern left out.
+    /// What patterns left out.
     pub report: Report,
 }
 
-/// The subjects that names mean: `-` is standard input, a name with `*`, `?`, `[` or `{` that is no file is a pattern. As in a
-/// shell, `*` stays in its directory, and hidden files are named by a pattern with a dot; `**` goes down all directories.
+/// Expands names: `-` is standard input; a name with `*`, `?`, `[` or `{` that is no file is a pattern. As in a shell, `*`
+/// stays in
+/// its directory and hidden files need a pattern with a dot; `**` descends into all directories.
 ///
 /// # Errors
 /// When a pattern cannot be read or matches nothing, or standard input is named twice.

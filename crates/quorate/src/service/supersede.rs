@@ -1,5 +1,4 @@
-//! Close a review that was interrupted, once its draft has changed: nobody can go on with it, since the text that it is about
-//! is no more.
+//! Closes an interrupted review whose draft has changed: it cannot be resumed, since its text no longer exists.
 
 use std::path::Path;
 
@@ -15,8 +14,9 @@ use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Closes the open reviews of a file that has changed since. One that another process is at, and one that this ledger cannot
-/// close, stay as they are. `subject` is what runs call the file.
+/// Closes the open reviews of a file that has changed. Reviews that another process holds, or that this ledger cannot
+/// close, stay
+/// open. `subject` is the file's name in the records.
 ///
 /// # Errors
 /// When the ledger does not answer.

@@ -1,4 +1,4 @@
-//! Sweep: review everything below the watched paths that is due and not yet judged.
+//! Sweep: reviews everything below the watched paths that is due and not yet judged.
 
 pub mod json;
 
@@ -32,31 +32,30 @@ use super::worker_thread::run_on_own_thread;
 use super::workspace::boundary;
 use super::{resume, review};
 
-/// What is to be swept, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Files changed before this time are passed over, in milliseconds since the Unix epoch.
+    /// Skips files changed before this time, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
-    /// Whether what was judged already is judged again.
+    /// Whether to review already judged content again.
     pub judged: JudgedPolicy,
-    /// Whether anybody is asked.
+    /// Whether to call members.
     pub mode: Mode,
-    /// Which of the watched files count.
+    /// The filter on watched files.
     pub filter: FileFilter,
-    /// How many reviews are held at once.
+    /// The number of concurrent reviews.
     pub jobs: usize,
-    /// `--policy`, in place of what the council's file says.
+    /// `--policy`, overrides the council's file.
     pub policy: Option<Policy>,
-    /// How each review is held.
+    /// The options of each review.
     pub options: RunOptions,
 }
 
-/// Which of the watched files count; all of them unless said.
+/// A filter on watched files; by default all pass.
 #[derive(Debug, Clone, Default)]
 pub struct FileFilter {
-    /// Those that lie below this directory, symlinks followed.
+    /// Files below this directory, symlinks followed.
     pub below: Option<PathBuf>,
-    /// Those whose path from the working directory matches.
+    /// Files whose path from the working directory matches.
     pub pattern: Option<GlobMatcher>,
 }
 
@@ -71,7 +70,7 @@ impl FileFilter {
     }
 }
 
-/// What happens to content that this very council has judged.
+/// What to do with content that this council has judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgedPolicy {
     Skip,
@@ -79,33 +78,32 @@ pub enum JudgedPolicy {
     Repeat,
 }
 
-/// Whether anybody is asked.
+/// Whether members are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Run,
-    /// `--dry-run`: only said what would be.
+    /// `--dry-run`: only lists what would be reviewed.
     DryRun,
 }
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweptFile {
-    /// The file, as a user in this directory would name it.
+    /// The path as shown to the user.
     pub path: String,
-    /// Its tier; 0 where it was not read.
+    /// Its tier; 0 if the file was not read.
     pub tier: u8,
     pub artifact_type: String,
-    /// What became of it.
     pub outcome: Outcome,
 }
 
-/// What became of one file.
+/// What a sweep did with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Judged {
         run: String,
         verdict: Verdict,
-        /// What to change first, where something is to be changed.
+        /// The first thing to change, if any.
         fix: Option<String>,
     },
     /// It would be reviewed.
@@ -120,18 +118,18 @@ pub enum Outcome {
     Failed { why: String },
 }
 
-/// Told of a sweep's course.
+/// Receives a sweep's progress.
 pub trait SweepObserver: Send + Sync {
-    /// So many reviews are to be held.
+    /// The number of reviews to do.
     fn planned(&self, reviews: usize);
     fn started(&self, path: &str);
     fn ended(&self, swept: &SweptFile);
 }
 
-/// Sweeps, and says what became of every file, in the order of their paths. No number of files is too many.
+/// Sweeps, and returns the result for every file by path. An empty or large set of files is no error.
 ///
 /// # Errors
-/// When there is nothing to sweep, the executor is refused, or the ledger fails.
+/// If no folder can be read, the executor is refused, or the ledger fails.
 pub async fn sweep(
     session: &Arc<LedgerSession>,
     request: &Request,
@@ -150,7 +148,7 @@ pub async fn sweep(
     let (found, unread) = files(session, request)?;
     all.extend(unread);
     for found in found {
-        // An interruption is heard here: reading does not wait for anything else.
+        // Lets an interruption through: reading files awaits nothing else.
         tokio::task::yield_now().await;
         match triage(session, found, &judged, &mut planned, request.judged) {
             Triage::Now(swept) => all.push(swept),
@@ -165,7 +163,7 @@ pub async fn sweep(
     let work =
         Arc::new(SweepRun { session, spec, permit, options, policy, undecided, judged, observer: watcher });
     let mut due = due.into_iter();
-    // A thread each, so that the reviews share the processors and keep nobody else; dropping the set drops them.
+    // One thread each, so that reviews use all cores without blocking others; dropping the set drops them.
     let mut reviews = JoinSet::new();
     loop {
         while reviews.len() < request.jobs.max(1)
@@ -190,8 +188,8 @@ pub async fn sweep(
     Ok(all)
 }
 
-/// The files below the watched folders, and the folders that cannot be read. One that is missing is a warning alone, unless all
-/// are.
+/// The files below the watched folders, and the unreadable folders. A missing folder is only a warning, unless all are
+/// missing.
 fn files(
     session: &LedgerSession,
     request: &Request,
@@ -238,7 +236,7 @@ fn files(
             }
         }
     }
-    // A folder may be for drafts to come; where none is there, nothing was swept.
+    // A missing folder may be for later drafts; if all are missing, nothing was swept.
     let all_unread = unread.len() == council.watch.paths.len();
     unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
     let own_files = [Some(&*session.workspace.log), session.workspace.ledger.file()];
@@ -255,15 +253,15 @@ enum Triage {
     Due(SweptFile, DueFile),
 }
 
-/// A draft that is due. Its text is read again when its review starts: all of them would not fit into memory.
+/// A draft that is due. Its text is read again when its review starts: all texts together may exceed memory.
 struct DueFile {
     path: PathBuf,
-    /// Where it lay when it was found: a link that came since leads out of the watched folder.
+    /// Its path when it was found: a link made since may lead out of the watched folder.
     place: Option<PathBuf>,
     sha256: String,
 }
 
-/// What a file's tier, content and history say.
+/// Decides by a file's tier, content and history.
 fn triage(
     session: &LedgerSession,
     found: FileEntry,
@@ -303,7 +301,7 @@ fn triage(
     )
 }
 
-/// What all reviews of a sweep share.
+/// State that all reviews of a sweep share.
 struct SweepRun {
     session: Arc<LedgerSession>,
     spec: RunSpec<Setup>,
@@ -312,13 +310,13 @@ struct SweepRun {
     policy: Option<Policy>,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
-    /// What this council has judged; nothing where it is judged again.
+    /// What this council has judged; empty if it is judged again.
     judged: BTreeSet<String>,
     observer: Arc<dyn SweepObserver>,
 }
 
 impl SweepRun {
-    /// Judges one text. What keeps this one from being judged does not keep the others.
+    /// Reviews one text. A failure does not stop the other reviews.
     async fn sweep_file(&self, mut swept: SweptFile, draft: DueFile) -> SweptFile {
         self.observer.started(&swept.path);
         swept.outcome = match self.outcome_of(&swept, draft).await {
@@ -334,7 +332,7 @@ impl SweepRun {
         }
         let artifact = artifact::read(&Subject::File(draft.path), &self.session.environment.directory)?;
         self.session.workspace.guard.ensure_unrecorded(&artifact)?;
-        // It may have been edited since it was sorted; what is there now is judged.
+        // It may have changed since it was sorted; its current text is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
             return Ok(Outcome::AlreadyJudged);
         }
@@ -363,8 +361,9 @@ impl SweepRun {
         Ok((report.run, report.verdict, fix))
     }
 
-    /// Goes on with a run that an interrupted sweep left open on this very text, so that nothing is paid twice. One
-    /// that cannot be resumed, or that another process is at, stays as it is.
+    /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. A run that cannot
+    /// be
+    /// resumed, or that another process holds, stays as it is.
     async fn try_resume(&self, input: &ReviewInput) -> Option<Report> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
@@ -376,7 +375,7 @@ impl SweepRun {
     }
 }
 
-/// The worst exit class of a sweep: 0 when everything due was judged, 3 when something is INCOMPLETE or failed.
+/// The worst exit class of a sweep: 0 if everything due was judged, 3 if something is INCOMPLETE or failed.
 pub fn exit_code(all: &[SweptFile]) -> u8 {
     let bad = |file: &SweptFile| match &file.outcome {
         Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
@@ -386,7 +385,7 @@ pub fn exit_code(all: &[SweptFile]) -> u8 {
     if all.iter().any(bad) { 3 } else { 0 }
 }
 
-/// Now, less a span.
+/// Now minus a span.
 pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::since::Error> {
     super::since::parse(text, session.environment.clock.now_ms())
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// A time as machines exchange it: RFC 3339, UTC, milliseconds.
+/// RFC 3339, UTC, with milliseconds.
 pub fn instant(ms: i64) -> String {
     strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
 }
@@ -14,7 +14,7 @@ pub fn day(day: i64) -> String {
 
 /// A time in UTC, in this format.
 pub fn strftime(ms: i64, format: &str) -> String {
-    // A time that no calendar has can only come from a damaged record, which must still be shown.
+    // Only a damaged record has a time outside of the calendar, and it must still be shown.
     Timestamp::from_millisecond(ms)
         .map_or_else(|_| format!("{ms} ms"), |time| time.strftime(format).to_string())
 }

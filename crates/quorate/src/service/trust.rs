@@ -1,6 +1,8 @@
-//! Workspace trust (X14): what a file of a workspace names and would be started, or sent somewhere, acts only after a
-//! person has said so. `trust/store.rs` keeps what was said, outside of any workspace, by the hash of each file;
-//! `trust/inventory.rs` lists what a workspace names; `trust/owner.rs` refuses files that belong to somebody else.
+//! Workspace trust (X14): Quorate runs a command or contacts a server that a workspace file names only after a person has
+//! trusted
+//! the file. `trust/store.rs` stores decisions outside of any workspace, by the hash of each file; `trust/inventory.rs`
+//! lists side
+//! effects; `trust/owner.rs` refuses files that belong to another user.
 
 pub mod consent;
 pub mod decide;
@@ -28,20 +30,19 @@ pub use store::{Store, TrustRecord};
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
 pub const VARIABLE: &str = "QUORATE_TRUST";
 
-/// That everything which is about to be done may be done. Only [`admit`] gives one, so that nothing is asked by
-/// a path that forgot the question.
+/// Proof that side effects were admitted. Only [`admit`] returns one, so that no code path can skip the check.
 #[derive(Debug, Clone, Copy)]
 pub struct Permit(());
 
 impl Permit {
-    /// For what is set up now and admitted before it is asked.
+    /// For executors that are built now and admitted before they are called.
     pub(super) const DEFERRED: Permit = Permit(());
 }
 
-/// Whether everything may be done.
+/// Admits side effects.
 ///
 /// # Errors
-/// [`codes::WORKSPACE_UNTRUSTED`] when a file that needs trust has none, with what it would do.
+/// [`codes::WORKSPACE_UNTRUSTED`] if a file is not trusted, with its side effects.
 pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, ServiceError> {
     let needs = merge_by_file(needs);
     if needs.is_empty() || environment.trust.all {
@@ -64,7 +65,7 @@ pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Perm
     }
 }
 
-/// As [`admit`], without asking a person.
+/// As [`admit`], without prompting a person.
 ///
 /// # Errors
 /// As [`admit`].
@@ -72,7 +73,7 @@ pub fn admit_silently(environment: &Environment, needs: Vec<TrustRequest>) -> Re
     admit(&Environment { trust: environment.trust.without_asking(), ..environment.clone() }, needs)
 }
 
-/// Has a person say it.
+/// Prompts a person.
 fn ask_person(
     environment: &Environment,
     needs: &[TrustRequest],
@@ -100,7 +101,7 @@ fn ask_person(
     }
 }
 
-/// Whether `QUORATE_TRUST` names the state that the workspace of these files is in.
+/// Whether `QUORATE_TRUST` is the hash of the workspace that these files are in.
 fn admit_by_hash(
     environment: &Environment,
     expected: &str,
@@ -128,13 +129,13 @@ fn admit_by_hash(
     Err(error)
 }
 
-/// One line for each thing that a file would do.
+/// One line for each side effect of a file.
 fn act_lines(environment: &Environment, need: &TrustRequest) -> Vec<String> {
     let file = display_path(environment, &need.file);
     need.acts.iter().map(|act| format!("{file}: {}", act.what)).collect()
 }
 
-/// How many acts of a file a message names.
+/// How many side effects of a file a message lists.
 const MAX_LISTED_ACTS: usize = 6;
 
 fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError {

@@ -1,4 +1,4 @@
-//! The variables of a caller, which configurations may name and whose secrets are redacted.
+//! The caller's variables, which configurations may name and whose secrets are redacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use quorate_kernel::redact::{is_worth_redacting, names_a_secret};
 #[derive(Clone, Default)]
 pub struct Variables(Arc<BTreeMap<String, String>>);
 
-/// The names alone: a value may be a secret.
+/// Shows names only: a value may be a secret.
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -23,13 +23,14 @@ impl FromIterator<(String, String)> for Variables {
 }
 
 impl Variables {
-    /// The value of one; `None` where it is not set.
+    /// A variable's value; `None` if it is not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The values of those that hold a secret: by their names, or since they are `forwarded` to members. Paths, words and
-    /// what is short are none.
+    /// The values to redact: of variables with a secret's name, and of those `forwarded` to members. Paths, words and short
+    /// values
+    /// are no secrets.
     pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
         let holds = |(name, value): (&String, &String)| {
             let named = names_a_secret(name);

@@ -1,4 +1,4 @@
-//! Weave: the prompt of an operator or a persona, with the playbooks and overlays that hold.
+//! Weave: composes the prompt of an operator or a persona with its active playbooks and overlays.
 
 use std::path::PathBuf;
 
@@ -31,67 +31,66 @@ use super::playbook::exceptions::Exceptions;
 use super::playbook::known_operator::KnownOperator;
 use super::workspace::{self, PathOverrides, Workspace};
 
-/// What is to be woven.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub target: Target,
-    /// Only the overlays of this assembly, whoever they are for.
+    /// Only the overlays of this assembly, for any operator.
     pub assembly: Option<String>,
-    /// The skill that is used; without it every one that the operator has.
+    /// The skill in use; `None` for every skill of the operator.
     pub skill: Option<String>,
-    /// The runtime that it works in; without it the operator's.
+    /// The runtime it works in; `None` for the operator's.
     pub runtime: Option<String>,
-    /// A playbook in shadow whose prompt is wanted, in place of the one that is told.
+    /// A shadow playbook to weave as if it were active.
     pub trying: Option<String>,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
 }
 
-/// Whose prompt it is: a slug, or a `ws://` ref.
+/// Whose prompt to compose: a slug, or a `ws://` ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An operator's: playbooks are for operators.
+    /// An operator, which playbooks can target.
     Operator(String),
-    /// A persona's, whoever it is: with the overlays of all operators that are this persona.
+    /// A persona, with the overlays of all operators that have it.
     Persona(String),
 }
 
-/// A prompt, and what went into it.
+/// A composed prompt and its parts.
 #[derive(Debug)]
 pub struct Prompt {
     /// The ref of the operator or persona.
     pub reference: String,
     /// Whether it is an operator's.
     pub is_operator: bool,
-    /// The prompt without anything woven in.
+    /// The prompt before weaving.
     pub base: String,
     pub woven: WovenPrompt,
-    /// What was computed in shadow and stands in no prompt.
+    /// Shadow playbooks, which are computed but not in the prompt.
     pub shadows: Vec<ShadowPrompt>,
-    /// The playbook in shadow that the prompt was asked for with.
+    /// The shadow playbook that was requested.
     pub trying: Option<String>,
-    /// The overlays of assemblies that it was woven from, by id.
+    /// The ids of the woven overlays of assemblies.
     pub overlays: Vec<overlay::Overlay>,
-    /// The playbooks that are for it and not active, with their status.
+    /// Inactive playbooks that target it, with their status.
     pub resting: Vec<(String, &'static str)>,
     /// SHA-256 of the prompt, hexadecimal.
     pub sha256: String,
-    /// Warnings, and what is wrong with playbooks.
+    /// Warnings, and problems of playbooks.
     pub report: Report,
 }
 
 impl Prompt {
-    /// About how many tokens the prompt has: a fourth of its characters.
+    /// An estimate of the prompt's tokens: a fourth of its characters.
     pub fn tokens(&self) -> usize {
         self.woven.prompt.chars().count().div_ceil(4)
     }
 }
 
-/// Weaves. What was computed in shadow, and what a lock has kept out, is recorded.
+/// Composes the prompt. Records shadow playbooks, and those that a lock kept out.
 ///
 /// # Errors
-/// When the operator or the persona is not there or refused, or the ledger cannot be read. Without a ledger there are
-/// no overlays.
+/// If the operator or persona does not exist or is refused, or the ledger cannot be read. Without a ledger there are no
+/// overlays.
 pub async fn weave(
     environment: &Environment,
     places: &PathOverrides,
@@ -119,7 +118,7 @@ pub async fn weave(
         || sources.has_pattern_matches();
     let store = match (workspace.ledger.may_exist(), is_to_be_recorded) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
-        // Where no ledger can be made, the prompt is the same.
+        // If no ledger can be created, the prompt is the same.
         (false, true) => match Box::pin(Store::open_at(&workspace.ledger)).await {
             Ok(opened) => Some(opened.store),
             Err(error) => {
@@ -132,7 +131,7 @@ pub async fn weave(
     let mut advice = Vec::new();
     if let Some(store) = &store {
         let holding = overlays::unevicted(store, request.assembly.as_deref()).await?;
-        // Those of an assembly that was named are woven whoever they are for.
+        // A named assembly's overlays are woven for any operator.
         advice = if request.assembly.is_some() { holding } else { sources.overlays_for_operators(holding) };
     }
     let composed = sources.compose(&advice, now_ms);
@@ -158,13 +157,13 @@ pub async fn weave(
     Ok(Prompt { reference, is_operator, base, woven, shadows, trying, overlays, resting, sha256, report })
 }
 
-/// What is woven for somebody who only looks is woven all the same.
+/// A failed record is only a warning: the prompt is for display.
 fn unrecorded(why: &str) -> Body {
     Body::new(format!("what was computed in shadow or kept out by a lock is not recorded: {why}"))
         .help("name a ledger that can be written to with `--ledger`")
 }
 
-/// The prompt with a playbook in shadow.
+/// The prompt with a shadow playbook woven in.
 fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceError> {
     let refused = |message: String, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
@@ -212,7 +211,7 @@ fn target_prompt(
     }
 }
 
-/// The operators of a scope that are this persona.
+/// The operators of a scope that have this persona.
 pub(super) fn operators_with_persona(
     loader: &Loader<'_>,
     scope: &Scope,

@@ -1,5 +1,6 @@
-//! The witness: who else keeps the ledger's checkpoints. A file that each is appended to, or a service that is asked over HTTP
-//! to sign each (c2sp.org/tlog-witness). This is the one place where it is looked up and told.
+//! The witness keeps the ledger's checkpoints elsewhere: in a file that each is appended to, or at a service that signs
+//! each over
+//! HTTP (c2sp.org/tlog-witness).
 
 #[cfg(feature = "http-witness")]
 mod http;
@@ -18,12 +19,11 @@ use super::error::{ServiceError, error_chain};
 use super::paths::display_path;
 pub use service::{Service, SubmitContext};
 
-/// Who else keeps the checkpoints.
 #[derive(Debug, Clone)]
 pub enum Witness {
-    /// A file that each is appended to.
+    /// A file that checkpoints are appended to.
     File(PathBuf),
-    /// A service that signs each.
+    /// A service that signs checkpoints.
     Service(Box<Service>),
 }
 
@@ -31,7 +31,7 @@ impl Witness {
     /// The witness of a configuration.
     ///
     /// # Errors
-    /// When its key is missing or none, or this program cannot ask it.
+    /// If its key is missing or invalid, or this build has no HTTP client.
     pub fn of(host: &Configuration) -> Result<Option<Witness>, ServiceError> {
         let key = host.ledger.witness_key.as_ref().map(|(key, _)| key.as_str());
         let Some((written, _)) = &host.ledger.witness else {
@@ -62,7 +62,7 @@ impl Witness {
         }
     }
 
-    /// The file; `None` where it is none.
+    /// The file; `None` for a service.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Witness::File(path) => Some(path),
@@ -70,7 +70,7 @@ impl Witness {
         }
     }
 
-    /// Refuses a file that is there and is no witness.
+    /// Refuses an existing file that is not a witness.
     ///
     /// # Errors
     /// [`codes::WITNESS_UNREADABLE`].
@@ -85,7 +85,7 @@ impl Witness {
         }
     }
 
-    /// Tells it of a signed checkpoint. What is wrong with that is said: nothing that was recorded depends on it.
+    /// Sends it a signed checkpoint. Failures become warnings, since no record depends on it.
     pub async fn submit(&self, telling: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let (name, told) = match self {
@@ -103,7 +103,7 @@ impl Witness {
     }
 }
 
-/// Has a checkpoint signed, and keeps the signature, unless it was signed before or the witness did not answer before.
+/// Requests the witness's signature and stores it, unless it signed before or did not answer before.
 async fn cosign(
     service: &Service,
     telling: &SubmitContext<'_>,

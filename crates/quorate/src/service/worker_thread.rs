@@ -1,13 +1,13 @@
-//! Work on a thread of its own. What computes for seconds must not keep the threads of the async runtime from everything
-//! else that waits there; the work may wait, ask and spawn as anywhere.
+//! Runs CPU-heavy work on its own thread, so that it does not block the async runtime. The work may await, call and spawn
+//! as
+//! anywhere.
 
 use std::convert::Infallible;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Runs work on a thread of its own. Where this future is dropped, the work is dropped when it next waits for something;
-/// nothing waits for that.
+/// Runs work on its own thread. If this future is dropped, the work stops at its next await; nothing waits for that.
 pub async fn run_on_own_thread<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let (held, dropped) = oneshot::channel::<Infallible>();
     let runtime = Handle::current();
@@ -27,7 +27,7 @@ pub async fn run_on_own_thread<T: Send + 'static>(work: impl Future<Output = T> 
         Ok(None) => unreachable!("the sender is held until the work is done"),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it whoever waits here.
+            // The runtime shuts down, and with it the waiting task.
             Err(_) => std::future::pending().await,
         },
     }
@@ -42,7 +42,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_computes_keeps_nobody() {
         let (go, gone) = std::sync::mpsc::channel::<()>();
-        // One thread for everything: it would never get to the second line.
+        // On a single thread the second line would never be reached.
         let work = tokio::spawn(run_on_own_thread(async move { gone.recv().is_ok() }));
         tokio::time::sleep(Duration::from_millis(1)).await;
         go.send(()).unwrap();

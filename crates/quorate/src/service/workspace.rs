@@ -1,5 +1,4 @@
-//! Where things are: which configuration holds, and where ledger and log lie (M10, Q). What lies outside of the
-//! workspace is `workspace/reach.rs`'s to say.
+//! Finds the configuration, the ledger and the log (M10, Q). `workspace/boundary.rs` judges paths outside of the workspace.
 
 pub mod boundary;
 
@@ -26,7 +25,7 @@ use super::trust::{self, Trust, TrustRequest};
 use super::witness::Witness;
 use boundary::FoundFile;
 
-/// What the user said about places.
+/// Paths given by the user.
 #[derive(Debug, Clone, Default)]
 pub struct PathOverrides {
     /// `--config`.
@@ -35,36 +34,35 @@ pub struct PathOverrides {
     pub ledger: Option<PathBuf>,
 }
 
-/// A configuration that holds.
+/// A loaded configuration.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `quorate.toml`, or nothing said.
+    /// `quorate.toml`, or its defaults.
     pub host: Configuration,
     /// The file that it was read from.
     pub host_path: Option<PathBuf>,
     pub council: Council,
     /// The file that it was read from; `None` for the built-in one.
     pub council_path: Option<PathBuf>,
-    /// Where the ledger is.
+    /// The ledger's address.
     pub ledger: Address,
     /// `council_log.jsonl`.
     pub log: PathBuf,
-    /// Who else keeps the ledger's checkpoints.
+    /// The witness of the ledger's checkpoints.
     pub witness: Option<Witness>,
     /// The adapters, by port and kind.
     pub registry: Arc<Registry>,
-    /// What is redacted.
     pub redaction: Redaction,
-    /// What nothing else is written over.
+    /// The guard of the workspace's files.
     pub guard: Guard,
-    /// Warnings of both files, with their texts.
+    /// Warnings of both files, with their sources.
     pub report: Report,
 }
 
-/// Finds and reads the configuration for work that starts at `start`, a directory.
+/// Finds and reads the configuration for the directory `start`.
 ///
 /// # Errors
-/// When a file that was named is not there, or one that was found is refused.
+/// If a named file does not exist, or a file found is refused.
 pub fn load(
     environment: &Environment,
     places: &PathOverrides,
@@ -92,7 +90,7 @@ pub fn load(
         Some(path) => {
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
             let found = FoundFile { root, file: path };
-            // A person may name a file that is a link.
+            // A person may name a link.
             let source: &dyn Source = if places.config.is_some() { &Disk } else { &found };
             let shown = display_path(environment, path);
             council = accept(load_council(environment, path, &shown, root, source), &mut report)?;
@@ -141,10 +139,10 @@ pub fn load(
     })
 }
 
-/// What `check` says of the files that the configuration of a directory has written to: two in one place, one over what is
-/// kept, or one that is another file already. What is refused otherwise is not said here.
+/// Problems of a directory's configured output files: two in one place, one over a protected file, or one that is another
+/// existing file. Other refusals are not reported here.
 pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<ServiceError> {
-    // Nothing is written, so nothing has to be trusted.
+    // Nothing is written, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let loaded = load(environment, &PathOverrides { config, ledger: None }, start);
     let of_places = |error: &ServiceError| {
@@ -160,7 +158,7 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
     }
 }
 
-/// Refuses a log that is another file.
+/// Refuses a log path that is another file.
 ///
 /// # Errors
 /// [`codes::LOG_UNWRITABLE`].
@@ -173,7 +171,7 @@ fn ensure_log(environment: &Environment, log: &Path) -> Result<(), ServiceError>
     }
 }
 
-/// A log that cannot be appended to.
+/// The error of a log that cannot be appended to.
 pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Error) -> ServiceError {
     let shown = display_path(environment, log);
     let shown = if shown.is_empty() { "." } else { &shown };
@@ -187,7 +185,7 @@ pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Er
     ServiceError::configuration(codes::LOG_UNWRITABLE, body.help(help))
 }
 
-/// Reads a `quorate.toml`, unless it leads out of its directory, and refuses what is mistyped in its executors.
+/// Reads a `quorate.toml` that is inside its directory, and refuses misspelled keys of its executors.
 pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
     let mut loaded = config::load(path, &display_path(environment, path), &found);
@@ -198,8 +196,9 @@ pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Conf
     Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
 }
 
-/// Reads a council of the workspace of a root. Its documents may lie in the working directory, too: below the root, or where
-/// the working directory holds the council and the file is trusted (`workspace/reach.rs`).
+/// Reads a workspace's council. Its documents may be below the root, or in the working directory if that contains the
+/// council and
+/// the file is trusted (`workspace/boundary.rs`).
 pub fn load_council(
     environment: &Environment,
     path: &Path,
@@ -232,18 +231,19 @@ fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, S
     }
 }
 
-/// What a configuration may reach without being trusted.
+/// What a configuration may reach without trust.
 struct TrustBounds<'a> {
     root: &'a Path,
     host: &'a Configuration,
     council: &'a Council,
-    /// Whether a person said where the ledger is.
+    /// Whether the user named the ledger.
     chosen: bool,
 }
 
 impl TrustBounds<'_> {
-    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a
-    /// directory of records that belongs to somebody else.
+    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a directory
+    /// of records
+    /// that belongs to another user.
     fn check(
         &self,
         environment: &Environment,
@@ -281,8 +281,9 @@ impl TrustBounds<'_> {
     }
 }
 
-/// Where the ledger is: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. What of a
-/// ledger in a database is on this machine lies there, too.
+/// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files of
+/// a
+/// database ledger are there, too.
 fn ledger(
     environment: &Environment,
     chosen: Option<&Path>,
@@ -308,7 +309,7 @@ fn ledger(
     }
 }
 
-/// An address that is none. Nothing but its scheme is shown, since a password may stand anywhere in it.
+/// An invalid address. Only its scheme is shown: a password may be anywhere in it.
 fn malformed_address(text: &str, chosen: Option<&Path>) -> ServiceError {
     let scheme = text.split(':').next().filter(|scheme| scheme.to_ascii_lowercase().starts_with("postgres"));
     let shown = if scheme.is_some() { "postgres:…" } else { "…@…" };
@@ -316,7 +317,7 @@ fn malformed_address(text: &str, chosen: Option<&Path>) -> ServiceError {
         "cannot use the address `{shown}` of a ledger: it does not begin with `postgres://`"
     ));
     let body = body.help("write it as `postgres://user@host/database`; a file of such a name is `./NAME`");
-    // What a person has said now is a wrong command line; what a file says is a wrong file.
+    // A given path is an invalid command line; a configured one is an invalid file.
     let class = if chosen.is_some() { ExitClass::Usage } else { ExitClass::Configuration };
     ServiceError::new(class, codes::LEDGER_ADDRESS, body)
 }
@@ -349,9 +350,11 @@ fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> 
     }
 }
 
-/// The nearest council's file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the root of the
-/// repository. Elsewhere a directory that belongs to another user, or that every user can write to, ends the way: what lies in
-/// it or further up could be anybody's, and a council's file names commands.
+/// The nearest council file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the
+/// repository's root.
+/// Elsewhere the search stops at a directory that belongs to another user or is world-writable: its files could be
+/// anybody's, and
+/// a council's file names commands.
 fn find_council(
     environment: &Environment,
     start: &Path,

@@ -1,4 +1,4 @@
-//! An audit as one JSON object: every count, and the rates that follow, `null` where there is nothing to divide by.
+//! An audit as one JSON object: counts, and rates, which are `null` without a denominator.
 
 use quorate_ledger::council_log::drift::find_drift;
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ pub fn json(audit: &Audit) -> String {
     format!("{object:#}\n")
 }
 
-/// Four digits after the point.
+/// Rounds to four decimal places.
 fn rate(part: u64, of: u64) -> Value {
     match of {
         0 => Value::Null,

@@ -1,4 +1,4 @@
-//! Whether an assembly is due (A7): its `defaults` held against the last run of it in the ledger.
+//! Whether an assembly is due (A7): compares its `defaults` with its last run in the ledger.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
@@ -13,20 +13,20 @@ use crate::service::run_opened::is_assembly;
 use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 
-/// How often a periodic assembly is due that does not say so, in milliseconds.
+/// The default interval of a periodic assembly, in milliseconds.
 const DEFAULT_INTERVAL_MS: i64 = 60_000;
-/// How many new messages make an assembly due that counts them, unless `metadata.quorate.everyMessages` says.
+/// The default number of new messages that makes an assembly due; `metadata.quorate.everyMessages` overrides it.
 const DEFAULT_EVERY_MESSAGES: u64 = 10;
 
 /// Whether an assembly is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
     Yes,
-    /// It is not; why.
+    /// Not due, and why.
     No(String),
 }
 
-/// Holds an assembly's `defaults` against its last run. One that has never run is due, unless only a person convenes it.
+/// Compares an assembly's `defaults` with its last run. An assembly without a run is due, unless only a person convenes it.
 ///
 /// # Errors
 /// When the ledger does not answer, or the heuristic is a host's own that is not registered.
@@ -80,7 +80,7 @@ pub async fn check_due(
     })
 }
 
-/// The last run of an assembly that came to something: one that nobody answered has looked at nothing.
+/// The assembly's last run with an answer; a run without answers does not count.
 async fn last_completed_run(
     session: &LedgerSession,
     assembly: &Name,
@@ -95,7 +95,7 @@ async fn last_completed_run(
     Ok(None)
 }
 
-/// How many messages a conversation has; what is none counts as one.
+/// The number of messages of a conversation; an unparsable text counts as one.
 pub(super) fn message_count(input: &ConveneInput) -> u64 {
     let subject = &input.subject;
     let read = (input.request.mode() == Mode::Advisory)

@@ -1,4 +1,4 @@
-//! What an assembly is asked for, held against its mode: each mode needs something else.
+//! The inputs of a convening, checked against the assembly's mode: each mode needs a different subject.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,26 +15,26 @@ use super::super::artifact::{Artifact, Subject};
 use super::super::error::{ExitClass, ServiceError};
 use crate::service::resolve::Resolution;
 
-/// An assembly that can be convened: resolved, with what it is about.
+/// An assembly that can be convened: resolved, with its subject.
 pub struct ConveneInput {
     pub resolution: Resolution,
-    /// What it is asked for.
+    /// The request to the mode.
     pub request: Request,
-    /// What it is about.
+    /// The subject.
     pub subject: Artifact,
 }
 
-/// The phase of an advisory run that names none.
+/// The default phase of an advisory run.
 const DEFAULT_PHASE: &str = "session";
 
-/// What was said on the command line; files are paths, or `-` for standard input.
+/// Command-line inputs; files are paths, or `-` for standard input.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// Advisory: the conversation.
     pub conversation: Option<PathBuf>,
     /// Advisory: the phase.
     pub phase: Option<String>,
-    /// Advisory: what made somebody ask.
+    /// Advisory: the event that triggered the request.
     pub trigger: Option<Trigger>,
     /// Advisory: whether the sentinels come first.
     pub sentinel_first: bool,
@@ -44,17 +44,17 @@ pub struct Inputs {
     pub class: Option<String>,
     /// Peer: the topic.
     pub topic: Option<PathBuf>,
-    /// Peer: how many rounds at most.
+    /// Peer: the maximum number of rounds.
     pub rounds: Option<u32>,
-    /// Hierarchy: what is to be assessed.
+    /// Hierarchy: the request to assess.
     pub request: Option<PathBuf>,
 }
 
 impl Inputs {
-    /// What it comes to in a mode, and what it is about.
+    /// The request and the subject for a mode.
     ///
     /// # Errors
-    /// When something is missing, or is for another mode.
+    /// If an input is missing, or belongs to another mode.
     pub fn request_for(&self, mode: Mode) -> Result<(Request, Subject), ServiceError> {
         let given_flags = [
             ("--conversation", Mode::Advisory, self.conversation.is_some()),
@@ -98,11 +98,12 @@ impl Inputs {
     }
 }
 
-/// A class that nobody votes on and that no rule is for would skip whatever is for the one that was meant, a veto included
+/// A misspelled class, which no member votes on and no rule is for, would skip the rules of the class that was meant, a
+/// veto included
 /// (V1).
 ///
 /// # Errors
-/// A usage error, with what was most probably meant.
+/// A usage error with a suggestion.
 pub(super) fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
     let Request::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
     let known = setup.classes();
@@ -118,13 +119,13 @@ pub(super) fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
     Err(usage(format!("this assembly knows no proposals of the class `{class}`"), help))
 }
 
-/// The phases that every assembly can be convened in: a program that says in which a conversation is need not know its members.
+/// Phases that every assembly accepts: the program that sets the phase need not know the members.
 const COMMON_PHASES: [&str; 3] = ["session", "standing", "sentinel"];
 
-/// Another phase that no member is in asks nobody, and is taken for a slip of the pen where a person names it.
+/// Another phase without a member asks no one, so that it is refused as a misspelling if a person names it.
 ///
 /// # Errors
-/// A usage error, with what was most probably meant.
+/// A usage error with a suggestion.
 pub(super) fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), ServiceError> {
     let Some(phase) = named else { return Ok(()) };
     let known: BTreeSet<&str> = setup.members.iter().filter_map(|member| member.phase.as_deref()).collect();
@@ -141,7 +142,7 @@ pub(super) fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(
     Err(usage(format!("no member of this assembly is in the phase `{phase}`"), help))
 }
 
-/// The flags of a mode.
+/// A mode's flags.
 fn flags_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Advisory => "`--conversation FILE` [--phase PHASE] [--trigger TRIGGER] [--sentinel-first]",
@@ -155,10 +156,10 @@ fn usage(message: String, help: String) -> ServiceError {
     ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
 }
 
-/// A proposal has to say something, and nothing that only a machine reads.
+/// A proposal must not be empty or contain text that only a machine reads.
 ///
 /// # Errors
-/// It is empty, or has tag characters, which spell words that are not seen.
+/// If it is empty, or has tag characters, which spell invisible words.
 pub(super) fn ensure_proposal(request: &Request, subject: &Artifact) -> Result<(), ServiceError> {
     if !matches!(request, Request::Voting { .. }) {
         return Ok(());
@@ -181,10 +182,10 @@ pub(super) fn ensure_proposal(request: &Request, subject: &Artifact) -> Result<(
     ))
 }
 
-/// A conversation has to be one (X13).
+/// The text must parse as a conversation (X13).
 ///
 /// # Errors
-/// The line that is no message.
+/// If a line is not a message.
 pub(super) fn ensure_conversation(request: &Request, subject: &Artifact) -> Result<(), ServiceError> {
     if !matches!(request, Request::Advisory { .. }) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The members of an assembly: each member's persona, its prompt, and the executor that answers for it (Q1).
+//! Prepares the members of an assembly: persona, prompt and executor (Q1).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,13 +33,13 @@ use super::super::weave;
 use super::super::workspace::Workspace;
 use super::inputs::ConveneInput;
 
-/// A persona that was read: its prompt, as executors read it, and what was woven into it.
+/// A loaded persona: its prompt in the form that executors read, and the sources woven into it.
 type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);
 
 /// Prepares all members.
 ///
 /// # Errors
-/// When a persona has gone since the assembly was resolved, or an executor is refused.
+/// If a persona was removed since the assembly was resolved, or an executor is refused.
 pub fn prepare(
     environment: &Environment,
     workspace: &Workspace,
@@ -113,15 +113,15 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// An executor by its name, and who chose it.
+/// An executor's name, and who chose it.
 struct ExecutorChoice {
     name: String,
     place: Option<Place>,
-    /// The file that chose it; `None` for a person.
+    /// The file that names it; `None` if a person did.
     file: Option<PathBuf>,
 }
 
-/// Q1: the executor of a member; `None` where none is chosen.
+/// Q1: the executor of a member; `None` if none is named.
 fn executor_choice(
     options: &RunOptions,
     configuration: &Configuration,
@@ -153,7 +153,7 @@ fn executor_choice(
     configuration.default_executor.as_ref().map(by_host)
 }
 
-/// The executors that `metadata.quorate` of an assembly names: by member, and for all.
+/// The executors that an assembly's `metadata.quorate` names: by member, and for all.
 fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
     let executor = |of: &Json| of.get("executor").and_then(Json::as_str).map(str::to_owned);
     let Some(ours) = metadata.get("quorate") else { return Default::default() };
@@ -161,7 +161,7 @@ fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, Stri
     (members.filter_map(|(id, of)| Some((id.clone(), executor(of)?))).collect(), executor(ours))
 }
 
-/// The executors that an assembly or an operator names, as its file is written.
+/// The executors that an assembly or an operator names, as written in its file.
 pub fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
     if document.doctype == Doctype::Operator {
         return operator::load::load(loader, document)

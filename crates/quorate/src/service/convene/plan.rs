@@ -1,4 +1,4 @@
-//! The plan of a convening (`--dry-run`): who would be asked what, in which order, without asking anybody.
+//! The plan of a convening (`--dry-run`): which member would be asked what, in which order. Calls no member.
 
 use std::sync::Arc;
 
@@ -18,35 +18,34 @@ use crate::service::overlays;
 use crate::service::run_spec::{ProtocolSetup as _, RunSpec};
 use crate::service::workspace::Workspace;
 
-/// The version of the JSON that a plan is printed as.
+/// The version of a plan's JSON.
 pub const SCHEMA: &str = "quorate.plan/v1";
 
-/// Who would be asked what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub assembly: String,
-    /// What people call it.
+    /// The assembly's title.
     pub title: String,
     pub mode: Mode,
-    /// What it is asked for.
+    /// The request to the mode.
     pub request: Request,
-    /// What it is about: a path, or `-`.
+    /// The subject: a path, or `-`.
     pub subject: String,
-    /// What is to be known of it beforehand: rules that do not count, or where advice goes.
+    /// Notes: rules without effect, or where advice goes.
     pub notes: Vec<String>,
-    /// Who is asked at once.
+    /// Questions that are asked at once.
     pub first: Vec<Question>,
-    /// Who is asked later, and when.
+    /// Members asked later, and when.
     pub later: Vec<DeferredQuestion>,
-    /// Who is never asked in this run, and why.
+    /// Members that are not asked in this run, and why.
     pub never: Vec<DeferredQuestion>,
     /// The rules, in order: id and kind.
     pub rules: Vec<(String, String)>,
-    /// What no outcome may contain.
+    /// The locked traits.
     pub locked_traits: Vec<String>,
 }
 
-/// A question that would be asked at once.
+/// A question that is asked at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     pub invocation: String,
@@ -54,11 +53,11 @@ pub struct Question {
     pub executor: String,
     /// Its deadline, in milliseconds.
     pub timeout_ms: u128,
-    /// The prompt; the markers' nonce is another one in a real run. `None` where the host gathers first.
+    /// The prompt; a real run has another nonce in its markers. `None` if the host gathers first.
     pub prompt: Option<Arc<str>>,
 }
 
-/// Somebody who is asked later, or never.
+/// A member that is asked later, or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredQuestion {
     pub member: String,
@@ -67,10 +66,10 @@ pub struct DeferredQuestion {
     pub when: String,
 }
 
-/// Says who would be asked what, and asks nobody; no ledger is made.
+/// Plans a convening. Calls no member and creates no ledger.
 ///
 /// # Errors
-/// When the ledger that is there cannot be read.
+/// If an existing ledger cannot be read.
 pub async fn build(
     environment: &Environment,
     workspace: &Workspace,
@@ -132,7 +131,7 @@ pub async fn build(
     })
 }
 
-/// Whom the outcome is for, and what will not count.
+/// Notes on the outcome's recipients, and on rules without effect.
 fn notes(setup: &Setup) -> Vec<String> {
     let advice =
         (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
@@ -140,7 +139,7 @@ fn notes(setup: &Setup) -> Vec<String> {
     rules::class_warnings(&setup.request, &setup.rules, members).into_iter().chain(advice).collect()
 }
 
-/// Who is not asked at once: later, or never.
+/// The members that are not asked at once: later, or never.
 fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
     for (member, seated) in spec.setup.members.iter().zip(&spec.members) {

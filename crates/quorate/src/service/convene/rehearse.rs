@@ -1,5 +1,4 @@
-//! Rehearsal: an assembly's whole pipeline on made-up answers, asking nobody and writing nothing, to see that every rule
-//! comes to something.
+//! Rehearsal: runs an assembly's whole pipeline on made-up answers, without calls and writes, to check that it terminates.
 
 use std::collections::VecDeque;
 
@@ -10,18 +9,18 @@ use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Command, ConsultationResult, Event, Json, Part, Protocol as _, TimedEvent};
 use serde_json::json;
 
-/// What a member is made to say of the text, one after the other, so that rules see different answers.
+/// The made-up answers, used in turn, so that rules see different ones.
 const SEVERITIES: [u8; 4] = [9, 2, 5, 0];
 
-/// Rehearses an assembly for everything that it can be asked for.
+/// Rehearses every request that an assembly accepts.
 ///
 /// # Errors
-/// What does not come to an end, in a sentence.
+/// If a rehearsal does not terminate, in a sentence.
 pub fn rehearse(resolved: &Resolved) -> Result<(), String> {
     possible_requests(resolved).into_iter().try_for_each(|request| rehearse_request(resolved, request))
 }
 
-/// Everything that an assembly can be asked for: each phase, each class of proposals.
+/// Every request that an assembly accepts: each phase, each class of proposals.
 fn possible_requests(resolved: &Resolved) -> Vec<Request> {
     let setup = Setup::from_resolved(resolved, Request::Hierarchy, HostOptions::default());
     match resolved.mode {

@@ -1,5 +1,4 @@
-//! The report of an assembly's run: everything that a person or a program wants to see of it, read from its records
-//! alone.
+//! The report of an assembly's run: everything to show of it, read from its records alone.
 
 mod members;
 
@@ -29,94 +28,94 @@ use crate::service::finalize::drops_answers_at_end;
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
 
-/// The version of the JSON that a convening is printed as.
+/// The version of a convening's JSON.
 pub const SCHEMA: &str = "quorate.convene/v1";
 
-/// An assembly's run, ended or not.
+/// An assembly's run, finished or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     pub run: String,
-    /// When it was opened, in milliseconds since the Unix epoch.
+    /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
     pub assembly: String,
-    /// What people call it.
+    /// The assembly's title.
     pub title: String,
-    /// How its members decide.
+    /// The mode.
     pub mode: Mode,
-    /// What it was asked for.
+    /// The request to the mode.
     pub request: Request,
-    /// What it was about: a path, or `-`.
+    /// The subject: a path, or `-`.
     pub subject: String,
-    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while nothing is decided.
+    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while the run is undecided.
     pub verdict: Option<String>,
-    /// A stable word for the reason, where there is one: `no_voters`, `locked`, `budget_exhausted`, …
+    /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
     pub code: Option<String>,
-    /// Why, in a sentence, where it is not plain.
+    /// The reason in a sentence, where the verdict alone does not explain itself.
     pub because: Option<String>,
-    /// Who was asked and gave no output.
+    /// The members that were asked and gave no output.
     pub missing: Vec<String>,
     /// Advisory and voting: whether a rule ended the synthesis.
     pub terminal: bool,
-    /// Advisory and hierarchy: how grave it is.
+    /// Advisory and hierarchy: the severity.
     pub risk: Option<Risk>,
-    /// Advisory and hierarchy: whether to get somebody.
+    /// Advisory and hierarchy: whether to call a human.
     pub should_escalate: Option<bool>,
-    /// Advisory: whose prompts the guidance goes into; an empty one where nobody is named.
+    /// Advisory: the operators whose prompts the guidance goes into; one empty name if none is configured.
     pub operators: Vec<String>,
     /// Advisory: the guidance.
     pub fragments: Vec<Fragment>,
     /// Voting: the decision.
     pub decision: Option<Decision>,
-    /// Peer: what was said and delivered, in order.
+    /// Peer: the delivered messages, in order.
     pub messages: Vec<Message>,
-    /// Peer: how many rounds there were, and what ended the talk.
+    /// Peer: the number of rounds, and what ended the exchange.
     pub rounds: Option<(u64, String)>,
-    /// Peer: who is in whose reach: `fully-connected`, `ring`, `star` or `peers`.
+    /// Peer: the topology: `fully-connected`, `ring`, `star` or `peers`.
     pub topology: Option<String>,
-    /// Peer: who has objected, and has not taken it back.
+    /// Peer: members whose objection stands.
     pub objecting: Vec<String>,
-    /// Peer: the last objection of each member that had any.
+    /// Peer: each member's last objection.
     pub objections: Vec<Objection>,
-    /// Peer: what rules of the host's own made of the log.
+    /// Peer: outputs of custom rules on the log.
     pub synthesis: Map<String, Json>,
-    /// Hierarchy: what the root passes up.
+    /// Hierarchy: the root's report.
     pub rollup: Option<Rollup>,
     /// Hierarchy: every node, in roster order.
     pub nodes: Vec<Node>,
-    /// Everybody in the roster, with everything they were asked, in the order that the manifest shows them in.
+    /// All members with all their questions, in the manifest's display order.
     pub members: Vec<Member>,
-    /// The rules as declared, in order.
+    /// The declared rules, in order.
     pub declared_rules: Vec<assembly::Rule>,
     /// The rules that were applied, in order.
     pub rules: Vec<AppliedRule>,
     /// What was refused, in order.
     pub violations: Vec<Violation>,
-    /// Whether outcomes are kept; otherwise the record has their hash alone (D8).
+    /// Whether outcomes are stored; otherwise the record has only their hash (D8).
     pub kept: bool,
-    /// What a command about this run needs besides its id, in the directory where it was asked for: ` --ledger FILE`, or
+    /// The arguments that commands about this run need besides its id, in the directory of the caller: ` --ledger FILE`, or
     /// nothing.
     pub ledger_flag: String,
-    /// Whether it was recorded in another ledger, which alone can go on with it.
+    /// Whether it was recorded in another ledger, the only one that can resume it.
     pub imported: bool,
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
     pub calls: u32,
-    /// What these calls cost, as far as it is known.
+    /// The cost of these calls, as far as known.
     pub usage: Usage,
-    /// Time worked on it.
+    /// Working time.
     pub took: Duration,
-    /// What else should be known, besides whether a model was asked.
+    /// Notes, besides whether a model was asked.
     pub notes: Vec<String>,
 }
 
 /// The report of a run.
 ///
 /// # Errors
-/// When the texts that it follows from are not kept any more, or another version of the mode wrote it.
+/// If the texts it derives from were erased, or another version of the mode wrote it.
 pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
-    // Where only the hash of an outcome is kept, it follows again from what was answered.
+    // If only the hash of an outcome is stored, the outcome is derived again from the answers.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
     let artifact = match kept {
         true => None,
@@ -148,7 +147,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
     Ok(report)
 }
 
-/// A7: members in the order of the manifest's `display.defaultGrouping`, of equals in roster order.
+/// A7: members in the order of the manifest's `display.defaultGrouping`, ties in roster order.
 fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
     let grouping = history.opened.grouping.clone().and_then(|word| serde_json::from_value(word).ok());
     match grouping {
@@ -213,18 +212,18 @@ impl Report {
         }
     }
 
-    /// Whether somebody who was asked gave no output (X12).
+    /// Whether an asked member gave no output (X12).
     pub fn partial(&self) -> bool {
         !self.missing.is_empty()
     }
 
-    /// The rules that cannot do what their author may rely on.
+    /// Rules without the effect that their author may expect.
     pub fn class_warnings(&self) -> Vec<String> {
         let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
         rules::class_warnings(&self.request, &self.declared_rules, members)
     }
 
-    /// All notes; first, where no model was asked, that, and who is missing.
+    /// All notes; first the ones about a missing model and missing members.
     pub fn all_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.model_asked {
@@ -242,7 +241,7 @@ impl Report {
         notes
     }
 
-    /// The exit code: of a vote 0 pass, 1 fail; 0 done elsewhere; 2 refused, 3 incomplete.
+    /// The exit code: a vote 0 pass, 1 fail; other modes 0 done; 2 refused, 3 incomplete.
     pub fn exit_code(&self) -> u8 {
         match self.verdict.as_deref() {
             Some("pass" | "done") => 0,
