@@ -28,7 +28,7 @@ pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<Quarantine
 /// # Errors
 /// When it cannot be moved.
 pub fn move_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFile> {
-    let quarantine = ensure_dir(dir)?;
+    let aside = ensure_dir(dir)?;
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("piece");
     let path = unused_path(&aside, name);
     crate::files::rename(file, &path)?;

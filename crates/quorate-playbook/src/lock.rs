@@ -177,7 +177,7 @@ impl Locks {
         let mut below = false;
         let mut unfinished: Option<String> = None;
         for block in text::blocks(text) {
-            let own = words::folded(&block.body);
+            let own_text = words::folded(&block.body);
             // `- Be` and `- cold.` say one thing.
             if let Some(before) = unfinished.take().filter(|_| block.intro.is_some()) {
                 self.check_block(text, &format!("{before} {own_text}"), found);

@@ -36,7 +36,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn holds(&self) -> Result<Vec<LegalHold>, Error> {
-        let on_hold = self.rows(sql("SELECT run FROM held"), &[Column::Text]).await?;
+        let held = self.rows(sql("SELECT run FROM held"), &[Column::Text]).await?;
         let statement = sql("SELECT head, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC");
         let statement = statement.bind(STREAM).bind(Kind::Held.as_str());
         let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;

@@ -128,9 +128,9 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 if let Ok(mut wanted) =
                     records.map_err(|_| ()).and_then(|records| expected_lines(&run, &records))
                 {
-                    for line in &mut wanted {
-                        let is_here = line.log.as_deref().map_or(belongs, |log| logs.is_this_log(log));
-                        line.pending |= !is_here;
+                    for one in &mut wanted {
+                        let is_here = one.log.as_deref().map_or(belongs, |log| logs.is_this_log(log));
+                        one.pending |= !is_here;
                     }
                     let found = match_lines(&run, wanted, lines, &mut walk.findings);
                     written.extend(with_seqs(store, &run, found).await?);
@@ -197,23 +197,23 @@ impl LogPaths {
     ) -> Result<(), Error> {
         let rows = sql("SELECT DISTINCT log_path FROM run WHERE verdict IS NOT NULL ORDER BY log_path");
         let named = store.rows(rows, &[Column::Text]).await?;
-        let is_missing = |named: &&str| !named.is_empty() && !Path::new(named).exists();
-        let missing: HashSet<String> =
-            named.iter().map(|row| row.text(0)).filter(is_missing).map(str::to_owned).collect();
+        let gone = |named: &&str| !named.is_empty() && !Path::new(named).exists();
+        let gone: HashSet<String> =
+            named.iter().map(|row| row.text(0)).filter(gone).map(str::to_owned).collect();
         let is_beside = self.here.is_file()
             && !store.is_shared()
             && self.here.parent() == Some(canonical_path(store.dir()).as_path());
         let tail = |path: &Path| path.iter().rev().take(2).map(OsStr::to_owned).collect::<Vec<_>>();
-        for named in missing.iter().filter(|named| is_beside && tail(Path::new(named)) == tail(&self.here)) {
+        for named in gone.iter().filter(|named| is_beside && tail(Path::new(named)) == tail(&self.here)) {
             self.known.insert(named.clone(), true);
         }
         for run in lines.keys() {
-            if missing.iter().all(|named| self.known.contains_key(named)) {
+            if gone.iter().all(|named| self.known.contains_key(named)) {
                 break;
             }
             let row = sql("SELECT log_path FROM run WHERE run = $1").bind(run.as_str());
             for row in store.rows(row, &[Column::Text]).await? {
-                if missing.contains(row.text(0)) {
+                if gone.contains(row.text(0)) {
                     self.known.insert(row.text(0).to_owned(), true);
                 }
             }
@@ -295,7 +295,7 @@ fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, (
     if !opened.protocol.starts_with(REVIEW_PREFIX) {
         return Ok(Vec::new());
     }
-    let mut expected: Vec<ExpectedLine> = Vec::new();
+    let mut wanted: Vec<ExpectedLine> = Vec::new();
     let mut reopened = false;
     let mut outcome: Option<(u64, String)> = None;
     for (record, at) in records.iter().zip(0..) {
@@ -330,8 +330,8 @@ fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, (
             });
         }
     }
-    expected.extend(outcome.and_then(|outcome| review(run, records, outcome, reopened)));
-    Ok(expected)
+    wanted.extend(outcome.and_then(|outcome| review(run, records, outcome, reopened)));
+    Ok(wanted)
 }
 
 fn data_of<T: RecordData>(record: &Record) -> Option<T> {

@@ -1,8 +1,8 @@
-//! Composes prompts for `weave`, `run` and `convene`: a persona or an operator with its active playbooks and overlays
-//! (B3, K2).
+//! Composed prompts: a persona or an operator with the playbooks and overlays that hold. Whoever is told a prompt gets it
+//! from here: `weave`, `run` and `convene` (B3, K2).
 //!
-//! Playbooks are read once per command, as the seed requires; overlays of advisory runs and expiry times are evaluated for
-//! each prompt.
+//! Playbooks are read once for a command, as the seed has it; overlays of advisory runs and times count anew whenever
+//! somebody is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,10 +37,10 @@ use super::playbook::traits::compile;
 use super::projection::Projection;
 use super::redaction::CurrentRedactor;
 
-/// The recorded compositions, as far as the stream was read.
+/// What is recorded of compositions, as far as the stream was read.
 type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
 
-/// Prompt records of one agent.
+/// What a stream says of an agent's prompt.
 #[derive(Debug, Clone, Default)]
 struct PromptHistory {
     /// The last composition of it.
@@ -49,26 +49,26 @@ struct PromptHistory {
     matched: BTreeSet<(String, String)>,
 }
 
-/// What an agent's prompt is composed of, except overlays of advisory runs.
+/// What an agent's prompt is composed of, but for the overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
     base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
     traits: Arc<[Trait]>,
-    /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
+    /// The playbooks that are for it by a pattern, each with the operator that the pattern matches.
     matched: Arc<[(String, String)]>,
     root: Arc<Path>,
     scope: Scope,
-    /// Operator names as overlays write them.
+    /// As overlays name them.
     operators: Arc<[String]>,
     slugs: Arc<str>,
     redactor: CurrentRedactor,
-    /// Its recorded compositions.
+    /// What is recorded of it.
     recorded: SharedPromptHistory,
 }
 
 impl Sources {
-    /// Collects the sources of an agent. A playbook that differs from its history is left out and reported.
+    /// What is for somebody. A playbook that is not what its history says is left out, and named.
     pub fn new(
         environment: &Environment,
         root: &Path,
@@ -82,14 +82,14 @@ impl Sources {
         let mut matched = Vec::new();
         for (book, known) in catalogue.matching(known) {
             let slug = &book.playbook.slug;
-            for (operator, how) in known {
+            for (one, how) in known {
                 if how == MatchKind::Pattern && book.playbook.status != Status::Archived {
-                    matched.push((slug.clone(), operator.slug.clone()));
+                    matched.push((slug.clone(), one.slug.clone()));
                 }
-                let candidate = operator.candidate(&book.playbook, book.text());
+                let candidate = one.candidate(&book.playbook, book.text());
                 match candidates.get_mut(&**slug) {
                     None => drop(candidates.insert(slug, candidate)),
-                    // If a playbook targets several operators of the agent, the locks of each apply.
+                    // Of several operators that it is for, each has its locks.
                     Some(there) => there.violations.extend(candidate.violations),
                 }
             }
@@ -108,11 +108,8 @@ impl Sources {
             }
         }
         let mut traits: BTreeMap<&str, Trait> = BTreeMap::new();
-        known
-            .iter()
-            .flat_map(|operator| &operator.traits)
-            .for_each(|operator| drop(traits.insert(&operator.id, operator.clone())));
-        let slugs: Vec<&str> = known.iter().map(|operator| &*operator.slug).collect();
+        known.iter().flat_map(|one| &one.traits).for_each(|one| drop(traits.insert(&one.id, one.clone())));
+        let slugs: Vec<&str> = known.iter().map(|one| &*one.slug).collect();
         Sources {
             base: Arc::new(base),
             candidates: candidates.into_values().collect(),
@@ -120,71 +117,64 @@ impl Sources {
             matched: matched.into(),
             root: root.into(),
             scope: scope.clone(),
-            operators: known.iter().map(|operator| operator.overlay_name(scope)).collect(),
+            operators: known.iter().map(|one| one.overlay_name(scope)).collect(),
             slugs: slugs.join(", ").into(),
             redactor: environment.redactor.clone(),
             recorded: Arc::default(),
         }
     }
 
-    /// The prompt before weaving.
+    /// The prompt without anything woven in.
     pub fn base(&self) -> &BasePrompt {
         &self.base
     }
 
-    /// The playbooks that target it.
+    /// The playbooks that are for it.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Keeps those overlays of advisory runs that are for its operators.
+    /// Of overlays of advisory runs those that are for it.
     pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
-        holding.retain(|overlay| self.operators.contains(&overlay.operator));
+        holding.retain(|one| self.operators.contains(&one.operator));
         holding
     }
 
-    /// Composes the prompt for a time and these overlays of advisory runs, with secrets redacted.
+    /// The prompt at a time, with these overlays of advisory runs, without secrets.
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
-        // Without advice there is no overlay to check against traits.
+        // Without advice nothing is left to be held against anything.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
-        let prompts = composed.shadows.iter_mut().filter_map(|shadow| shadow.prompt.as_mut().ok());
+        let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
         for prompt in prompts.chain([&mut composed.woven.prompt]) {
             *prompt = redactor.redact(prompt).0;
         }
         composed
     }
 
-    /// SHA-256 of each woven text, in the order of the prompt.
+    /// SHA-256 of each text that was woven, in the order of the prompt.
     pub fn hashes(&self, composed: &Composition, advice: &[overlay::Overlay]) -> Vec<String> {
         let text = |id: &str| {
-            let book = self
-                .candidates
-                .iter()
-                .find(|candidate| candidate.overlay.id == id)
-                .map(|candidate| &candidate.overlay.text);
-            book.or_else(|| advice.iter().find(|overlay| overlay.overlay == id).map(|overlay| &overlay.text))
+            let book = self.candidates.iter().find(|one| one.overlay.id == id).map(|one| &one.overlay.text);
+            book.or_else(|| advice.iter().find(|one| one.overlay == id).map(|one| &one.text))
         };
         let hash = |id: &str| sha256_hex(text(id).map_or(&[][..], |text| text.as_bytes()));
-        composed.woven.woven.iter().map(|woven| hash(&woven.id)).collect()
+        composed.woven.woven.iter().map(|one| hash(&one.id)).collect()
     }
 
-    /// The records of a composed prompt: woven, skipped and shadow texts. `None` if the prompt is only the base.
+    /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
+    /// there is nothing but the base.
     pub fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
         }
         let prompt = &composed.woven.prompt;
         let mut bodies = vec![body(prompt)];
-        bodies.extend(composed.shadows.iter().filter_map(|shadow| Some(body(shadow.prompt.as_ref().ok()?))));
-        let used: Vec<Json> = composed
-            .woven
-            .woven
-            .iter()
-            .map(|woven| json!({"id": woven.id, "priority": woven.priority}))
-            .collect();
+        bodies.extend(composed.shadows.iter().filter_map(|one| Some(body(one.prompt.as_ref().ok()?))));
+        let used: Vec<Json> =
+            composed.woven.woven.iter().map(|one| json!({"id": one.id, "priority": one.priority})).collect();
         let words = match (used.len(), composed.shadows.len()) {
             (woven, 0) => format!("for {}: {woven} woven", self.slugs),
             (woven, shadows) => format!("for {}: {woven} woven, {shadows} in shadow", self.slugs),
@@ -194,26 +184,25 @@ impl Sources {
             "shadows": shadows(&composed.shadows),
         });
         let mut events = vec![ChangeEvent::new(PlaybookEvent::Composed, &self.slugs, words, data)];
-        for skipped in &composed.woven.skipped {
-            let SkipReason::Locked(touch) = &skipped.reason else { continue };
-            let words = format!("not woven for {}: {}", self.slugs, skipped.reason);
+        for one in &composed.woven.skipped {
+            let SkipReason::Locked(touch) = &one.reason else { continue };
+            let words = format!("not woven for {}: {}", self.slugs, one.reason);
             let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redactor.redactor().redact(&touch.excerpt).0});
-            events.push(ChangeEvent::new(PlaybookEvent::Skipped, &skipped.id, words, data));
+            events.push(ChangeEvent::new(PlaybookEvent::Skipped, &one.id, words, data));
         }
         Some((events, bodies))
     }
 
-    /// Whether a playbook targets it by a pattern; the first match of a pattern is recorded.
+    /// Whether there is a pattern that a playbook is for it by: what that matches first is recorded.
     pub fn has_pattern_matches(&self) -> bool {
         !self.matched.is_empty()
     }
 
-    /// Records a composed prompt unless it equals the last one recorded for the same agent; and each pattern that matches
-    /// an
-    /// operator for the first time (B10).
+    /// Records a composed prompt, unless the last one that was recorded for the same agent is the same; and each pattern
+    /// that matches an operator for the first time (B10).
     ///
     /// # Errors
-    /// If the ledger does not answer.
+    /// When the ledger does not answer.
     pub async fn record(
         &self,
         store: &Store,
@@ -245,7 +234,7 @@ impl Sources {
         if noted.last.as_ref().is_some_and(is_same) {
             (events, bodies) = Default::default();
         }
-        let new = self.matched.iter().filter(|pair| !history.matched.contains(pair));
+        let new = self.matched.iter().filter(|one| !noted.matched.contains(one));
         events.extend(new.filter_map(|(slug, operator)| {
             change::first_match_event(&self.root, &self.scope, slug, operator)
         }));
@@ -257,7 +246,7 @@ impl Sources {
     }
 }
 
-/// Shadow prompts by slug: the hash of the prompt, or why there is none.
+/// What was computed in shadow, by slug: the hash of the prompt that it would make, or why it would make none.
 pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),
@@ -266,7 +255,7 @@ pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     shadows.iter().map(|shadow| (shadow.id.clone(), one(&shadow.prompt))).collect()
 }
 
-/// The label of an inactive status; `None` for an active one.
+/// The word of a status for people.
 pub fn inactive_label(status: Status) -> Option<&'static str> {
     match status {
         Status::Active => None,
@@ -279,14 +268,14 @@ fn body(text: &str) -> ledger::Body {
     ledger::Body { sha256: sha256_hex(text.as_bytes()), text: text.into() }
 }
 
-fn advisory_overlay(overlay: &overlay::Overlay) -> Overlay {
+fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
     Overlay {
-        id: overlay.overlay.clone(),
+        id: one.overlay.clone(),
         origin: Origin::Advisory,
-        text: overlay.text.clone(),
+        text: one.text.clone(),
         placement: Placement::Appended,
-        priority: overlay.priority,
-        written_ms: Some(overlay.added_ms),
-        expires_ms: Some(overlay.expires_ms),
+        priority: one.priority,
+        written_ms: Some(one.added_ms),
+        expires_ms: Some(one.expires_ms),
     }
 }

@@ -1,5 +1,5 @@
-//! Overlays in the ledger: each assembly has one stream of them, beside the runs. Adds a run's fragments as overlays, lists
-//! the active ones, and evicts.
+//! Overlays in the ledger: each assembly has one stream of them, beside the runs. What a run's fragments become, what is
+//! active, and what goes.
 
 use std::collections::BTreeMap;
 
@@ -24,30 +24,31 @@ use super::projection::Projection;
 use super::run_opened;
 use super::session::LedgerSession;
 
-/// The prefix of an assembly's overlay stream.
+/// What stands before an assembly's name in the name of its stream.
 const STREAM_PREFIX: &str = "overlays/";
-/// Attempts of an append that another process outruns.
+/// How often an append is tried again when somebody else was faster.
 const MAX_ATTEMPTS: usize = 50;
 
+/// The stream of an assembly.
 fn stream_of(assembly: &str) -> Name {
     format!("{STREAM_PREFIX}{assembly}").into()
 }
 
-/// Reads an assembly's overlays.
+/// What stands in an assembly's stream.
 ///
 /// # Errors
-/// If the ledger does not answer, or a record is malformed.
+/// When the ledger does not answer, or a record is not as it should be.
 pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceError> {
     Ok(load_stream(store, &stream_of(assembly)).await?.0)
 }
 
 async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), ServiceError> {
     let mut followed = Projection::default();
-    let overlays = catch_up(store, stream, &mut followed).await?.clone();
-    Ok((overlays, followed.next_n()))
+    let standing = catch_up(store, stream, &mut followed).await?.clone();
+    Ok((standing, followed.next_n()))
 }
 
-/// Reads the records that were added since the last read.
+/// Reads what came to a stream since it was last read.
 async fn catch_up<'f>(
     store: &Store,
     stream: &Name,
@@ -68,12 +69,12 @@ async fn catch_up<'f>(
     followed.catch_up(store, stream, take).await
 }
 
-/// The active texts for a setup's operators, by descending weight, without duplicates.
+/// The texts that are active for a setup's operators, the weightiest first, each once.
 pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Json> {
     let mut texts: Vec<Json> = Vec::new();
     let active = standing.active(now_ms);
-    for overlay in active.into_iter().filter(|overlay| setup.operators.contains(&overlay.operator)) {
-        let text = json!(overlay.text);
+    for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
+        let text = json!(one.text);
         if !texts.contains(&text) {
             texts.push(text);
         }
@@ -81,31 +82,28 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
     texts
 }
 
-/// Adds a run's fragments as overlays, and evicts what exceeds the cap. Idempotent.
+/// Makes overlays of a run's fragments, and lets go of what has to go. Doing it again does nothing.
 ///
 /// # Errors
-/// If the ledger does not answer.
+/// When the ledger does not answer.
 pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
     let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
     };
     let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());
-    let mut new_overlays = Vec::new();
+    let mut coming = Vec::new();
     for operator in &setup.operators {
         let overlays = outcome.fragments.iter();
         coming.extend(overlays.filter_map(|fragment| overlay(&setup, history, operator, fragment, at_ms)));
     }
-    if new_overlays.is_empty() {
+    if coming.is_empty() {
         return Ok(());
     }
     let cap = usize::from(setup.overlays.max_active);
     session.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
     append_with_retry(session, &stream_of(&setup.assembly), |standing, now_ms| {
-        let new: Vec<Overlay> = new_overlays
-            .iter()
-            .filter(|overlay| !standing.was_ever_added(&overlay.overlay))
-            .cloned()
-            .collect();
+        let new: Vec<Overlay> =
+            coming.iter().filter(|one| !standing.was_ever_added(&one.overlay)).cloned().collect();
         let evicted = if new.is_empty() { Vec::new() } else { standing.evictions(&new, cap, now_ms) };
         (new, evicted)
     })
@@ -135,7 +133,7 @@ fn overlay(
     })
 }
 
-/// A text as it goes into a prompt: no invisible characters, line breaks as `\n`.
+/// A text as an agent can be told it: nothing in it that is not seen, and line breaks as `\n` alone.
 pub(super) fn sanitize_text(text: &str) -> String {
     let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
     for (at, c) in find_invisible(text) {
@@ -147,7 +145,7 @@ pub(super) fn sanitize_text(text: &str) -> String {
     plain
 }
 
-/// Appends what `decide` returns, and retries if another process appended first.
+/// Appends to a stream what `decide` says of it, again when somebody else was faster.
 async fn append_with_retry(
     session: &LedgerSession,
     stream: &Name,
@@ -180,17 +178,17 @@ async fn append_with_retry(
     }
 }
 
-/// Which overlays a command is about.
+/// Whose overlays are meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OverlayFilter {
-    /// Only those of this tenant's assemblies; a workspace sees all.
+    /// Those of this tenant's assemblies alone; a workspace sees all.
     pub tenant: Option<String>,
-    /// Only those of this assembly, by its name in its scope.
+    /// Those of this assembly alone, by its name in its scope.
     pub assembly: Option<String>,
 }
 
 impl OverlayFilter {
-    /// The filter for the scope that the working directory is in (M10).
+    /// Whose are meant where somebody works (M10).
     pub fn for_directory(environment: &Environment, assembly: Option<&str>) -> Self {
         let (_, scope) = manifests::root_and_scope(environment, None);
         OverlayFilter { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
@@ -199,7 +197,7 @@ impl OverlayFilter {
     async fn streams(&self, store: &Store) -> Result<Vec<Name>, ServiceError> {
         let before = self.tenant.as_ref().map_or_else(String::new, |tenant| format!("{tenant}/"));
         match &self.assembly {
-            // The name may already carry the tenant, as listings write it.
+            // Somebody may write the name as listings have it.
             Some(assembly) if assembly.starts_with(&before) => Ok(vec![stream_of(assembly)]),
             Some(assembly) => Ok(vec![stream_of(&format!("{before}{assembly}"))]),
             None => Ok(store.streams(&format!("{STREAM_PREFIX}{before}")).await?),
@@ -207,18 +205,19 @@ impl OverlayFilter {
     }
 }
 
-/// A listed overlay.
+/// An overlay as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlayEntry {
     pub overlay: Overlay,
-    /// Whether it has not expired.
+    /// Whether it holds now.
     pub active: bool,
 }
 
-/// The overlays that the filter selects: active ones by descending weight, then expired ones that no sweep has evicted.
+/// The overlays that are meant; those that hold, the weightiest first, then those whose time is over and that
+/// nobody has swept yet.
 ///
 /// # Errors
-/// If the ledger does not answer.
+/// When the ledger does not answer.
 pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<OverlayEntry>, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
     let mut listed = Vec::new();
@@ -226,8 +225,8 @@ pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<
         let (standing, _) = load_stream(&session.store, &stream).await?;
         let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
-        let expired = standing.all().iter().filter(|overlay| !overlay.is_active(now_ms)).cloned();
-        listed.extend(expired.map(|overlay| OverlayEntry { overlay, active: false }));
+        let over = standing.all().iter().filter(|one| !one.is_active(now_ms)).cloned();
+        listed.extend(over.map(|overlay| OverlayEntry { overlay, active: false }));
     }
     Ok(listed)
 }
@@ -239,10 +238,10 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
     }
 }
 
-/// Finds an overlay by its id or a unique prefix of it.
+/// The overlay that an id or a unique prefix of one names.
 ///
 /// # Errors
-/// If there is none, or several.
+/// When there is none, or several.
 pub async fn find(
     session: &LedgerSession,
     whose: &OverlayFilter,
@@ -250,7 +249,7 @@ pub async fn find(
 ) -> Result<OverlayEntry, ServiceError> {
     let all = list(session, whose).await?;
     let mut found: Vec<OverlayEntry> =
-        all.into_iter().filter(|listed| listed.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
+        all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {
@@ -265,33 +264,33 @@ pub async fn find(
     }
 }
 
-/// Evicts an overlay before it expires.
+/// Takes an overlay away before its time.
 ///
 /// # Errors
-/// As [`find`], and if the ledger does not answer.
+/// As [`find`], and when the ledger does not answer.
 pub async fn expire(
     session: &LedgerSession,
     whose: &OverlayFilter,
     prefix: &str,
 ) -> Result<Overlay, ServiceError> {
     let overlay = find(session, whose, prefix).await?.overlay;
-    let eviction = Eviction {
+    let gone = Eviction {
         overlay: overlay.overlay.clone(),
         why: EvictionReason::Person,
         by: Some(session.environment.user.clone()),
     };
     append_with_retry(session, &stream_of(&overlay.assembly), |standing, _| {
-        let is_present = standing.all().iter().any(|overlay| overlay.overlay == eviction.overlay);
-        (Vec::new(), is_present.then(|| eviction.clone()).into_iter().collect())
+        let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
+        (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
     })
     .await?;
     Ok(overlay)
 }
 
-/// Evicts every expired overlay and returns the evictions.
+/// Lets go of everything whose time is over; says what went.
 ///
 /// # Errors
-/// If the ledger does not answer.
+/// When the ledger does not answer.
 pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
     let mut evicted = Vec::new();
     for stream in whose.streams(&session.store).await? {
@@ -302,15 +301,15 @@ pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec
     Ok(evicted)
 }
 
-/// The overlays of one assembly, or of all, that were not evicted; a weave checks itself which have expired.
+/// The overlays of an assembly, or of all, that were not evicted; a weave says of each whether its time is over.
 ///
 /// # Errors
-/// If the ledger does not answer.
+/// When the ledger does not answer.
 pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
     OverlayCache::default().holding(store, assembly).await
 }
 
-/// The streams as last read, so that repeated queries read only new records.
+/// The streams of assemblies as they were last read: what asks for them again and again reads what is new.
 #[derive(Debug, Default)]
 pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<OverlaySet>>>);
 
@@ -318,7 +317,7 @@ impl OverlayCache {
     /// As [`unevicted`].
     ///
     /// # Errors
-    /// If the ledger does not answer.
+    /// When the ledger does not answer.
     pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();
@@ -356,7 +355,7 @@ mod tests {
     }
 
     async fn ids(watched: &OverlayCache, store: &Store) -> Result<Vec<String>, ServiceError> {
-        Ok(watched.holding(store, None).await?.into_iter().map(|overlay| overlay.overlay).collect())
+        Ok(watched.holding(store, None).await?.into_iter().map(|one| one.overlay).collect())
     }
 
     #[tokio::test]
@@ -370,7 +369,7 @@ mod tests {
             add(&store, n).await;
         }
         assert_eq!(ids(&watched, &store).await.expect("three"), ["o0", "o1", "o2"]);
-        // Records that were read are not read again; only a full read detects a change.
+        // What was read is not read again: who reads all of it finds that it was changed.
         let url = format!("sqlite://{}", path.display());
         let mut sqlite = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.expect("it opens");
         sqlx::raw_sql("UPDATE record SET data = '{}' WHERE n = 1")
@@ -380,7 +379,7 @@ mod tests {
         add(&store, 3).await;
         assert!(unevicted(&store, None).await.is_err());
         assert_eq!(ids(&watched, &store).await.expect("four"), ["o0", "o1", "o2", "o3"]);
-        // For another ledger the cached records are discarded.
+        // Where the ledger is another one, what was read of it does not hold.
         sqlx::raw_sql("DELETE FROM record").execute(&mut sqlite).await.expect("emptied");
         assert!(ids(&watched, &store).await.expect("none").is_empty());
     }
