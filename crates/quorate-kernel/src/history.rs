@@ -167,7 +167,7 @@ impl History {
             }
         }
         if erased.records > 0 {
-            erased.consultations = fold.open_invocations.keys().map(|id| erased_consultation(id)).collect();
+            erased.consultations = fold.open_invocations.keys().map(erased_consultation).collect();
         }
         for begun in std::mem::take(&mut fold.open_invocations).into_values() {
             fold.count_unfinished(begun);

@@ -173,7 +173,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
     let progress = Arc::new(Progress::new(terminal.shows_progress));
     let convened = convene::convene(&session, &input, &spec, progress.clone());
-    let convened = until_interrupted(convened).await;
+    let convened = until_interrupted(Box::pin(convened)).await;
     progress.clear();
     let exit = match convened {
         Err(Interrupted) => {

@@ -218,7 +218,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(keeping) => keeping,
         Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
-    let changed = change(arguments.verb, &mut keeping, host, format, terminal).await;
+    let changed = Box::pin(change(arguments.verb, &mut keeping, host, format, terminal)).await;
     let exit = match changed {
         Ok((text, exit)) => {
             print_warnings(&keeping.session, terminal);
@@ -291,7 +291,8 @@ async fn change(
             };
             let mut person =
                 approver::TerminalApprover { name: user.clone(), question: approver::Question::Weave };
-            let outcome = promote(keeping, &arguments.slug, gate, &mut person, &user, host).await?;
+            let promoted = promote(keeping, &arguments.slug, gate, &mut person, &user, host);
+            let outcome = Box::pin(promoted).await?;
             let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
             if format != HumanOrJson::Json {
                 terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));

@@ -166,7 +166,7 @@ async fn review(
     };
     let progress = Arc::new(Progress::new(terminal.shows_progress));
     let reviewed = review::review(&session, artifact, &settings.request, progress.clone());
-    let reviewed = until_interrupted(reviewed).await;
+    let reviewed = until_interrupted(Box::pin(reviewed)).await;
     progress.clear();
     let ended = match reviewed {
         Err(Interrupted) => match interruption::decided_report(&progress, &session, terminal).await {

@@ -287,7 +287,8 @@ async fn promoted(world: &mut World) -> Came {
         [world.pick(7)];
     let yes = world.chance.percent(85);
     let mut keeping = keep(world).await;
-    let outcome = promote(&mut keeping, &one.slug, gate, &mut FixedAnswer(yes), "ada", &world.host).await;
+    let mut person = FixedAnswer(yes);
+    let outcome = Box::pin(promote(&mut keeping, &one.slug, gate, &mut person, "ada", &world.host)).await;
     keeping.session.close().await;
     let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted.is_some());
     let why = outcome.as_ref().ok().and_then(|one| one.report.refusals.first());

@@ -453,7 +453,7 @@ async fn find_tail(
     Ok(Ok(Tail {
         next: last.as_ref().map_or(0, |row| row.count(0) + 1),
         leaf: last.map(|row| leaf(row.text(1))),
-        signers: signers,
+        signers,
     }))
 }
 

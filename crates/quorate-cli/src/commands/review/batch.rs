@@ -30,7 +30,8 @@ pub(super) async fn run(
     }
     let mut done = Vec::with_capacity(artifacts.len());
     for artifact in artifacts {
-        let (outcome, session) = review(artifact, settings, environment, terminal).await;
+        let reviewed = review(artifact, settings, environment, terminal);
+        let (outcome, session) = Box::pin(reviewed).await;
         if let Outcome::Judged(report) = &outcome
             && !matches!(settings.format, Format::Json | Format::Sarif)
         {
