@@ -45,7 +45,9 @@ impl Source {
 
 fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
     let mut paths = Vec::new();
-    below(&root.join("crates"), &mut paths)?;
+    for folder in ["crates", "benches"] {
+        below(&root.join(folder), &mut paths)?;
+    }
     paths.sort();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;

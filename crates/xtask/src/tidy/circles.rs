@@ -2,88 +2,119 @@
 //!
 //! A module is a file. It uses another one if it names an item that is defined there; a re-export is followed to the
 //! definition, and is no use by itself. What a module takes from its ancestors does not count: types in the parent and
-//! details in its children are one whole.
+//! details in its children are one whole. Tests do not count, nor does the crate's root.
+
+mod module;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::visit::{self, Visit};
-use syn::{Attribute, File, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
-
 use super::Source;
+use module::{Import, Module};
 
 /// How many re-exports are followed.
 const MAX_HOPS: usize = 8;
+
+/// The benchmarks: a crate without a `src` folder.
+const BENCHMARKS: &str = "benches/limits";
 
 /// The path of a module from its crate's root: `store::queue`; the root's is empty.
 type Path = Vec<String>;
 
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let mut crates: BTreeMap<&str, Vec<(Path, &str)>> = BTreeMap::new();
-    for source in sources {
-        let Some((name, file)) = source.path.split_once("/src/") else { continue };
-        let path = module_path(file);
-        if !path.iter().any(|part| part == "tests") {
-            crates.entry(name).or_default().push((path, source.without_tests()));
+    let files: Vec<File<'_>> = sources.iter().filter_map(File::of).collect();
+    let mut complaints = Vec::new();
+    let mut crates: BTreeMap<&str, HashMap<Path, Module>> = BTreeMap::new();
+    for (file, parsed) in files.iter().zip(parse(&files)) {
+        match parsed {
+            Ok(module) => {
+                crates.entry(file.crate_dir).or_default().insert(file.module.clone(), module);
+            }
+            Err(error) => {
+                complaints.push(format!("{}: cannot look for circles: {error}", file.source.path));
+            }
         }
     }
-    let complaint = |name: &str, circle: Vec<String>| {
-        format!("{name}: these modules use each other in a circle:\n    {}", circle.join("\n    "))
-    };
-    crates
-        .into_iter()
-        .flat_map(|(name, files)| circles(&files).into_iter().map(move |circle| complaint(name, circle)))
-        .collect()
+    for (name, modules) in crates {
+        complaints.extend(Graph::new(modules).circles().into_iter().map(|circle| {
+            format!("{name}: these modules use each other in a circle:\n    {}", circle.join("\n    "))
+        }));
+    }
+    complaints
+}
+
+/// A file of a crate that is not named as one of tests.
+struct File<'s> {
+    crate_dir: &'s str,
+    module: Path,
+    source: &'s Source,
+}
+
+impl File<'_> {
+    fn of(source: &Source) -> Option<File<'_>> {
+        let (crate_dir, file) = match source.path.strip_prefix(BENCHMARKS) {
+            Some(file) => (BENCHMARKS, file.trim_start_matches('/')),
+            None => source.path.split_once("/src/")?,
+        };
+        let module = module_path(file);
+        let is_test = module.iter().any(|part| part == "tests" || part.ends_with("_tests"));
+        (!is_test).then_some(File { crate_dir, module, source })
+    }
 }
 
 fn module_path(file: &str) -> Path {
-    let file = file.trim_end_matches(".rs");
-    let parts = file.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod"));
-    parts.map(str::to_owned).collect()
-}
-
-/// What a file defines and names.
-#[derive(Default)]
-struct Module {
-    defines: BTreeSet<String>,
-    /// The names that it imports, each with its path and whether it is a re-export.
-    imports: Vec<(String, Path, bool)>,
-    /// Paths of two or more names in its code.
-    names: Vec<Path>,
-}
-
-/// The circles of a crate: for each module of one, whom it uses and for what.
-fn circles(files: &[(Path, &str)]) -> Vec<Vec<String>> {
-    let modules: HashMap<Path, Module> = files
-        .iter()
-        .filter_map(|(path, text)| Some((path.clone(), Module::read(&syn::parse_file(text).ok()?))))
-        .collect();
-    let graph = Graph { modules };
-    let mut uses: BTreeMap<&Path, BTreeMap<Path, BTreeSet<String>>> = BTreeMap::new();
-    for path in graph.modules.keys() {
-        uses.insert(path, graph.uses_of(path));
+    let path = file.trim_end_matches(".rs");
+    if matches!(path, "lib" | "main") {
+        return Vec::new();
     }
-    components(&uses)
-        .into_iter()
-        .map(|circle| {
-            let line = |path: &&Path| {
-                let used = uses[*path].iter().filter(|(other, _)| circle.contains(other));
-                let used = used.map(|(other, names)| {
-                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                    format!("{} ({})", other.join("::"), names.join(", "))
-                });
-                format!("{} -> {}", path.join("::"), used.collect::<Vec<_>>().join("; "))
-            };
-            circle.iter().map(line).collect()
-        })
-        .collect()
+    path.trim_end_matches("/mod").split('/').map(str::to_owned).collect()
 }
 
+/// Parses on all cores: unoptimised, one needs seconds for the workspace.
+fn parse(files: &[File<'_>]) -> Vec<syn::Result<Module>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let parse_some = |some: &[File<'_>]| -> Vec<syn::Result<Module>> {
+        some.iter().map(|file| Module::parse(&file.source.text)).collect()
+    };
+    std::thread::scope(|scope| {
+        let chunks = files.chunks(files.len().div_ceil(threads).max(1));
+        let workers: Vec<_> = chunks.map(|some| scope.spawn(move || parse_some(some))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a parser does not panic")).collect()
+    })
+}
+
+/// The modules of one crate.
 struct Graph {
     modules: HashMap<Path, Module>,
 }
 
 impl Graph {
+    /// Without the files that a parent declares for tests only, and what is below them.
+    fn new(mut modules: HashMap<Path, Module>) -> Graph {
+        let child = |path: &Path, name: &String| path.iter().chain([name]).cloned().collect();
+        let for_tests: Vec<Path> = modules
+            .iter()
+            .flat_map(|(path, module)| module.test_children.iter().map(move |name| child(path, name)))
+            .collect();
+        modules.retain(|path, _| !for_tests.iter().any(|test| path.starts_with(test)));
+        Graph { modules }
+    }
+
+    /// For each circle and each module of it: which others of the circle it uses, and for what.
+    fn circles(&self) -> Vec<Vec<String>> {
+        let uses: BTreeMap<&Path, BTreeMap<Path, BTreeSet<String>>> =
+            self.modules.keys().map(|path| (path, self.uses_of(path))).collect();
+        let line = |path: &Path, circle: &[&Path]| {
+            let used = uses[path].iter().filter(|(other, _)| circle.contains(other));
+            let used = used.map(|(other, names)| {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                format!("{} ({})", other.join("::"), names.join(", "))
+            });
+            format!("{} -> {}", path.join("::"), used.collect::<Vec<_>>().join("; "))
+        };
+        let lines = |circle: Vec<&Path>| circle.iter().map(|path| line(path, &circle)).collect();
+        components(&uses).into_iter().map(lines).collect()
+    }
+
     fn uses_of(&self, path: &Path) -> BTreeMap<Path, BTreeSet<String>> {
         let module = &self.modules[path];
         let mut uses: BTreeMap<Path, BTreeSet<String>> = BTreeMap::new();
@@ -92,22 +123,33 @@ impl Graph {
                 uses.entry(target).or_default().insert(name.to_owned());
             }
         };
-        let mut modules: HashMap<&str, Path> = HashMap::new();
-        for (name, import, is_reexport) in &module.imports {
+        // Of an imported module, a glob or a re-export, only what is named through it is used.
+        let mut named_through: HashMap<&str, Path> = HashMap::new();
+        let mut globs = Vec::new();
+        for Import { name, path: import, is_reexport } in &module.imports {
             let Some(absolute) = self.absolute(path, import) else { continue };
-            if self.modules.contains_key(&absolute) {
-                // Only what is named through it is used.
-                modules.insert(name, absolute);
-            } else if !is_reexport {
-                used(self.definition(&absolute, 0), name);
+            let is_module = self.modules.contains_key(&absolute);
+            if name == "*" && is_module {
+                globs.push(absolute);
+            } else if is_module || *is_reexport {
+                named_through.insert(name, absolute);
+            } else {
+                used(self.definition(&absolute), name);
             }
         }
         for named in &module.names {
-            let absolute = match modules.get(named[0].as_str()) {
-                Some(imported) => Some([imported, &named[1..]].concat()),
-                None => self.absolute(path, named),
+            let (first, rest) = (&named[0], &named[1..]);
+            let target = if let Some(import) = named_through.get(first.as_str()) {
+                self.definition(&[import, rest].concat())
+            } else if let Some(absolute) = self.absolute(path, named).filter(|_| !rest.is_empty()) {
+                self.definition(&absolute)
+            } else if module.defines.contains(first) {
+                None
+            } else {
+                let through = |glob: &Path| self.find(&[&glob[..], named].concat(), Unknown::IsElsewhere, 0);
+                globs.iter().find_map(through)
             };
-            used(absolute.and_then(|absolute| self.definition(&absolute, 0)), &named.join("::"));
+            used(target, &named.join("::"));
         }
         uses
     }
@@ -132,8 +174,12 @@ impl Graph {
         }
     }
 
-    /// The module that defines what an absolute path names.
-    fn definition(&self, path: &[String], hops: usize) -> Option<Path> {
+    /// The module that defines what an absolute path names; `None` if that is another crate.
+    fn definition(&self, path: &[String]) -> Option<Path> {
+        self.find(path, Unknown::IsDefinedHere, 0)
+    }
+
+    fn find(&self, path: &[String], unknown: Unknown, hops: usize) -> Option<Path> {
         let depth = (0..=path.len()).rev().find(|depth| self.modules.contains_key(&path[..*depth]))?;
         let (at, rest) = path.split_at(depth);
         let module = &self.modules[at];
@@ -141,132 +187,27 @@ impl Graph {
         if module.defines.contains(name) || hops == MAX_HOPS {
             return Some(at.to_vec());
         }
-        let next = |import: &Path, rest: &[String]| {
-            let absolute = self.absolute(at, import)?;
-            self.definition(&[&absolute, rest].concat(), hops + 1)
+        let next = |import: &Import, rest: &[String], unknown| {
+            let absolute = self.absolute(at, &import.path)?;
+            self.find(&[&absolute, rest].concat(), unknown, hops + 1)
         };
-        if let Some((_, import, _)) = module.imports.iter().find(|(imported, ..)| imported == name) {
-            return next(import, &rest[1..]);
+        if module.imported_as(name).next().is_some() {
+            return module.imported_as(name).find_map(|import| next(import, &rest[1..], unknown));
         }
-        let mut globs = module.imports.iter().filter(|(imported, ..)| imported == "*");
-        globs.find_map(|(_, import, _)| next(import, rest)).or_else(|| Some(at.to_vec()))
-    }
-}
-
-impl Module {
-    fn read(file: &File) -> Module {
-        let mut module = Module::default();
-        module.visit_file(file);
         module
-    }
-
-    fn import(&mut self, tree: &UseTree, mut path: Path, is_reexport: bool) {
-        match tree {
-            UseTree::Path(step) => {
-                path.push(step.ident.to_string());
-                self.import(&step.tree, path, is_reexport);
-            }
-            UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.import(tree, path.clone(), is_reexport));
-            }
-            UseTree::Glob(_) => self.imports.push(("*".to_owned(), path, is_reexport)),
-            UseTree::Name(name) if name.ident == "self" => {
-                self.imports.push((path.last().cloned().unwrap_or_default(), path, is_reexport));
-            }
-            UseTree::Name(name) => {
-                path.push(name.ident.to_string());
-                self.imports.push((name.ident.to_string(), path, is_reexport));
-            }
-            UseTree::Rename(rename) => {
-                if rename.ident != "self" {
-                    path.push(rename.ident.to_string());
-                }
-                self.imports.push((rename.rename.to_string(), path, is_reexport));
-            }
-        }
-    }
-
-    /// The paths in the tokens of a macro's arguments.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut path: Path = Vec::new();
-        let mut colons = 0;
-        for token in tokens {
-            match token {
-                TokenTree::Ident(name) => {
-                    if colons != 2 {
-                        self.name(std::mem::take(&mut path));
-                    }
-                    path.push(name.to_string());
-                    colons = 0;
-                }
-                TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
-                other => {
-                    self.name(std::mem::take(&mut path));
-                    colons = 0;
-                    if let TokenTree::Group(group) = other {
-                        self.tokens(group.stream());
-                    }
-                }
-            }
-        }
-        self.name(path);
-    }
-
-    fn name(&mut self, path: Path) {
-        if path.len() > 1 {
-            self.names.push(path);
-        }
+            .imported_as("*")
+            .find_map(|import| next(import, rest, Unknown::IsElsewhere))
+            .or_else(|| (unknown == Unknown::IsDefinedHere).then(|| at.to_vec()))
     }
 }
 
-impl<'ast> Visit<'ast> for Module {
-    fn visit_item(&mut self, item: &'ast Item) {
-        let (name, attributes) = match item {
-            Item::Const(item) => (Some(&item.ident), &item.attrs),
-            Item::Enum(item) => (Some(&item.ident), &item.attrs),
-            Item::Fn(item) => (Some(&item.sig.ident), &item.attrs),
-            Item::Macro(item) => (item.ident.as_ref(), &item.attrs),
-            Item::Static(item) => (Some(&item.ident), &item.attrs),
-            Item::Struct(item) => (Some(&item.ident), &item.attrs),
-            Item::Trait(item) => (Some(&item.ident), &item.attrs),
-            Item::Type(item) => (Some(&item.ident), &item.attrs),
-            Item::Impl(item) => (None, &item.attrs),
-            _ => return visit::visit_item(self, item),
-        };
-        if !is_for_tests(attributes) {
-            self.defines.extend(name.map(ToString::to_string));
-            visit::visit_item(self, item);
-        }
-    }
-
-    fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        if !is_for_tests(&item.attrs) {
-            self.import(&item.tree, Vec::new(), !matches!(item.vis, Visibility::Inherited));
-        }
-    }
-
-    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
-        if !is_for_tests(&item.attrs) {
-            visit::visit_item_mod(self, item);
-        }
-    }
-
-    fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.name(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
-        visit::visit_path(self, path);
-    }
-
-    fn visit_macro(&mut self, called: &'ast Macro) {
-        self.tokens(called.tokens.clone());
-        visit::visit_macro(self, called);
-    }
-}
-
-fn is_for_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string() == "test")
-    })
+/// What to make of a name of which a module's text shows no definition.
+#[derive(Clone, Copy, PartialEq)]
+enum Unknown {
+    /// A macro defines it.
+    IsDefinedHere,
+    /// The name may come from another glob.
+    IsElsewhere,
 }
 
 /// The strongly connected components of more than one module: those that reach each other.
@@ -300,10 +241,15 @@ fn components<'g>(uses: &BTreeMap<&'g Path, BTreeMap<Path, BTreeSet<String>>>) -
 mod tests {
     use super::*;
 
+    /// The circles of a crate that consists of these files.
     fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-        let files: Vec<(Path, &str)> = files.iter().map(|(file, text)| (module_path(file), *text)).collect();
-        circles(&files)
+        let parse = |(file, text): &(&str, &str)| (module_path(file), Module::parse(text).unwrap());
+        Graph::new(files.iter().map(parse).collect()).circles()
     }
+
+    const NONE: [[&str; 0]; 0] = [];
+    /// The other half of a circle with a file `a.rs`.
+    const B_USES_A: (&str, &str) = ("b.rs", "use crate::a::A; pub struct B;");
 
     #[test]
     fn two_files_that_use_each_other_are_a_circle() {
@@ -316,30 +262,121 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_way_round_is_a_circle_without_those_who_only_watch() {
+        let found = circles_of(&[
+            ("a.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "use crate::c::C; pub struct B;"),
+            ("c.rs", "use crate::a::A; use crate::d::D; pub struct C;"),
+            ("d.rs", "pub struct D;"),
+            ("e.rs", "use crate::a::A;"),
+        ]);
+        assert_eq!(found, [["a -> b (B)", "b -> c (C)", "c -> a (A)"]]);
+    }
+
+    #[test]
     fn what_an_ancestor_defines_may_be_used_below_it() {
         let found = circles_of(&[
             ("a.rs", "mod b; pub struct A; fn f() { b::g() }"),
             ("a/b.rs", "use super::A; pub fn g() -> A { A }"),
         ]);
-        assert_eq!(found, Vec::<Vec<String>>::new());
+        assert_eq!(found, NONE);
     }
 
     #[test]
     fn a_reexport_is_followed_and_is_no_use_by_itself() {
         let face = ("a.rs", "mod b; mod c; pub use c::C; pub use b::B;");
         let one_way = [face, ("a/b.rs", "pub struct B;"), ("a/c.rs", "use super::B; pub struct C;")];
-        assert_eq!(circles_of(&one_way), Vec::<Vec<String>>::new());
+        assert_eq!(circles_of(&one_way), NONE);
         let both =
             [face, ("a/b.rs", "use crate::a::C; pub struct B;"), ("a/c.rs", "use super::B; pub struct C;")];
         assert_eq!(circles_of(&both), [["a::b -> a::c (C)", "a::c -> a::b (B)"]]);
     }
 
     #[test]
-    fn tests_do_not_count() {
+    fn a_reexport_of_another_crate_is_no_use() {
         let found = circles_of(&[
-            ("a.rs", "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }"),
-            ("b.rs", "use crate::a::A; pub struct B;"),
+            ("a.rs", "pub use std::sync::Arc; use crate::b::B;"),
+            ("b.rs", "use crate::a::Arc; pub struct B;"),
         ]);
-        assert_eq!(found, Vec::<Vec<String>>::new());
+        assert_eq!(found, NONE);
+    }
+
+    #[test]
+    fn a_reexport_that_its_own_file_names_is_a_use() {
+        for code in ["fn f(b: B) {}", "fn f() { B::new() }", "fn f() { make!(B) }"] {
+            let a = format!("pub use crate::b::B; pub struct A; {code}");
+            assert_eq!(circles_of(&[("a.rs", &a), B_USES_A]).len(), 1, "{code}");
+        }
+        let called = ("a.rs", "pub use crate::b::make; pub struct A; fn f() { make() }");
+        assert_eq!(circles_of(&[called, ("b.rs", "use crate::a::A; pub fn make() {}")]).len(), 1);
+    }
+
+    #[test]
+    fn a_glob_uses_what_is_named_through_it() {
+        let named = ("a.rs", "use crate::b::*; pub struct A { b: B }");
+        assert_eq!(circles_of(&[named, B_USES_A]), [["a -> b (B)", "b -> a (A)"]]);
+        let unnamed = ("a.rs", "use crate::b::*; pub struct A { other: Other }");
+        assert_eq!(circles_of(&[unnamed, B_USES_A]), NONE);
+    }
+
+    #[test]
+    fn what_a_macro_defines_is_in_the_file_that_is_named() {
+        let found = circles_of(&[
+            ("a.rs", "use crate::b::Id; pub struct A;"),
+            ("b.rs", "use crate::a::A; identifier!(Id);"),
+        ]);
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn super_in_an_inline_module_is_the_file() {
+        let sibling = ("a/b.rs", "use super::c::C; pub struct B;");
+        let inner = ("a/c.rs", "pub struct C; mod inner { use super::super::b::B; }");
+        assert_eq!(circles_of(&[("a.rs", ""), sibling, inner]).len(), 1);
+        let own = ("a/c.rs", "pub struct C; mod b { pub struct B; } mod inner { use super::C; }");
+        assert_eq!(circles_of(&[("a.rs", ""), sibling, own]), NONE);
+    }
+
+    #[test]
+    fn tests_do_not_count() {
+        for a in [
+            "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }",
+            "pub struct A; #[cfg(all(test, unix))] mod tests { use crate::b::B; }",
+            "pub struct A; #[cfg(test)] use crate::b::B;",
+            "pub struct A; impl A { #[cfg(test)] fn b() -> crate::b::B { crate::b::B } }",
+        ] {
+            assert_eq!(circles_of(&[("a.rs", a), B_USES_A]), NONE, "{a}");
+        }
+        let fixture = ("a/fixture.rs", "use crate::b::B; pub struct F;");
+        let b = ("b.rs", "use crate::a::fixture::F; pub struct B;");
+        assert_eq!(circles_of(&[("a.rs", "#[cfg(test)] mod fixture;"), fixture, b]), NONE);
+        assert_eq!(circles_of(&[("a.rs", "mod fixture;"), fixture, b]).len(), 1);
+    }
+
+    #[test]
+    fn code_after_a_test_counts() {
+        let a = ("a.rs", "#[cfg(test)] mod tests; use crate::b::B; pub struct A;");
+        assert_eq!(circles_of(&[a, B_USES_A]).len(), 1);
+    }
+
+    #[test]
+    fn each_crate_is_looked_at_alone_and_the_benchmarks_are_one() {
+        let source = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let found = check(&[
+            source("crates/x/src/a.rs", "use crate::b::B; pub struct A;"),
+            source("crates/y/src/b.rs", "use crate::a::A; pub struct B;"),
+            source("benches/limits/a.rs", "use crate::b::B; pub struct A;"),
+            source("benches/limits/b.rs", "use crate::a::A; pub struct B;"),
+        ]);
+        let expected =
+            "benches/limits: these modules use each other in a circle:\n    a -> b (B)\n    b -> a (A)";
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_parsed_is_a_complaint() {
+        let broken = Source { path: "crates/x/src/a.rs".to_owned(), text: "fn".to_owned() };
+        let found = check(&[broken]);
+        assert!(found.len() == 1 && found[0].starts_with("crates/x/src/a.rs: cannot look"), "{found:?}");
     }
 }
