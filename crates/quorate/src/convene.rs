@@ -20,6 +20,39 @@ impl Quorate {
     /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its subject:
     /// [`conversation`](Convening::conversation), [`proposal`](Convening::proposal), [`topic`](Convening::topic) or
     /// [`request`](Convening::request). Await it for the decision, or [`start`](Convening::start) it to receive events.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::Quorate;
+    ///
+    /// std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
+    /// std::fs::write(
+    ///     dir.path().join("ASSEMBLY.md"),
+    ///     "---\n\
+    ///      schema: assembly.workspace/v1\n\
+    ///      name: board\n\
+    ///      title: Board\n\
+    ///      description: Decides what is bought.\n\
+    ///      version: 1.0.0\n\
+    ///      mode: voting\n\
+    ///      members: [{id: cfo, persona: ws://personas/cfo, role: CFO}]\n\
+    ///      ---\n",
+    /// )?;
+    /// std::fs::create_dir_all(dir.path().join("personas/cfo"))?;
+    /// std::fs::write(
+    ///     dir.path().join("personas/cfo/PERSONA.md"),
+    ///     "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n",
+    /// )?;
+    /// std::fs::write(dir.path().join("proposal.md"), "# A second region\n\nResolution: open it.\n")?;
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;
+    /// // The rubric votes for a member only by the lists of its persona; this one has none, so it abstains.
+    /// assert_eq!(decision.verdict(), Some("fail"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn convene(&self, assembly: impl Into<PathBuf>) -> Convening {
         let request = Request { path: assembly.into(), ..Request::default() };
         Convening { quorate: self.clone(), request }

@@ -24,6 +24,46 @@ impl Quorate {
     ///
     /// # Errors
     /// If the manifest, the configuration or the ledger cannot be used.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use async_trait::async_trait;
+    /// use quorate::Quorate;
+    /// use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};
+    ///
+    /// /// Answers everything with the same words.
+    /// struct Parrot;
+    ///
+    /// #[async_trait]
+    /// impl Executor for Parrot {
+    ///     fn about(&self) -> About {
+    ///         About { kind: "parrot", asks_a_model: false, model: None }
+    ///     }
+    ///
+    ///     async fn invoke(&self, _: Invocation) -> Result<Reply, Failure> {
+    ///         Ok(Reply { text: "Hello, hello!".to_owned(), ..Reply::default() })
+    ///     }
+    /// }
+    ///
+    /// std::fs::write(
+    ///     dir.path().join("parrots.yaml"),
+    ///     "schema: agentruntimes/v1\n\
+    ///      kind: MultiAgentRuntime\n\
+    ///      id: parrots\n\
+    ///      participants: [{id: polly, executor: parrot, displayName: Polly}]\n\
+    ///      dispatcher: {kind: round-robin}\n\
+    ///      substrate: {kind: file, path: talk.txt}\n",
+    /// )?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).executor("parrot", Parrot).build()?;
+    /// let conversation = quorate.conversation("parrots.yaml").await?;
+    /// conversation.say("@polly, who are you?", "ann").await?;
+    /// let answers = conversation.answer().await?;
+    /// assert_eq!(&*answers[0].content, "Hello, hello!");
+    /// conversation.close().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn conversation(&self, manifest: impl Into<PathBuf>) -> Result<Conversation, Error> {
         let request = Request { path: manifest.into(), ..Request::default() };
         let runtime = open(&self.environment, &self.places, &request, &self.environment.host)?;

@@ -40,6 +40,22 @@ impl Quorate {
     ///
     /// # Errors
     /// If the ledger does not exist or does not answer.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::{Quorate, ledger::{Filter, Recorded}};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let runs = quorate.runs(&Filter::default(), 10).await?;
+    /// assert_eq!(runs.len(), 1);
+    /// let Recorded::Review(review) = quorate.show("latest").await? else { panic!("it is a review") };
+    /// assert_eq!(review.run(), &*runs[0].run);
+    /// assert!(quorate.verify().await?.holds());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<RunRow>, Error> {
         let session = runs::open_read_only(&self.environment, &self.places).await?;
         let listed = runs::list(&session, filter, limit).await;
