@@ -37,19 +37,19 @@ impl ProtocolSetup for Setup {
     }
 }
 
-/// The protocol of a setup.
+/// The protocol for a setup.
 ///
 /// # Errors
-/// When a locked trait cannot be matched.
+/// If a locked trait cannot be matched.
 pub fn assembly(setup: &Setup) -> Result<Assembly, ServiceError> {
     Assembly::new(setup.clone())
         .map_err(|error| ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
 }
 
-/// Puts a run of an assembly together.
+/// Builds the run spec of an assembly.
 ///
 /// # Errors
-/// When an executor or a pattern is refused.
+/// If an executor or a pattern is refused.
 pub fn build(
     environment: &Environment,
     workspace: &Workspace,
@@ -95,7 +95,7 @@ pub fn build(
     })
 }
 
-/// Convenes, and gives the run's id.
+/// Convenes, and returns the run's id.
 ///
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
@@ -122,7 +122,7 @@ pub async fn start(
     spec.start(session, new, permit, observer).await
 }
 
-/// What the first record of an assembly's run says of its manifest.
+/// The fields of `run.opened` specific to assemblies.
 fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
     let resolution = &input.resolution;
     let (resolved, chain) = (&resolution.resolved, &resolution.resolved.chain);
@@ -141,10 +141,10 @@ fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
     }
 }
 
-/// What the run is about, as it is recorded and shown to members.
+/// The run's subject, as recorded and shown to members.
 pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Part, usize) {
     let subject_text = input.subject.text.clone();
-    // What an escape in a line of JSON hides from a pattern is read by members.
+    // Members can read what a JSON escape hides from a pattern.
     let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
     let work = move |redactor: &Redactor| match lines {
         true => redactor.redact_lines(&subject_text),
@@ -155,11 +155,12 @@ pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Par
     (Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name)
 }
 
-/// A setup without secrets, as it will be read from the record, and how many secrets there were: a replay has to have the
-/// one that was used.
+/// A setup without secrets, as it is read back from its record, and the number of secrets: a replay needs the setup that
+/// was
+/// used.
 ///
 /// # Errors
-/// When it makes no sense any more without them.
+/// If it is invalid without them.
 fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), ServiceError> {
     let (clean, found) = redaction.redactor.redact_json(json!(setup));
     let unreadable = |error: serde_json::Error| {

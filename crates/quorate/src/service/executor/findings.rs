@@ -1,4 +1,4 @@
-//! What is wrong with the executors and MCP servers of a configuration, whether or not anybody asks them.
+//! Problems of a configuration's executors and MCP servers, used or not.
 
 use quorate_adapters::process;
 use quorate_diagnostics::{Place, codes};
@@ -10,8 +10,9 @@ use quorate_manifest::council::Council;
 use super::{SelectedBy, by_name, by_runtime, by_table, refuse, servers, settings, table_kind, with_help};
 use crate::service::error::ServiceError;
 
-/// Builds every executor that a configuration or a council names, asking none, and says which cannot be had; and which
-/// tables of MCP servers cannot be used.
+/// Builds every executor that a configuration or a council names, without calling any, and returns the errors, including
+/// those of
+/// MCP server tables.
 pub fn build_errors(
     registry: &Registry,
     configuration: Option<&Configuration>,
@@ -37,9 +38,9 @@ pub fn build_errors(
     errors
 }
 
-/// What is mistyped in the executors and MCP servers of a `quorate.toml`: a key or a kind that there is none of in a table, a
-/// name that no executor has, and a `url` that is none. It is refused also where nobody asks that executor or server; what else
-/// is wrong with a table stops those who use it.
+/// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and invalid
+/// `url`s.
+/// They are refused even if no run uses that executor or server; other errors of a table stop only runs that use it.
 pub fn typos(registry: &Registry, host: &Configuration) -> Vec<ServiceError> {
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {

@@ -1,5 +1,6 @@
-//! Making, replacing and revoking keys. A secret is on the disk before anything names its public half, and what cannot
-//! be written in the keyring is refused before a key is touched.
+//! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and a keyring that
+//! cannot be
+//! written is refused before a key changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,26 +19,26 @@ use crate::service::ledger::checkpoint;
 use crate::service::sealing;
 use crate::service::session::LedgerSession;
 
-/// What stands above the entries of a new keyring.
+/// The comment at the top of a new keyring.
 const KEYRING_HEADER: &str = "\
 # The public keys whose signatures count in this workspace. Commit this file: whoever can change it decides whom to believe.
 # Times are RFC 3339, or dates. `quorate keys` keeps what you write here; https://www.rfc-editor.org/rfc/rfc8032 says what a key is.
 ";
 
-/// The beginning of the time that keys count in, where it is not known since when one was used.
+/// The start of a key's validity if the time of its first use is unknown.
 const LONG_AGO_MS: i64 = 0;
 
-/// A key that is there now.
+/// An existing key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
     pub id: KeyId,
-    /// Where its secret half comes from, for people.
+    /// Where its secret half is, for people.
     pub from: String,
-    /// Whether it was made just now.
+    /// Whether this command made it.
     pub new: bool,
 }
 
-/// What `init` did.
+/// The result of `init`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitResult {
     /// The key that signs the ledger's checkpoints.
@@ -45,15 +46,14 @@ pub struct InitResult {
     /// The key that signs records.
     pub signing: KeyInfo,
     pub keyring: PathBuf,
-    /// Whether the key that signs records was put into it just now.
+    /// Whether this command added the key that signs records to the keyring.
     pub added: bool,
 }
 
-/// Makes the keys that are not there, and puts the public half of the one that signs records into the keyring. Doing it
-/// again does nothing.
+/// Makes missing keys, and adds the public half of the one that signs records to the keyring. Idempotent.
 ///
 /// # Errors
-/// When a file cannot be read, used or written.
+/// If a file cannot be read, used or written.
 pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
@@ -75,7 +75,7 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     };
     let added = !contains_key(&ring, &signing);
     if added {
-        // A key that was there before may have signed already, and goes on counting for that.
+        // An existing key may have signed already, so its earlier signatures must count.
         let from_ms = if signing_is_new { keys.now_ms() } else { LONG_AGO_MS };
         write(keys, &add_key(keys, keyring_text(&ring), &signing, from_ms, None)?)?;
     }
@@ -91,24 +91,25 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     })
 }
 
-/// A key that follows another.
+/// A replaced key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// What they are for.
+    /// The purpose of both keys.
     pub purpose: Purpose,
-    /// The one that went; `None` where it was lost. What it signed still counts, up to its revocation.
+    /// The old key; `None` if it was lost. Its signatures count up to its revocation.
     pub old: Option<KeyId>,
-    /// Since when the one that went is revoked, where it is.
+    /// The time from which the old key is revoked, if it is.
     pub revoked_at_ms: Option<i64>,
-    /// The one that signs from now on.
+    /// The key that signs from now on.
     pub new: KeyId,
 }
 
-/// Puts a new key in the place of the ledger's. Before, both sign a checkpoint, so that whoever trusts the old one can go on
-/// with the new one. Where the old one is lost nobody vouches for the new one.
+/// Replaces the ledger's key. Both keys sign a checkpoint first, so that verifiers who trust the old key can accept the new
+/// one. If
+/// the old key is lost, no key vouches for the new one.
 ///
 /// # Errors
-/// When a file cannot be used or written, or the ledger does not answer.
+/// If a file cannot be used or written, or the ledger does not answer.
 pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
@@ -128,7 +129,7 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
             Body::new(format!("a new key cannot be read: {error}")),
         )
     })?;
-    // A key that signed nothing so far can vouch for nobody.
+    // A key that has signed nothing cannot vouch.
     let known = session.store.checkpoint_keys().await?;
     let voucher = old
         .clone()
@@ -145,12 +146,13 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
     Ok(Rotation { purpose: Purpose::Ledger, old, revoked_at_ms: None, new: id })
 }
 
-/// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, the new one begins, and
-/// the old one vouches for it, so that it can go on with what the old one signed.
+/// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key vouches
+/// for the
+/// new one, which can then continue its runs.
 ///
 /// # Errors
-/// When there is none, it comes from elsewhere than its own file, somebody is just signing with it, or a file cannot be
-/// used or written.
+/// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
+/// written.
 pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(Purpose::Signing));
@@ -170,14 +172,14 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let old = old.map_err(|error| keys.to_error(&error))?;
     let new = SecretKey::generate();
     let (now_ms, new_public) = (keys.now_ms(), new.public());
-    // What a key signs that may not sign counts for nothing.
+    // Signatures of a key that may not sign count for nothing.
     let may = super::unusable_reason(&super::to_keyring(&ring.keys), old.public().id(), now_ms).is_none();
     let voucher = may.then(|| Voucher::sign(&old, &new_public, now_ms));
     let ended = |text: &str, old: &PublicKey| match contains_key(&ring, old) {
         true => set_timestamp(keys, text, old, TimeField::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
     };
-    // Who is killed in between has the old key, which still signs, or the new one with the voucher for it.
+    // A process killed in between leaves the old key, which still signs, or the new one with its voucher.
     ended(keyring_text(&ring), &old.public())?;
     let grown = add_key(keys, keyring_text(&ring), &new_public, now_ms, voucher.as_ref())?;
     write(keys, &grown)?;
@@ -192,20 +194,21 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     })
 }
 
-/// A key that another one vouches for.
+/// A voucher for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vouch {
-    /// The key that signs here.
+    /// The key that vouches.
     pub by: KeyId,
-    /// The key of the keyring that it vouches for.
+    /// The key that it vouches for.
     pub key: KeyId,
 }
 
-/// Has the key that signs records vouch for another one of the keyring, which can then go on with what the first one may
-/// sign, such as runs that were opened before it was there.
+/// Makes the key that signs records vouch for another key of the keyring, which can then sign what the first may sign, such
+/// as runs
+/// that were opened before it existed.
 ///
 /// # Errors
-/// When there is no key that may sign now, or no such other key, or the file cannot be used or written.
+/// If no key may sign now, the other key does not exist, or the file cannot be used or written.
 pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
@@ -233,17 +236,17 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
     Ok(Vouch { by: by.public().id(), key: public.id() })
 }
 
-/// Ends a key from a time on: nothing that it signs from then on counts.
+/// Revokes a key from a time on: its later signatures do not count.
 ///
 /// # Errors
-/// When it is not in the keyring, or the file cannot be used or written.
+/// If it is not in the keyring, or the file cannot be used or written.
 pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
     write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
     Ok(public.id())
 }
 
-/// The key of a name, where it is not revoked from an earlier time on.
+/// The key of a name, unless it is revoked from an earlier time on.
 fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
@@ -260,7 +263,7 @@ fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, Pub
     Ok((ring, public))
 }
 
-/// What is to be said before a key is revoked from a time on that is past: that is not taken back.
+/// The warning before a key is revoked from a past time: that cannot be undone.
 ///
 /// # Errors
 /// As [`revoke`].
@@ -277,16 +280,16 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
     Ok(report)
 }
 
-/// The key of the keyring that a name, a unique beginning of one, or the key's own text names.
+/// The key of the keyring by name, by a unique prefix of its name, or by the key's text.
 ///
 /// # Errors
-/// When there is none, or several.
+/// If there is none, or several.
 pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
     let all = ring.keys.iter().filter_map(super::public_key);
     let found: Vec<PublicKey> =
         all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
     match found.as_slice() {
-        // Of a variable that is not set, say. It would begin the name of the only key.
+        // An unset shell variable gives an empty name, which would match a single key.
         _ if id.is_empty() => Err(ServiceError::not_found(
             codes::KEY_UNKNOWN,
             Body::new("no key is named").help("`quorate keys list` shows those that there are"),
@@ -309,7 +312,7 @@ pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKe
     }
 }
 
-/// Refuses while a run is being worked on: what it still signs would come after its key's end.
+/// Refuses while a process works on a run: its next signatures would come after the key's end.
 fn ensure_idle(keys: &Keys) -> Result<(), ServiceError> {
     let live = keys.ledger_dir.join("live");
     for found in disk::walk(&live).unwrap_or_default() {
@@ -337,7 +340,7 @@ fn listed<'a>(ring: &'a KeyringFile, key: &PublicKey) -> Option<&'a Key> {
     ring.keys.iter().find(|one| *one.public == key.to_string())
 }
 
-/// The text with a key more, from now on.
+/// The keyring's text with another key, valid from now on.
 fn add_key(
     keys: &Keys,
     text: &str,

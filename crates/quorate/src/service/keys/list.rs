@@ -1,4 +1,4 @@
-//! Showing keys: public halves alone.
+//! Lists keys: public halves only.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
@@ -11,32 +11,32 @@ use quorate_manifest::keyring::Key;
 use super::{Keys, SigningKey, change};
 use crate::service::error::{ServiceError, error_chain};
 
-/// A key as it is listed.
+/// A listed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyEntry {
     pub public: PublicKey,
-    /// What its secret half is used for here, if it is here.
+    /// The purpose of its secret half, if that is on this machine.
     pub purpose: Option<Purpose>,
-    /// Whether it signs, or may.
+    /// Whether it may sign.
     pub state: State,
     pub label: Option<String>,
-    /// Where its secret half comes from, for people.
+    /// Where its secret half is, for people.
     pub from: Option<String>,
     /// Its entry in the keyring.
     pub entry: Option<Key>,
 }
 
-/// Whether a key signs, or may.
+/// Whether a key may sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// What it signs counts.
+    /// Its signatures count.
     Usable,
-    /// It may not sign yet.
+    /// Not valid yet.
     NotYet,
-    /// It may no longer sign.
+    /// No longer valid.
     Expired,
     Revoked,
-    /// Another has followed it.
+    /// Replaced by another key.
     Retired,
     /// It is not in the keyring.
     Unlisted,
@@ -55,21 +55,21 @@ impl State {
     }
 }
 
-/// All keys, and why there is none that signs records, if there is none.
+/// All keys, and why no key signs records, if so.
 #[derive(Debug, Clone)]
 pub struct KeyList {
-    /// The ledger's, then the one that signs records, then the keyring's in the order of its file.
+    /// The ledger's key, then the one that signs records, then the keyring's in file order.
     pub keys: Vec<KeyEntry>,
     /// Why no key signs records.
     pub unsigned: Option<String>,
-    /// What the user calls the keyring.
+    /// The keyring's path as shown to the user.
     pub keyring: String,
 }
 
-/// All keys.
+/// Lists all keys.
 ///
 /// # Errors
-/// When a file cannot be read or used.
+/// If a file cannot be read or used.
 pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
     let directory = keys.directory();
     let ring = keys.load_keyring()?;
@@ -131,21 +131,21 @@ fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> State {
     }
 }
 
-/// Which key is to be printed.
+/// Which key to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySelector {
     /// The one that signs the ledger's checkpoints.
     Ledger,
     /// The one that signs records.
     Signing,
-    /// One of the keyring, by its name or the beginning of it.
+    /// A key of the keyring, by its name or a prefix of it.
     Prefix(String),
 }
 
 /// The public half of a key.
 ///
 /// # Errors
-/// When there is no such key, or a file cannot be read or used.
+/// If there is no such key, or a file cannot be read or used.
 pub async fn export(keys: &Keys, which: &KeySelector) -> Result<PublicKey, ServiceError> {
     match which {
         KeySelector::Ledger => ledger_key(keys),
@@ -160,10 +160,10 @@ pub async fn export(keys: &Keys, which: &KeySelector) -> Result<PublicKey, Servi
     }
 }
 
-/// The ledger's key as tools for signed notes take it: `<name>+<id>+<key>`. The name is given by the first checkpoint.
+/// The ledger's key in the form of signed-note tools: `<name>+<id>+<key>`. The first checkpoint fixes the name.
 ///
 /// # Errors
-/// When there is no such key, no checkpoint yet, or the ledger does not answer.
+/// If there is no key or no checkpoint, or the ledger does not answer.
 pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, ServiceError> {
     let public = ledger_key(keys)?;
     let unsealed = || {

@@ -1,5 +1,6 @@
-//! Where the key comes from that signs records: a variable, what quorate.toml names, or a file beside the ledger. It is
-//! never printed, and no message says what was read.
+//! Finds the key that signs records: in a variable, at the place that quorate.toml names, or in a file beside the ledger.
+//! The key is
+//! never printed, and no message quotes what was read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +19,16 @@ use crate::service::trust;
 use crate::service::trust::TrustRequest;
 use crate::service::workspace::boundary;
 
-/// The variable that comes before everything else.
+/// The variable that overrides all other sources.
 const VARIABLE: &str = "QUORATE_SIGNING_KEY";
-/// How long a command may take that prints the key: somebody may have to type something.
+/// The deadline of a command that prints the key: it may prompt a person.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Keys {
     /// The key that signs records.
     ///
     /// # Errors
-    /// When there is one that cannot be used: it is no key, or others can read it.
+    /// If a key exists but is unusable: it is malformed, or others can read it.
     pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
         self.signing_key.get_or_try_init(|| find(self)).await.cloned()
     }
@@ -60,7 +61,7 @@ async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
             }
             match process::run_command(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
                 Ok(text) => from_text(&Zeroizing::new(text), from),
-                // What it says may be the key.
+                // Its output may contain the key.
                 Err(_) => Ok(SigningKey::Missing(format!("{from} did not succeed; try it by hand"))),
             }
         }
@@ -71,7 +72,7 @@ async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
     }
 }
 
-/// Why something is not done that is not trusted. Listing keys, and signing where it is optional, go on without it.
+/// Why an untrusted source is not used. Listing keys and optional signing continue without it.
 fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
     match trust::admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
@@ -84,7 +85,7 @@ fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceEr
     }
 }
 
-/// Why a key is not used that lies outside of the workspace: another key of the same person's, which only they may have used.
+/// Why a key outside of the workspace is not used: it may be another key of the same person, for their own use only.
 fn refuse_outside(all: &Keys, path: &std::path::Path) -> Result<Option<SigningKey>, ServiceError> {
     let Some(act) = boundary::of_key(&all.root, path) else { return Ok(None) };
     let why = untrusted(all, TrustRequest { file: all.config_path(), acts: vec![act] })?;

@@ -1,4 +1,4 @@
-//! Checking an export: from its file and keys alone, without a ledger or a workspace.
+//! Checks an export from its file and keys alone, without a ledger or a workspace.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::paths::absolute;
 
-/// An export that holds.
+/// A verified export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportCheck {
     pub header: Header,
-    /// How many lines of each kind it has.
+    /// The number of lines by kind.
     pub counted: Totals,
-    /// The key of its checkpoint that a person vouched for; `None` where there is none, and then the export proves nothing.
+    /// The trusted key that signed its checkpoint; `None` means that the export proves nothing.
     pub vouched: Option<String>,
 }
 
 /// Checks an export, line by line.
 ///
 /// # Errors
-/// When it is no export, or does not hold.
+/// If it is not an export, or is invalid.
 pub fn check(environment: &Environment, request: &Request) -> Result<ExportCheck, ServiceError> {
     let trusted = trust::ledger_keys(environment, &request.keys)?;
     let signers = trust::signer_keys(environment, &request.signers)?;
@@ -53,7 +53,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<ExportCheck
     Ok(ExportCheck { vouched: reader.trusted_key(&trusted), header, counted })
 }
 
-/// What is to be said of an export that holds against a key that nobody vouched for.
+/// The warning about an export whose key is not trusted.
 pub fn unvouched(request: &Request, checked: &ExportCheck) -> ServiceError {
     let why = match (checked.header.keys.as_slice(), request.keys.is_empty()) {
         ([], _) => "nobody signed its checkpoint, so that it proves nothing".to_owned(),

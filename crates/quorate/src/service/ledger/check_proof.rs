@@ -1,4 +1,4 @@
-//! Checking a proof: from its file and keys alone, without a ledger or a workspace.
+//! Checks a proof from its file and keys alone, without a ledger or a workspace.
 
 use std::path::Path;
 
@@ -21,11 +21,12 @@ pub struct Request {
     pub signers: Vec<String>,
 }
 
-/// Checks a proof. Where nobody vouched for the key that signed it, [`VerifiedProof::trusted_key`] is `None`, and [`unvouched`] says
-/// so: it holds by itself, which a forger's would, too.
+/// Checks a proof. If its key is not trusted, [`VerifiedProof::trusted_key`] is `None` and [`unvouched`] warns: it is
+/// consistent,
+/// but so is a forger's.
 ///
 /// # Errors
-/// When it is no proof, or does not hold.
+/// If it is not a proof, or is invalid.
 pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedProof, ServiceError> {
     let trusted = trust::ledger_keys(environment, &request.keys)?;
     let signers = trust::signer_keys(environment, &request.signers)?;
@@ -54,7 +55,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedPro
     })
 }
 
-/// What is to be said of a proof that holds against a key that nobody vouched for.
+/// The warning about a proof whose key is not trusted.
 pub fn unvouched(request: &Request, proven: &VerifiedProof) -> ServiceError {
     let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
     let keys = keys.join(" and ");

@@ -1,4 +1,4 @@
-//! What a person asks of checkpoints: to verify and seal, to accept a rollback or unsigned records, to vouch for keys.
+//! Commands on checkpoints: verify and seal, sign unsigned records, vouch for keys.
 
 use std::sync::Arc;
 
@@ -13,20 +13,19 @@ use crate::service::error::ServiceError;
 use crate::service::sealing::SealResult;
 use crate::service::session::LedgerSession;
 
-/// Verifies the whole ledger, and makes a checkpoint as [`checkpoint`] does.
+/// Verifies the whole ledger, and seals it as [`checkpoint`] does.
 ///
 /// # Errors
 /// As [`checkpoint`], and when the ledger differs from what was recorded.
 pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, ServiceError> {
     let sealing = session.sealer();
-    // What a rollback is answered with is another thing than what an altered ledger is.
+    // A rollback has its own help, which differs from that for an altered ledger.
     sealing.check_continuity().await?;
     verify::ensure_sealable(session, |_| true).await?;
     sealing.seal().await
 }
 
-/// Makes a checkpoint where anything came since the last one, to be shown, and brings the witness up to date. What came
-/// since the last signed one is verified, and not what that one is over.
+/// Seals new records and updates the witness. Verifies only the records since the last signed checkpoint.
 ///
 /// # Errors
 /// When the ledger does not answer, or does not continue its last checkpoint.
@@ -42,7 +41,7 @@ pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, Servi
     session.sealer().seal_unchecked().await
 }
 
-/// Signs what an older version left unsigned in the ledger's own stream, and gives the numbers of these records.
+/// Signs records that an older version left unsigned in the ledger's own stream, and returns their numbers.
 ///
 /// # Errors
 /// When there is no key, when the ledger does not answer, and when anything else differs from what was recorded: a
@@ -59,7 +58,7 @@ pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, Servic
     Ok(session.store.sign_unsigned_ledger_records(&key).await?)
 }
 
-/// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
+/// Makes a checkpoint that all these keys sign, even without new records: each key vouches for the others.
 ///
 /// # Errors
 /// As [`checkpoint`].

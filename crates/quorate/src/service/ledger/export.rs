@@ -20,25 +20,26 @@ use crate::service::since;
 
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Runs, by the beginnings of their ids, or streams; all, where there is none.
+    /// Runs, by prefixes of their ids, or streams; empty for all.
     pub runs: Vec<String>,
     /// A checkpoint (`<size>`, `ledger/<n>`, a note's file) or a time.
     pub since: Option<String>,
-    /// How it is written.
+    /// The format.
     pub form: ExportFormat,
 }
 
-/// A file that takes its place when it is whole.
+/// A temporary file that replaces its target when it is complete.
 pub struct StagedFile {
     file: tempfile::NamedTempFile,
     path: PathBuf,
 }
 
 impl StagedFile {
-    /// Beside its place. Nobody but its owner can read it. A link is followed: what it leads to is replaced.
+    /// Creates the file beside its target, readable only by its owner. If the target is a link, the linked file is
+    /// replaced.
     ///
     /// # Errors
-    /// When nothing can be written there, or what is there is the ledger's or the workspace's, or is no regular file.
+    /// If the folder is not writable, or the target belongs to the ledger or the workspace, or is not a regular file.
     pub fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
         let named = absolute(&session.environment.directory, path);
         session.workspace.guard.ensure_free(&session.environment, &named)?;
@@ -54,10 +55,10 @@ impl StagedFile {
         Ok(StagedFile { file, path })
     }
 
-    /// Puts it in its place, to stay.
+    /// Moves it to its target, durably.
     ///
     /// # Errors
-    /// When that fails.
+    /// If that fails.
     pub fn persist(self) -> Result<(), ServiceError> {
         let StagedFile { file, path } = self;
         file.as_file().sync_all().map_err(|error| unwritable(&path, &error))?;
@@ -65,7 +66,7 @@ impl StagedFile {
     }
 }
 
-/// Where a path leads to, links followed, whether there is a file yet or not.
+/// The path with links resolved, whether or not the file exists.
 fn resolve_target(path: &Path) -> std::io::Result<PathBuf> {
     if path.symlink_metadata().is_ok() {
         return std::fs::canonicalize(path);
@@ -86,10 +87,10 @@ impl Write for StagedFile {
     }
 }
 
-/// Seals what is not sealed yet and writes the export. A reader that goes away ends it without an error: `None`.
+/// Seals the ledger and writes the export. A reader that closes the pipe ends it without an error: `None`.
 ///
 /// # Errors
-/// When there is nothing to export, the ledger does not hold together, or it cannot be written.
+/// If there is nothing to export, the ledger is inconsistent, or the export cannot be written.
 pub async fn export(
     session: &LedgerSession,
     request: &Request,
@@ -106,7 +107,7 @@ async fn write_export(
     if session.store.read_only_reason().is_none() {
         session.absorb(checkpoint::checkpoint(session).await?.report);
     }
-    // Each record is held against its checkpoint again when it is written; what is not there any more, only this finds.
+    // Writing checks each record against its checkpoint again, and is the only step that notices missing records.
     verify::ensure_unaltered(session, |_| true).await?;
     let mut selection = Selection::default();
     for run in &request.runs {
@@ -133,7 +134,7 @@ async fn write_export(
     Ok(Some(written))
 }
 
-/// How many records stand before what a `--since` names.
+/// The number of records before `--since`.
 async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, ServiceError> {
     if let Ok(size) = since.parse() {
         return Ok(size);
@@ -160,7 +161,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
     }
 }
 
-/// The size of a checkpoint's note, which has to be one of this ledger.
+/// The size of a checkpoint's note, which must belong to this ledger.
 async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
     let text = match disk::read_text(path) {
         Ok(Text::Present(text)) => text,
@@ -204,7 +205,7 @@ fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
     }
 }
 
-/// What cannot be written.
+/// A write error.
 pub fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
     ServiceError::configuration(
         codes::FILE_UNWRITABLE,

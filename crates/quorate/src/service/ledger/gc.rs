@@ -1,5 +1,6 @@
-//! Erasing what members said once it is not to be kept any more: its days are over (D4), or it was to be kept until the run
-//! ends and no longer (D5). Hashes stay, and so does what a run came to.
+//! Erases members' answers when they expire: after their days (D4), or at the end of a run that keeps none (D5). Hashes and
+//! outcomes
+//! stay.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::RunOpened;
@@ -17,25 +18,25 @@ use crate::service::session::LedgerSession;
 /// What was erased, or would be.
 #[derive(Debug, Clone)]
 pub struct GcResult {
-    /// The ledger, as the user calls it.
+    /// The ledger's path as shown to the user.
     pub ledger: String,
-    /// Whether nothing was touched.
+    /// Whether it was a dry run.
     pub dry_run: bool,
-    /// Of which runs, and what.
+    /// What was erased, by run.
     pub due: Vec<PlannedErasure>,
-    /// Logs that have a line of such a run, with answers in it, as the user calls them.
+    /// Logs with answers of an erased run, by path as shown to the user.
     pub logs: Vec<String>,
-    /// Runs that are of age and on hold.
+    /// Expired runs on hold.
     pub held: Vec<Name>,
-    /// How many runs have not ended.
+    /// The number of unfinished runs.
     pub open: u64,
-    /// Why something that was erased can still be found in the ledger's files.
+    /// Why erased texts may still be in the ledger's files.
     pub remains: Option<String>,
-    /// Where else it can still be found, whatever is done here.
+    /// Other places that may still have erased texts.
     pub elsewhere: Option<&'static str>,
 }
 
-/// Erases what is not to be kept any more; with `dry_run` it only says what that is.
+/// Erases expired answers; with `dry_run` it only lists them.
 ///
 /// # Errors
 /// When the ledger does not answer. Then nothing is erased.
@@ -77,7 +78,7 @@ pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, Serv
     })
 }
 
-/// What is to be done where something that was erased can still be found.
+/// The advice if erased texts may remain.
 pub fn unfinished_error(collected: &GcResult) -> Option<ServiceError> {
     let body = erasure_incomplete(&collected.ledger, collected.remains.as_deref()?);
     Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body))
@@ -88,8 +89,9 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
         .help("end what reads the ledger or make room, and repeat `quorate ledger gc`: it goes on where this stopped")
 }
 
-/// Ends a run that keeps no answers, if it has come to something: its answers are erased, and then it has ended. Whoever
-/// dies in between leaves that to the next one who opens the ledger. Of any other run it does nothing.
+/// Ends a decided run that keeps no answers: erases its answers, then records the end. After a crash in between, the next
+/// process
+/// that opens the ledger continues. Does nothing for other runs.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -98,14 +100,14 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
     }
-    // Another process that has hold of the run ends it.
+    // Another process that holds the run ends it.
     let LockOutcome::Acquired(_held) = session.store.lock_run(run).await? else { return Ok(()) };
     let now_ms = session.environment.clock.now_ms();
     let terms = Settings { now_ms, default_days: &default_retention(None), conversation_days: None };
     let plan = session.store.plan_erasure_at_end(run, &terms).await?;
     let key = match session.sealer().required_key().await {
         Ok(key) => key,
-        // They stay until they can be erased so that it counts: the next one who opens the ledger tries again.
+        // They stay until they can be erased completely: the next process that opens the ledger retries.
         Err(error) => {
             let body =
                 Body::new(format!("the answers of run {run} are not erased: {}", error.first_message()));
@@ -124,7 +126,7 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
     record_run_ended(session, &history, false).await
 }
 
-/// For how many days bodies of runs are kept that do not say so themselves: assemblies do, whatever they say.
+/// The default retention of runs' texts, in days; an assembly's own setting overrides it.
 fn default_retention(days: Option<u32>) -> impl Fn(&RunOpened) -> Option<u32> + Sync {
     move |opened| days.filter(|_| !is_assembly_opening(opened))
 }

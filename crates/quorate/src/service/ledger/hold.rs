@@ -1,4 +1,4 @@
-//! Legal holds: nothing of a run on hold is erased, whatever its age, until the run is released.
+//! Legal holds: texts of a run on hold are not erased, whatever their age, until the run is released.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Entry;
@@ -9,20 +9,20 @@ use quorate_protocol::Name;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::session::LedgerSession;
 
-/// A run, and whether anything changed for it.
+/// The hold of a run, and whether it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldChange {
     pub run: Name,
-    /// Whether it is on hold now.
+    /// Whether the run is on hold now.
     pub held: bool,
-    /// Whether that is new.
+    /// Whether the command changed that.
     pub fresh: bool,
 }
 
-/// Puts a run on hold. One that is on hold stays so.
+/// Puts a run on hold. Idempotent.
 ///
 /// # Errors
-/// When there is no such run, the reason is empty, or the ledger does not take it.
+/// If there is no such run, the reason is empty, or the ledger rejects the record.
 pub async fn hold(
     session: &LedgerSession,
     prefix: &str,
@@ -36,10 +36,10 @@ pub async fn hold(
     set_hold(session, prefix, true, reason).await
 }
 
-/// Releases a run. One that is not on hold stays so.
+/// Releases a run. Idempotent.
 ///
 /// # Errors
-/// When there is no such run, or the ledger does not take it.
+/// If there is no such run, or the ledger rejects the record.
 pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
     set_hold(session, prefix, false, None).await
 }
@@ -73,7 +73,7 @@ async fn set_hold(
     Ok(HoldChange { run, held, fresh })
 }
 
-/// The run that a prefix names, or the stream of a conversation, whose name is given in full.
+/// A run by prefix, or a conversation's stream by its full name.
 async fn find_run_or_stream(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
     match session.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
         Some(stream) => Ok(stream),

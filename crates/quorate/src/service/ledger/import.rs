@@ -1,4 +1,4 @@
-//! Taking in runs of another ledger from its export.
+//! Imports runs of another ledger from its export.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub struct Request {
     pub keys: Vec<String>,
     /// `--signer`.
     pub signers: Vec<String>,
-    /// Whether nothing is to be written.
+    /// Whether it is a dry run.
     pub dry_run: bool,
 }
 
@@ -33,7 +33,7 @@ struct PreparedImport {
     path: PathBuf,
     trusted: Vec<TrustedKey>,
     signers: Vec<PublicKey>,
-    /// The ledger's key; `None` where nothing is written.
+    /// The ledger's key; `None` for a dry run.
     key: Option<SecretKey>,
     at_ms: i64,
     dry_run: bool,
@@ -51,7 +51,7 @@ impl PreparedImport {
         };
         match std::fs::metadata(&path) {
             Ok(found) if found.is_file() => {}
-            // It is read twice, and of what is no file nobody knows whether it ends.
+            // The export is read twice, and only a regular file is known to end.
             Ok(_) => {
                 return Err(ServiceError::configuration(
                     codes::EXPORT_INVALID,
@@ -89,8 +89,8 @@ impl PreparedImport {
     }
 }
 
-/// Verifies an export where there is no ledger yet, and says what would be merged. Nothing is made: neither by looking nor by
-/// what is refused.
+/// Verifies an export when there is no ledger yet, and lists what would be merged. A dry run and a refusal create no
+/// ledger.
 ///
 /// # Errors
 /// As [`import()`].
@@ -105,11 +105,10 @@ pub async fn preview(
     import::preview(file, &ready.terms()).await.map_err(|error| import_error(request, error))
 }
 
-/// Verifies an export and merges what this ledger does not have, then seals.
+/// Verifies an export, merges records that this ledger lacks, then seals.
 ///
 /// # Errors
-/// When the file is no export, does not hold, is signed by nobody that is trusted, or contradicts this ledger; then nothing
-/// is merged.
+/// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
 pub async fn import(session: &LedgerSession, request: &Request) -> Result<ImportSummary, ServiceError> {
     let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
     if !request.dry_run {

@@ -1,4 +1,4 @@
-//! Proving records to somebody who does not have the ledger.
+//! Proves records to a reader without the ledger.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
@@ -11,21 +11,20 @@ use super::{trust, verify};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
 
-/// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A run may be named by the beginning of its id.
+/// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A prefix of a run's id suffices.
 ///
 /// # Errors
-/// When there is no such record, it is not sealed yet, nobody signed the last checkpoint, or something of it is not what it
-/// was.
+/// If the record does not exist or is not sealed, the last checkpoint is unsigned, or the record was altered.
 pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
     try_prove(session, what).await.map_err(ServiceError::corrupt_as_refused)
 }
 
 async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
     let (run, n) = parse_target(session, what).await?;
-    // What is wrong with another run does not take its proof from this one.
+    // A divergence of another run does not affect this proof.
     let concerns = |divergence: &Divergence| {
         let other = divergence.run.as_ref().filter(|other| **other != run && &***other != STREAM);
-        // A text is named once, and may be of several runs.
+        // A text is reported once, but may belong to several runs.
         other.is_none() || divergence.part == Part::Body
     };
     verify::ensure_unaltered(session, concerns).await?;
@@ -42,7 +41,7 @@ async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
     }
 }
 
-/// What a run, a stream or a record is called by.
+/// The name of a run, a stream or a record.
 async fn parse_target(session: &LedgerSession, what: &str) -> Result<(Name, Option<u64>), ServiceError> {
     if is_stream(session, what).await? {
         return Ok((what.into(), None));
@@ -59,12 +58,12 @@ async fn parse_target(session: &LedgerSession, what: &str) -> Result<(Name, Opti
     Ok((session.find_run(what).await?.run, None))
 }
 
-/// Whether there is a stream of just this name.
+/// Whether there is a stream of exactly this name.
 pub(super) async fn is_stream(session: &LedgerSession, name: &str) -> Result<bool, ServiceError> {
     Ok(!session.store.tail(&name.into(), 1).await?.is_empty())
 }
 
-/// `is_checkpoint` says whether what is not sealed is the record of the last checkpoint.
+/// `is_checkpoint` says whether the unsealed record is that of the last checkpoint.
 fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> ServiceError {
     match error {
         ProveError::UnknownRecord { id } => {
@@ -91,7 +90,7 @@ fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkp
     }
 }
 
-/// What is not under a checkpoint yet.
+/// The error of records without a checkpoint.
 pub(super) fn unsealed_error(session: &LedgerSession, what: &str) -> ServiceError {
     let help = format!("seal the ledger with `quorate ledger checkpoint{}`", session.ledger_flag());
     ServiceError::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))

@@ -1,4 +1,4 @@
-//! Going on with a ledger after a backup was restored on purpose (D12).
+//! Accepts a ledger that was restored from a backup on purpose (D12).
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Entry;
@@ -10,20 +10,21 @@ use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::sealing::local_checkpoints;
 use crate::service::session::LedgerSession;
 
-/// A rollback that a person accepted.
+/// An accepted rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedRollback {
-    /// How the ledger departs from what was kept; `None` where it does not, and then nothing was done.
+    /// How the ledger departs from its local copies; `None` if it does not, and nothing changed.
     pub departs: Option<String>,
-    /// How many records the checkpoint is over that is kept from now on.
+    /// The size of the checkpoint that replaces the copies.
     pub size: u64,
 }
 
-/// Goes on with a ledger that was rolled back on purpose: a record of the ledger's own says who accepted that, why, and what
-/// was given up; the copies go to `aside/`, and the next checkpoint is kept instead.
+/// Accepts a rolled-back ledger: a record in the ledger's own stream says who accepted it, why, and what was lost; the
+/// copies move to
+/// `aside/`, and the next checkpoint replaces them.
 ///
 /// # Errors
-/// When the reason is empty, the ledger does not take the record, or a copy cannot be moved.
+/// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.
 pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRollback, ServiceError> {
     if reason.trim().is_empty() {
         let body = Body::new("cannot accept a rollback: the reason is empty")

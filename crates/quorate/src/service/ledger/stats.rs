@@ -1,4 +1,4 @@
-//! What the ledger holds, in numbers.
+//! Statistics of the ledger.
 
 use std::path::Path;
 
@@ -8,19 +8,18 @@ use crate::service::error::ServiceError;
 use crate::service::paths::display_ledger;
 use crate::service::session::LedgerSession;
 
-/// How far back "recent" reaches, in days.
+/// The number of days that count as recent.
 pub const RECENT_DAYS: i64 = 30;
 
 #[derive(Debug, Clone)]
 pub struct LedgerStats {
-    /// The ledger, as the user calls it.
+    /// The ledger's path as shown to the user.
     pub ledger: String,
-    /// How many bytes its files have, or its tables on a server.
+    /// The size of its files, or of its tables on a server, in bytes.
     pub file_bytes: u64,
     pub stats: Stats,
 }
 
-/// Counts.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -38,7 +37,7 @@ pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError>
     })
 }
 
-/// How large a SQLite file and its log are together.
+/// The size of a SQLite file with its log.
 fn file_bytes(path: &Path) -> u64 {
     let wal = {
         let mut wal = path.as_os_str().to_owned();

@@ -1,5 +1,4 @@
-//! Whose keys are believed when a proof or an export is made or checked: what `--key` and `--signer` give, and what this
-//! workspace has.
+//! Trusted keys for making and checking proofs and exports: those of `--key` and `--signer`, and this workspace's.
 
 use std::path::Path;
 
@@ -18,7 +17,7 @@ use crate::service::session::LedgerSession;
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///
 /// # Errors
-/// When one is neither.
+/// If a value is none of these.
 pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, ServiceError> {
     parse_keys(environment, given, TrustedKey::from_text)
 }
@@ -26,7 +25,7 @@ pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<Tr
 /// Keys of signers of records: each value is a public key or a file of such lines.
 ///
 /// # Errors
-/// When one is neither.
+/// If a value is neither.
 pub fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, ServiceError> {
     parse_keys(environment, given, |line| {
         PublicKey::from_text(line.trim()).map_err(|error| error.to_string())
@@ -68,10 +67,10 @@ fn parse_keys<T>(
     Ok(all)
 }
 
-/// The keys of this ledger, those that have gone included: what it signed itself, it believes.
+/// The keys of this ledger, retired ones included, since it trusts its own signatures.
 ///
 /// # Errors
-/// When one cannot be read.
+/// If one cannot be read.
 pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
     let directory = keys.directory();
     let unreadable = |error: quorate_ledger::keys::Error| {
@@ -85,8 +84,8 @@ pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
     Ok(now.into_iter().chain(retired).map(TrustedKey::Public).collect())
 }
 
-/// The public keys that may have signed records here: the keyring's, the signing key's, those that have gone. What cannot
-/// be read is not among them.
+/// The public keys that may have signed records here: the keyring's, the signing key's, retired ones. Skips unreadable
+/// keys.
 pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
     let keys = session.keys();
     let ring = keys.load_keyring().unwrap_or_default();

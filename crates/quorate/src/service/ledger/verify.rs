@@ -1,5 +1,4 @@
-//! Verifying the ledger: against itself, its own key, keys that somebody vouches for, a witness, and the log. Nothing is
-//! written, mended or set aside.
+//! Verifies the ledger against its chain, its own key, trusted keys, a witness, and the log. Writes nothing.
 
 pub mod json;
 
@@ -35,21 +34,20 @@ pub struct Request {
     pub witness: Option<String>,
     /// `--key`.
     pub keys: Vec<String>,
-    /// `--strict`: a machine on which no checkpoint of the ledger is kept is a divergence, and so are records that are
-    /// neither signed nor sealed.
+    /// `--strict`: unsigned and unsealed records are divergences, and so is a machine without a local checkpoint.
     pub strict: bool,
-    /// Where configuration and ledger are.
+    /// The paths of configuration and ledger.
     pub places: PathOverrides,
 }
 
-/// What came of it.
+/// The result of a verification.
 #[derive(Debug)]
 pub struct Verification {
-    /// The ledger, as the user calls it.
+    /// The ledger's path as shown to the user.
     pub ledger: String,
-    /// The log, as the user calls it.
+    /// The log's path as shown to the user.
     pub log: String,
-    /// The witness, as the user calls it.
+    /// The witness as shown to the user.
     pub witness: Option<String>,
     pub report: Report,
     pub warnings: Diagnostics,
@@ -58,8 +56,9 @@ pub struct Verification {
 /// Verifies the ledger of the working directory.
 ///
 /// # Errors
-/// When configuration, keys or witness are unusable, there is no ledger or it cannot be read, or there is no such
-/// checkpoint. What differs is no error.
+/// If configuration, keys or witness are unusable, the ledger does not exist or cannot be read, or there is no such
+/// checkpoint.
+/// Divergences are no error.
 pub async fn verify(environment: &Environment, request: &Request) -> Result<Verification, ServiceError> {
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
@@ -81,7 +80,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     let outside = keys.trusted_keys()?;
     let store = Store::open_read_only(&workspace.ledger).await;
     let store = store.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
-    // A ledger whose last checkpoint cannot be read is held against what was kept for its file.
+    // A ledger whose last checkpoint is unreadable is compared with the copies for its file.
     let origin = store.last_checkpoint().await.ok().flatten().map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
     let cosigned = match &workspace.witness {
@@ -110,12 +109,13 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     Ok(Verification { ledger, log, witness: witness_shown, report, warnings })
 }
 
-/// Refuses to let anything leave a ledger that differs from what was recorded. `concerns` says whether a divergence is
-/// about what leaves. Log and witness are not part of the ledger, and that a key was revoked or has expired alters nothing
-/// that it signed: these are not asked.
+/// Refuses to export or prove records of a ledger that diverges. `concerns` says whether a divergence affects those
+/// records. The
+/// log and the witness are not checked, and neither are keys that were revoked or expired: they do not alter what was
+/// signed.
 ///
 /// # Errors
-/// With the first divergence that concerns what leaves, and when the ledger cannot be verified.
+/// With the first divergence that concerns the records, and if the ledger cannot be verified.
 pub(super) async fn ensure_unaltered(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
@@ -157,7 +157,7 @@ async fn ensure_unaltered_or(
     session.absorb(warnings);
     let report = verify::verify(&session.store, options).await.map_err(verify_error)?;
     let listed = report.divergences.len() as u64;
-    // Of those that are not listed nobody knows what they concern.
+    // It is unknown what unlisted divergences concern.
     let unlisted = report.divergence_count - listed;
     let found: Vec<&Divergence> =
         report.divergences.iter().filter(|divergence| concerns(divergence)).collect();
@@ -172,7 +172,7 @@ async fn ensure_unaltered_or(
     Err(ServiceError::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
-/// What is to be said of a ledger that differs.
+/// The advice for a divergent ledger.
 pub fn divergence_error(verified: &Verification) -> ServiceError {
     let Verification { ledger, report, .. } = verified;
     let body = Body::new(divergence_message(
@@ -218,10 +218,10 @@ fn to_public_key(key: &TrustedKey) -> PublicKey {
     }
 }
 
-/// The ledger's own keys. Who may not read them verifies against what else there is, and is told.
+/// The ledger's own keys. If they are unreadable, verification uses the others and warns.
 fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
-    // The variable comes before the file here, as it does where a checkpoint is signed.
+    // As when sealing, the variable overrides the file.
     let now = match sealing::key_from_environment(&keys.environment) {
         Some(text) => SecretKey::from_text(text).map(Some).map_err(|error| error_chain(&error)),
         None => directory.load(Purpose::Ledger).map_err(|error| error_chain(&error)),

@@ -1,4 +1,4 @@
-//! Archive: playbooks that are woven no more, because somebody says so or their time is over.
+//! Archive: retires playbooks on request or when they expire.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
@@ -23,7 +23,7 @@ use crate::service::host::Host;
 /// Archives a playbook.
 ///
 /// # Errors
-/// When there is none, it is archived already, or something cannot be written.
+/// If it does not exist, is archived already, or a file cannot be written.
 pub async fn archive(
     keeping: &mut LibraryWriter,
     slug: &str,
@@ -45,8 +45,9 @@ pub async fn archive(
     Ok(version)
 }
 
-/// Records that a playbook whose files were removed has ended, so that nothing asks for them any more. It is a version
-/// without a file: files that are restored afterwards are not the last version.
+/// Records the end of a playbook whose files were removed, so that checks stop reporting it. The version has no file: files
+/// that are
+/// restored later are not the last version.
 async fn archive_missing(
     keeping: &mut LibraryWriter,
     slug: &str,
@@ -62,7 +63,7 @@ async fn archive_missing(
     Ok(n + 1)
 }
 
-/// Takes a playbook back into shadow, where it is computed and not woven.
+/// Moves a playbook back into shadow, where it is computed but not woven.
 ///
 /// # Errors
 /// As [`archive`].
@@ -83,10 +84,10 @@ pub async fn shadow(
     Ok(version)
 }
 
-/// Archives what is over; says which.
+/// Archives expired playbooks and returns their slugs.
 ///
 /// # Errors
-/// When something cannot be read or written.
+/// If a file cannot be read or written.
 pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
     let now_ms = keeping.session.environment.clock.now_ms();
     let is_over =
@@ -94,7 +95,7 @@ pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result
     let books: Vec<PlaybookFile> = keeping.library.catalogue.books.iter().filter(is_over).cloned().collect();
     let mut swept = Vec::new();
     for book in books {
-        // Each by itself, so that one that was changed by hand keeps no other back.
+        // One change each, so that a manually edited playbook does not block the others.
         let mut change = Change::new_at(now_ms);
         change_status(keeping, &book, Status::Archived, "its time is over", by, &mut change)?;
         keeping.commit(&change, host).await?;
@@ -103,14 +104,14 @@ pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result
     Ok(swept)
 }
 
-/// Whether a playbook's time is over (B11).
+/// Whether a playbook has expired (B11).
 pub fn has_expired(book: &PlaybookFile, now_ms: i64) -> bool {
     let written = written_at(&book.playbook).and_then(timestamp::parse);
     let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
     written.zip(ttl).is_some_and(|(at, ttl)| timestamp::add_duration(at, ttl) <= now_ms)
 }
 
-/// Gives a playbook another status, below what is woven.
+/// Sets an inactive status.
 fn change_status(
     keeping: &LibraryWriter,
     book: &PlaybookFile,

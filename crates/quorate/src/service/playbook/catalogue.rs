@@ -1,5 +1,4 @@
-//! The playbooks of a scope with a catalogue of whom they are for, so that whoever is told something is held against the
-//! few that may be for it, not against all.
+//! The playbooks of a scope, indexed by target, so that an agent is matched against few playbooks instead of all.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,21 +17,20 @@ use super::versions::VersionedFile;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 
-/// The playbooks of a scope, and whom they are for.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    /// Those that can be used, by the path of their file.
+    /// Usable playbooks, by the path of their file.
     pub books: Vec<PlaybookFile>,
-    /// What is wrong with the others, and warnings.
+    /// Errors of the others, and warnings.
     pub report: Report,
     bindings: BindingIndex,
     recorded: RecordedVersions,
 }
 
 impl Catalogue {
-    /// Loads the playbooks of a scope, and what the ledger has of them.
+    /// Loads the playbooks of a scope, and what the ledger has recorded of them.
     pub fn open(loader: &Loader<'_>, scope: &Scope, ledger: &Address) -> Self {
-        // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
+        // Lock matchers are compiled while files are read, since every playbook needs them.
         if catalog::exists(loader, scope) {
             traits::precompile();
         }
@@ -44,7 +42,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// The version of a playbook that the ledger has, is not archived, and has no file; `None` where there is none.
+    /// The recorded version of a playbook that is not archived and whose file is missing; `None` otherwise.
     pub fn missing_version(&self, slug: &str) -> Option<u32> {
         self.missing().find(|(missing, _)| *missing == slug).map(|(_, n)| n)
     }
@@ -54,7 +52,7 @@ impl Catalogue {
         self.recorded.unarchived().filter(move |(slug, _)| is_missing(slug))
     }
 
-    /// Whether the file that is called by a slug is there and refused, which is told already.
+    /// Whether the slug's file exists but is refused, which is reported already.
     fn is_refused(&self, slug: &str) -> bool {
         let name = format!("/{slug}.md");
         self.report.refusals.iter().any(|refusal| {
@@ -63,7 +61,7 @@ impl Catalogue {
         })
     }
 
-    /// What to say of each playbook that the ledger has and that has no file.
+    /// The reports about recorded playbooks without a file.
     pub fn missing_bodies(&self) -> Vec<Body> {
         let body = |(slug, n): (&str, u32)| {
             Body::new(format!("the file of `{slug}` is missing; the ledger has version {n} of it")).help(format!(
@@ -74,7 +72,7 @@ impl Catalogue {
         self.missing().map(body).collect()
     }
 
-    /// A playbook's file with its versions, and what the ledger has of them.
+    /// A playbook's file with its versions, and what the ledger has recorded of it.
     ///
     /// # Errors
     /// As [`VersionedFile::read`].
@@ -93,7 +91,7 @@ impl Catalogue {
         self.books.iter().find(|book| book.playbook.slug == slug)
     }
 
-    /// The playbooks that are for any of these, in the order of their files, each with those whom it is for.
+    /// The playbooks that target any of these operators, in file order, each with those operators.
     pub fn matching<'k>(
         &self,
         known: &[&'k KnownOperator],

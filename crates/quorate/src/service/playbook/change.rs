@@ -1,9 +1,10 @@
-//! Changes of playbooks: several files, the index, the log and the ledger, all of them or none (B5, B8).
+//! Changes of playbooks: several files, the index, the log and the ledger, all or nothing (B5, B8).
 //!
-//! What is about to be written stands in `_pending.json` first. Whoever dies on the way leaves it behind, and the next
-//! command finds it: `quorate playbook repair` goes on where it stopped. Each step can be done again: a file that is
-//! what it was or already is what it is to be is written, one that is neither was changed by somebody else and stays; a
-//! record has the id of its event, and a line of the log is written once.
+//! `_pending.json` holds the planned change first. If the process dies, the next command finds it and `quorate playbook
+//! repair`
+//! continues. Each step is idempotent: a file in its old or new state is written, and a file in a third state was edited
+//! and stays; a
+//! record has the id of its event, and a log line is written once.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,38 +30,38 @@ use crate::service::paths::display_path;
 use crate::service::playbook::event::ChangeEvent;
 use crate::service::playbook::event::stream;
 
-/// What is about to be written.
+/// The planned change.
 pub const PENDING_FILE: &str = "_pending.json";
-/// How often an append is tried again when somebody else was faster.
+/// Attempts of an append that another process outruns.
 const MAX_ATTEMPTS: usize = 50;
 
-/// A file that is written whole.
+/// A file that is replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
     pub path: PathBuf,
-    /// SHA-256 of what was there; `None` for nothing.
+    /// SHA-256 of the old text; `None` for a new file.
     was: Option<String>,
     /// What it is to be.
     pub text: String,
 }
 
 impl File {
-    /// A file in place of what was there; an empty text is a file that is not there.
+    /// The new text, which replaces the old; empty for no file.
     pub fn new(path: PathBuf, was: &str, text: String) -> Self {
         File { path, was: (!was.is_empty()).then(|| sha256_hex(was.as_bytes())), text }
     }
 }
 
-/// What is written together.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Its id: the events' records have it.
+    /// Its id, which the events' records carry.
     pub id: String,
-    /// When, in milliseconds since the Unix epoch.
+    /// Its time, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Files, in the order in which they are written.
+    /// Files, in the order of writing.
     pub files: Vec<File>,
-    /// What is recorded and logged.
+    /// Events to record and to log.
     pub events: Vec<ChangeEvent>,
 }
 
@@ -70,7 +71,7 @@ impl Change {
         Change { id: entropy::hex(&entropy::bytes::<8>()), at_ms, files: Vec::new(), events: Vec::new() }
     }
 
-    /// With paths from a folder on, so that the folder may be moved before it is finished.
+    /// Paths are relative to a folder, so that the folder may be moved before the change is finished.
     pub(super) fn relative_to(&self, folder: &Path) -> Self {
         let mut change = self.clone();
         for file in &mut change.files {
@@ -94,10 +95,10 @@ impl Change {
         Append { run: stream.clone(), from, entries, bodies, durability: Durability::Synced }
     }
 
-    /// As it was written in a folder.
+    /// Reads the pending change of a folder.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read(text: &str, folder: &Path) -> Result<Self, serde_json::Error> {
         let mut change: Change = serde_json::from_str(text)?;
         change.files.iter_mut().for_each(|file| file.path = folder.join(&file.path));
@@ -105,7 +106,7 @@ impl Change {
     }
 }
 
-/// Appends a change's events, unless they stand there already.
+/// Appends a change's events, unless they are recorded already.
 pub(super) async fn append(
     store: &Store,
     stream: &Name,
@@ -128,7 +129,7 @@ pub(super) async fn append(
     }
 }
 
-/// Names in the first record the texts that none of the records names: nothing is kept that no record names (D12).
+/// Names in the first record the texts that no record names: every stored text must be named by a record (D12).
 fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
     let named: BTreeSet<&str> = entries.iter().flat_map(|entry| wire::named_hashes(&entry.data)).collect();
     let unnamed = bodies.iter().map(|body| &body.sha256).filter(|sha256| !named.contains(sha256.as_str()));
@@ -138,8 +139,9 @@ fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
     }
 }
 
-/// Records events without changing any file, for a weave. Nothing else has their change's id, so that nothing of the
-/// stream is read but its end, and `next` is where that was.
+/// Records events of a weave, without changing files. Their change's id is unique, so only the end of the stream is read;
+/// `next` is
+/// where that was.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -162,13 +164,13 @@ pub async fn record_events(
             Err(error) => return Err(error.into()),
         }
     }
-    // The ledger is the record; a workspace that cannot be written to is no reason not to weave.
+    // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
     let dir = root.join(scope.folder());
     let _ = logging::append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
     Ok(())
 }
 
-/// The event of a pattern that matches an operator for the first time (B10); `None` where the log says it already.
+/// The event of a pattern's first match of an operator (B10); `None` if the log has it.
 pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str) -> Option<ChangeEvent> {
     let words = format!("a pattern of it matches `{operator}`");
     let folder = root.join(scope.folder()).join(FOLDER);
@@ -176,7 +178,7 @@ pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str)
     (!logging::mentions(&folder, slug, &words)).then(event)
 }
 
-/// What was left half done, in words; `None` where nothing was.
+/// What an interrupted change left undone, in words.
 pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> {
     let path = folder.join(PENDING_FILE);
     matches!(disk::read_text(&path), Ok(Text::Present(_)) | Err(_)).then(|| {
@@ -188,20 +190,20 @@ pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> 
     })
 }
 
-/// A file, compared with what a change says of it.
+/// The state of a file, relative to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileState {
-    /// It is what it was.
+    /// Its old text.
     Before,
-    /// It is what it is to be.
+    /// Its new text.
     After,
     Other,
 }
 
-/// Compares a file with what a change says of it.
+/// Compares a file with a change.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn file_state(file: &File) -> Result<FileState, ServiceError> {
     let current = disk::read_text(&file.path).map_err(|error| {
         ServiceError::configuration(
@@ -213,7 +215,7 @@ pub fn file_state(file: &File) -> Result<FileState, ServiceError> {
         (Text::Present(text), _) if text == file.text => FileState::After,
         (Text::Present(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => FileState::Before,
         (Text::Missing, None) => FileState::Before,
-        // A file that was emptied holds nothing that could be lost.
+        // An emptied file has nothing to lose.
         (Text::Present(text), None) if text.is_empty() => FileState::Before,
         _ => FileState::Other,
     })

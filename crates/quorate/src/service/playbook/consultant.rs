@@ -1,5 +1,6 @@
-//! Somebody who is asked outside any run: the judge of a proposal, or whoever reflects. Through the one executor port,
-//! recorded in the stream `playbooks/asked`.
+//! A consultant is an executor asked outside of any run: the judge of a proposal, or the reflector. It uses the executor
+//! port, and its
+//! questions are recorded in the stream `playbooks/asked`.
 
 use std::sync::Arc;
 
@@ -15,20 +16,20 @@ use crate::service::error::ServiceError;
 use crate::service::executor::{self, SelectedBy};
 use crate::service::trust;
 
-/// Where questions are recorded.
+/// The stream of recorded questions.
 const STREAM: &str = "playbooks/asked";
 
-/// Somebody who can be asked.
+/// An executor that can be asked.
 pub struct Consultant {
     alone: SingleCall,
     seat: MemberConfig,
 }
 
 impl Consultant {
-    /// Whoever is named: an executor of `quorate.toml`, a preset or a kind; without a name the one that reads by rule.
+    /// The named executor of `quorate.toml`, preset or kind; without a name the rubric.
     ///
     /// # Errors
-    /// When there is no such executor, or its settings are refused.
+    /// If there is no such executor, or its settings are refused.
     pub fn resolve(
         keeping: &LibraryWriter,
         named: Option<&str>,
@@ -58,12 +59,11 @@ impl Consultant {
         Ok(Consultant { alone, seat: config })
     }
 
-    /// The name that it goes by.
     pub fn name(&self) -> &str {
         &self.seat.executor_name
     }
 
-    /// Asks; why there is no answer, in words.
+    /// Asks; an error says why there is no answer.
     ///
     /// # Errors
     /// When the ledger fails.

@@ -1,5 +1,6 @@
-//! Emit: what an advisory run has advised becomes playbooks in shadow, each with its mentor's id below `metadata`. What
-//! holds for two weeks as an overlay can so be kept for good, once it has passed a gate.
+//! Emit: makes shadow playbooks of an advisory run's fragments, each with its mentor's id below `metadata`. Advice that
+//! holds for two
+//! weeks as an overlay can become permanent this way, once it has passed a gate.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::Fragment;
@@ -12,13 +13,13 @@ use super::writer::LibraryWriter;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::run_opened;
 
-/// How many characters of a fragment its title has.
+/// The maximum length of a title made of a fragment, in characters.
 const MAX_TITLE_CHARS: usize = 120;
 
-/// The fragments of an advisory run as proposals, for the operators that it was about.
+/// The fragments of an advisory run as proposals for its operators.
 ///
 /// # Errors
-/// When there is no such run, or it has advised nothing.
+/// If there is no such run, or it has no fragments.
 pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
     let run = keeping.session.find_run(prefix).await?.run;
     let history = keeping.session.partial_history(&run).await?;
@@ -64,7 +65,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     Ok(proposals.collect())
 }
 
-/// A slug that is the same whenever the same run is emitted.
+/// A slug that depends only on the run and the fragment.
 fn slug(assembly: &str, member: &str, run: &str) -> String {
     let plain = |text: &str| -> String {
         let text = text.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What is recorded of playbooks: events, in one stream for each scope.
+//! Recorded events of playbooks, in one stream for each scope.
 
 use quorate_kernel::ports::ledger::{PlaybookEvent, Record};
 use quorate_kernel::record::{self, PlaybookEventData};
@@ -6,22 +6,21 @@ use quorate_manifest::workspace::Scope;
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 
-/// The stream of records about playbooks, of the workspace; a tenant's has its name behind it.
+/// The workspace's stream; a tenant's has the tenant's name appended.
 const STREAM: &str = "playbooks";
 
-/// Something that happened to a playbook.
+/// An event of a playbook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChangeEvent {
-    /// What: the record's kind.
+    /// The record's kind.
     pub event: String,
     pub slug: String,
     pub words: String,
-    /// What is recorded besides.
+    /// The record's further fields.
     pub data: Json,
 }
 
 impl ChangeEvent {
-    /// An event of a playbook.
     pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
         ChangeEvent { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
     }

@@ -1,8 +1,10 @@
-//! Exceptions (B4): a person lets one text of one playbook touch one locked trait, and says why. The words by which a trait is
-//! told are few and texts are many, so that a harmless text may look like a touch; a person is asked at a terminal, and what
-//! they say stands in the ledger. Nothing that a playbook's file says is an exception.
+//! Exceptions (B4): a person lets one text of one playbook touch one locked trait, and says why. Traits match by few words,
+//! so that a
+//! harmless text may look like a touch. The person decides at a terminal, and the ledger records it; a playbook's file
+//! cannot grant
+//! itself an exception.
 //!
-//! The text is named by its hash: another text of the same playbook is held against its locks as ever.
+//! An exception names the text by its hash: another text of the same playbook is checked as usual.
 
 use std::sync::{Arc, OnceLock};
 
@@ -36,7 +38,7 @@ pub struct Exception {
     pub reason: String,
 }
 
-/// The exceptions of a scope. They are read once, when a text touches a trait for the first time.
+/// The exceptions of a scope, read once, when a text first touches a trait.
 #[derive(Debug, Clone, Default)]
 pub struct Exceptions {
     of: Option<(Address, Name)>,
@@ -44,12 +46,12 @@ pub struct Exceptions {
 }
 
 impl Exceptions {
-    /// Those that a workspace's ledger has of a scope.
+    /// The exceptions that a workspace's ledger records for a scope.
     pub fn of(workspace: &Workspace, scope: &Scope) -> Self {
         Exceptions { of: Some((workspace.ledger.clone(), stream(scope))), read: Arc::default() }
     }
 
-    /// Of touches of a text those that no exception allows.
+    /// Removes the touches of a text that an exception allows.
     pub fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Violation>) -> Vec<Violation> {
         if !touches.is_empty() {
             let allowed = self.allowed(slug, text);
@@ -65,7 +67,7 @@ impl Exceptions {
     }
 
     fn all(&self) -> &[Exception] {
-        // A ledger that cannot be read allows nothing.
+        // An unreadable ledger allows nothing.
         self.read.get_or_init(|| {
             let of = self.of.clone().filter(|(address, _)| address.may_exist());
             of.and_then(|(address, stream)| read(address, stream)).unwrap_or_default()
@@ -73,7 +75,7 @@ impl Exceptions {
     }
 }
 
-/// Reads a ledger from where nothing can wait for it: on a thread of its own.
+/// Reads a ledger from synchronous code, on its own thread.
 fn read(address: Address, stream: Name) -> Option<Vec<Exception>> {
     let read = async move {
         let store = Store::open_at(&address).await.ok()?.store;
@@ -96,16 +98,16 @@ fn exceptions_of_record(record: &Record) -> Vec<Exception> {
     registered.exceptions.into_iter().map(exception).collect()
 }
 
-/// What somebody who proposes wants to be allowed, and the person who is asked for it.
+/// Exceptions that a proposer requests, and the person who decides.
 pub struct ExceptionRequest<'a> {
-    /// The traits, by id.
+    /// The ids of the traits.
     pub traits: &'a [String],
     pub reason: &'a str,
     pub person: &'a mut dyn Approver,
 }
 
 impl ExceptionRequest<'_> {
-    /// Takes out of objections to a text those that a person allows; what is recorded of that.
+    /// Removes the objections that a person allows, and returns what to record.
     pub fn allow(
         &mut self,
         slug: &str,

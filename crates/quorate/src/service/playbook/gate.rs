@@ -1,4 +1,4 @@
-//! The gates of a promotion (B6), one file each: what they ask the world, and what they make of it.
+//! The gates of a promotion (B6), one file each.
 
 pub mod ab;
 pub mod evidence;
@@ -19,7 +19,7 @@ pub use evidence::{Answer, Approver, GateClosed, GateEvidence};
 /// Tries a gate.
 ///
 /// # Errors
-/// When something cannot be read or asked at all.
+/// If a file cannot be read or the gate cannot be asked at all.
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,

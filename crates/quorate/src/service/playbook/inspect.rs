@@ -1,4 +1,4 @@
-//! Looking at playbooks: what there is, what each was, what is wrong with them beside each other, and what was done.
+//! Inspects playbooks: their list, histories, conflicts with each other, and records.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,13 +32,13 @@ use crate::service::paths::display_path;
 use crate::service::runs;
 use crate::service::workspace::PathOverrides;
 
-/// From this share of the cap on a growing number of active playbooks is warned of, in percent.
+/// The share of the cap on active playbooks, in percent, that triggers a warning.
 const CROWDED_PERCENT: usize = 75;
 
-/// The playbook that a text is, its `history` as JSON, and its fragment.
+/// A text parsed as a playbook, with its `history` as JSON and its fragment.
 ///
 /// # Errors
-/// When it is none, which versions are not.
+/// If the text is not a playbook, which no recorded version is.
 pub(super) fn parse_playbook(
     keeping: &LibraryWriter,
     text: &str,
@@ -62,7 +62,7 @@ pub(super) fn parse_playbook(
     Ok((playbook, history, document.body().trim().to_owned()))
 }
 
-/// What is wrong with the playbooks of a scope beside what each says for itself; of those that `asked` names.
+/// The findings across a scope's playbooks, for those that `asked` selects.
 pub fn findings(
     environment: &Environment,
     library: &Library,
@@ -126,7 +126,7 @@ pub fn findings(
     report
 }
 
-/// Whether a file still is what its history says; gives whether it has one.
+/// Checks a file against its history; returns whether it has one.
 fn check_history(
     environment: &Environment,
     library: &Library,
@@ -152,13 +152,13 @@ fn check_history(
 /// Whether a playbook is on trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trial {
-    /// It was accepted, and is in shadow.
+    /// Accepted, and in shadow.
     Accepted,
-    /// It is not, or nobody has accepted it.
+    /// Not in shadow, or never accepted.
     None,
 }
 
-/// What it does, or would do, to prompts.
+/// Its effect, or its potential effect, on prompts.
 fn check_prompts(
     library: &Library,
     book: &PlaybookFile,
@@ -172,13 +172,13 @@ fn check_prompts(
     }
     for objection in curate(&library.affected(&book.playbook, book.text(), standing), now_ms) {
         let place = match &objection {
-            // It takes nothing away yet, and what is active beside it may have changed since it was accepted: its gate
-            // holds it against that.
+            // A shadow playbook replaces nothing yet, and the active ones may change: the gate checks it when it is
+            // promoted.
             Objection::Collapse { .. } if trial == Trial::Accepted => continue,
             Objection::Locked { touch, .. } => excerpt_place(&book.document, &touch.excerpt),
             Objection::UnknownBlock { .. } => book.document.value_place("block"),
             Objection::Collapse { .. } => book.document.value_place("kind"),
-            // What somebody has written by hand is theirs to say at length, or twice.
+            // Length and repetition are the author's choice in a handwritten playbook.
             Objection::Rewrite { .. } | Objection::Blank | Objection::Duplicate { .. } => continue,
         };
         let body = Body::new(objection.to_string()).at(place).help(objection.help());
@@ -186,7 +186,7 @@ fn check_prompts(
     }
 }
 
-/// Where the words stand in a manifest's body that touch a trait; the whole body where they are not found as they are.
+/// The range in a manifest's body that touches a trait; the whole body if the words are not found verbatim.
 pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
     let body = &document.text[document.body.clone()];
     let lowered: Vec<String> = excerpt.trim_matches('…').split_whitespace().map(str::to_lowercase).collect();
@@ -194,7 +194,7 @@ pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
     for piece in body.split_whitespace() {
         pieces.push((piece.as_ptr() as usize - body.as_ptr() as usize, piece));
     }
-    // Marks may stand around the words that an excerpt leaves out.
+    // Marks may surround words that an excerpt leaves out.
     let is_one = |(piece, wanted): (&(usize, &str), &String)| piece.1.to_lowercase().contains(&**wanted);
     let found = (!lowered.is_empty())
         .then(|| pieces.windows(lowered.len()).find(|window| window.iter().zip(&lowered).all(is_one)))
@@ -209,7 +209,7 @@ pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
     document.place(span.start + document.body.start..span.end + document.body.start, "body")
 }
 
-/// Whether it passed the gate that its priority asks for.
+/// Whether it passed the gate that its priority requires.
 fn check_gates(book: &PlaybookFile, report: &mut Report) {
     let playbook = &book.playbook;
     let promoted = playbook.history.iter().flatten().rfind(|entry| entry.kind == EntryKind::Promoted);
@@ -228,7 +228,7 @@ fn check_gates(book: &PlaybookFile, report: &mut Report) {
     }
 }
 
-/// Whether an operator has too many active playbooks, or will soon.
+/// Warns if an operator has, or will soon have, too many active playbooks.
 fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
     let most = library.workspace.host.playbooks.max_active;
     let active = |candidate: &&Candidate| {
@@ -244,7 +244,7 @@ fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i6
     }
 }
 
-/// The histories whose playbooks are not there.
+/// Histories without a playbook.
 pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::path::PathBuf> {
     let known: BTreeSet<std::path::PathBuf> = library
         .catalogue
@@ -261,22 +261,22 @@ pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::p
     let is_history = |path: &std::path::PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let beside = name.strip_suffix(HISTORY_SUFFIX).map(|slug| path.with_file_name(format!("{slug}.md")));
-        // One that lies beside a file that is refused belongs to that file; one that is cut off is passed over as none.
+        // A history beside a refused file belongs to that file; a truncated history counts as none.
         beside.is_some_and(|playbook| !playbook.exists() || lacks_frontmatter(&playbook))
             && !known.contains(path)
     };
     found.filter(is_history).collect()
 }
 
-/// Whether a file has no frontmatter, or not all of it: whoever looks for playbooks passes it over.
+/// Whether a file has no complete frontmatter, so that the loader skips it.
 fn lacks_frontmatter(path: &Path) -> bool {
     matches!(disk::read_text(path), Ok(Text::Present(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
 }
 
-/// The records about playbooks, the oldest first; of one, where a slug is given.
+/// Records of playbooks, oldest first; only those of `slug`, if given.
 ///
 /// # Errors
-/// When there is no ledger, or it does not answer.
+/// If there is no ledger, or it does not answer.
 pub async fn log(
     environment: &Environment,
     places: &PathOverrides,

@@ -1,5 +1,6 @@
-//! The judge (B4): an executor that reads a proposal against the locked traits, where `quorate.toml` names one. It rejects
-//! when it is unsure, and so does whoever gets no answer.
+//! The judge (B4): an executor, named in `quorate.toml`, that reads a proposal against the locked traits. An unsure or
+//! missing answer
+//! rejects the proposal.
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::dispatcher::Question;
@@ -20,22 +21,22 @@ const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment
     Advice on how to do the work is fine. So is whatever strengthens a trait. Where you cannot tell, say `unsure`.";
 const TASK: &str = "Say whether the fragment keeps the locked traits.";
 
-/// Somebody who judges proposals.
+/// An executor that judges proposals.
 pub struct Judge {
     consultant: Consultant,
 }
 
 impl Judge {
-    /// The judge that the configuration names; none where it names none.
+    /// The configured judge; `None` without one.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// If it cannot be asked.
     pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, ServiceError> {
         let Some((name, place)) = &keeping.library.workspace.host.playbooks.judge else { return Ok(None) };
         Ok(Some(Judge { consultant: Consultant::resolve(keeping, Some(name), Some(place))? }))
     }
 
-    /// Hears it on a proposal, for each operator that it is for; whatever is no clear yes is a refusal.
+    /// Asks it about a proposal, for each targeted operator; anything but a clear yes is a refusal.
     ///
     /// # Errors
     /// When the ledger fails.
@@ -77,7 +78,7 @@ impl Judge {
                 format!("the judge does not let `{}` through for `{}`: {why}", playbook.slug, known.slug);
             let help = "say it so that nothing locked can be meant; what is unsure is refused";
             let mut body = Body::new(message).help(help);
-            // A judge names no words: it is the text as a whole.
+            // A judge names no words: the refusal is about the whole text.
             if let Some(document) = document {
                 report.add_source(document.shown.clone(), document.text.clone());
                 body = body.at(excerpt_place(document, ""));

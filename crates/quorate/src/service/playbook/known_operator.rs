@@ -1,4 +1,4 @@
-//! An operator whom playbooks can be for, with what is locked in it.
+//! An operator that playbooks can target, with its locked traits.
 
 use super::exceptions::Exceptions;
 use super::traits;
@@ -19,21 +19,21 @@ use quorate_playbook::weave::{Origin, Overlay, Placement};
 use quorate_protocol::assembly;
 use std::sync::Arc;
 
-/// An operator, and what holds for texts that are for it.
+/// An operator with its locks and exceptions.
 pub struct KnownOperator {
     pub slug: String,
     pub operator: Operator,
     pub base: BasePrompt,
-    /// What playbooks are held against.
+    /// The subject that selectors match.
     pub subject: Subject,
-    /// What nothing may change in it.
+    /// Its locked traits.
     pub traits: Vec<Trait>,
-    /// Which texts may touch it all the same.
+    /// The exceptions from them.
     exceptions: Exceptions,
 }
 
 impl KnownOperator {
-    /// An operator with its locks.
+    /// Loads the locks of an operator.
     pub(in crate::service) fn new(
         operating: LoadedOperator,
         configuration: &Configuration,
@@ -49,7 +49,7 @@ impl KnownOperator {
         KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
     }
 
-    /// A playbook, held against its locks and those that its author names, but for what a person has let it touch.
+    /// Checks a playbook against its locks and the author's, minus exceptions.
     pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
         let mut touches = self.locks().check(text);
         let beyond = traits::extra_traits(&playbook.lock_check, &self.traits);
@@ -64,12 +64,12 @@ impl KnownOperator {
         }
     }
 
-    /// What overlays of advisory runs are held against.
+    /// The traits that overlays of advisory runs are checked against.
     pub fn locks(&self) -> Arc<Locks> {
         traits::compile(&self.traits)
     }
 
-    /// As overlays of advisory runs name it.
+    /// Its name in overlays of advisory runs.
     pub fn overlay_name(&self, scope: &Scope) -> String {
         assembly::operator_id(scope, &self.slug)
     }

@@ -1,4 +1,4 @@
-//! The library: the playbooks of a scope, the operators that they are for, and what is locked in these.
+//! The library: a scope's playbooks, the operators they target, and those operators' locked traits.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,6 @@ use crate::service::operators;
 use crate::service::playbook::known_operator::KnownOperator;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
-/// The playbooks of a scope, and whom they are for.
 pub struct Library {
     pub root: PathBuf,
     /// The scope in it.
@@ -31,9 +30,9 @@ pub struct Library {
     pub workspace: Workspace,
     pub catalogue: Catalogue,
     pub operators: Vec<KnownOperator>,
-    /// What is wrong with operators.
+    /// Errors of operators.
     pub report: Report,
-    /// What persons have let texts touch.
+    /// The recorded exceptions.
     pub exceptions: Exceptions,
     environment: Environment,
 }
@@ -42,7 +41,7 @@ impl Library {
     /// Opens the library of the working directory.
     ///
     /// # Errors
-    /// When the workspace cannot be opened, or its configuration is refused.
+    /// If the workspace cannot be opened, or its configuration is refused.
     pub fn open(
         environment: &Environment,
         places: &PathOverrides,
@@ -77,7 +76,7 @@ impl Library {
         self.catalogue.book(slug)
     }
 
-    /// A playbook's file with its versions, held against the ledger.
+    /// A playbook's file with its versions, compared with the ledger.
     ///
     /// # Errors
     /// As [`VersionedFile::read`].
@@ -85,8 +84,7 @@ impl Library {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
-    /// What is wrong with the playbooks' files, and which of them are not what their histories and the ledger say; of one,
-    /// where a slug is given.
+    /// Errors of the playbooks' files, and divergences from their histories and the ledger; only for `slug`, if given.
     pub fn integrity_report(&self, slug: Option<&str>) -> Report {
         let mut report = self.catalogue.report.clone();
         let books =
@@ -100,14 +98,15 @@ impl Library {
         report
     }
 
-    /// The operators that a playbook is for.
+    /// The operators that a playbook targets.
     pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, MatchKind)> {
         let binding = Binding::new(playbook);
         self.operators.iter().filter_map(|known| Some((known, binding.matches(&known.subject)?))).collect()
     }
 
-    /// What is for an operator, held against its locks. What says that it is active and is not what its history says is
-    /// told to nobody, and does not count.
+    /// The playbooks for an operator, checked against its locks. Leaves out active ones that diverge from their history:
+    /// they go into no
+    /// prompt.
     pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
         let counts = |book: &PlaybookFile| {
             book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_intact())
@@ -116,7 +115,7 @@ impl Library {
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()
     }
 
-    /// A proposal held against everybody whom it is for, with what stands for each.
+    /// Checks a proposal against all operators it targets; returns their candidates.
     pub fn affected<'s>(
         &'s self,
         playbook: &Playbook,
@@ -136,7 +135,7 @@ impl Library {
     }
 }
 
-/// The operators of a scope; one that is refused is left out and named.
+/// The operators of a scope; refused ones are left out and reported.
 fn operators(
     loader: &Loader<'_>,
     scope: &Scope,

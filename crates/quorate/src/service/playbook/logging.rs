@@ -1,5 +1,5 @@
-//! `_log.md`: what was done to playbooks, in lines for people. Lines are only added, by whoever changes playbooks and by
-//! whoever weaves them; the ledger has the same as records.
+//! `_log.md`: events of playbooks, in lines for people. Changes and weaves append lines; the ledger has the same as
+//! records.
 
 use std::io;
 use std::path::Path;
@@ -12,13 +12,13 @@ use quorate_protocol::Json;
 use super::event::ChangeEvent;
 use crate::service::disk::{self, Text};
 
-/// The log of a folder of playbooks.
+/// The log of a playbooks' folder.
 pub const LOG_FILE: &str = "_log.md";
 
-/// Adds a line for each event that has none yet. `scope` is the folder that nothing may be written outside of.
+/// Adds a line for each unlogged event. `scope` is the folder that writes must stay in.
 ///
 /// # Errors
-/// When it cannot be read or written.
+/// If it cannot be read or written.
 pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEvent]) -> io::Result<()> {
     let path = folder.join(LOG_FILE);
     let current = match disk::read_text(&path)? {
@@ -33,15 +33,15 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
     if new.is_empty() {
         return Ok(());
     }
-    // Appended, not written anew: somebody else may be adding a line at this moment.
+    // Appends instead of rewriting: another process may be adding a line.
     let whole = log::append(&current, &new);
     disk::append_below(scope, &path, whole.get(current.len()..).unwrap_or_default().as_bytes())
 }
 
-/// The log as the ledger has it, where lines of it are gone; and how many are.
+/// Restores missing lines from the ledger; returns the text and their number.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
     let current = match disk::read_text(&folder.join(LOG_FILE))? {
         Text::Present(text) => text,
@@ -58,7 +58,7 @@ pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(St
     Ok(log::restore(&current, &lines))
 }
 
-/// Whether it says something of a playbook already.
+/// Whether the log mentions a playbook.
 pub fn mentions(folder: &Path, slug: &str, words: &str) -> bool {
     let Ok(Text::Present(there)) = disk::read_text(&folder.join(LOG_FILE)) else { return false };
     there.lines().any(|line| line.contains(&format!("`{slug}`")) && line.contains(words))

@@ -1,4 +1,4 @@
-//! Promote: a playbook in shadow passes a gate and is woven from then on (B6). What it supersedes is archived with it.
+//! Promote: a shadow playbook passes a gate and is woven from then on (B6). Archives the playbooks it supersedes.
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
@@ -23,24 +23,24 @@ use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
 
-/// What a promotion came to.
+/// The result of a promotion.
 #[derive(Debug)]
 pub struct Outcome {
     pub slug: String,
-    /// What is told of the gate.
+    /// The gate's message.
     pub said: Option<String>,
-    /// The version that it is, if it was promoted.
+    /// The new version, if it was promoted.
     pub promoted: Option<u32>,
-    /// Those that were archived for it.
+    /// The playbooks archived with it.
     pub archived: Vec<String>,
-    /// Why it was not, and warnings.
+    /// Why it was not promoted, and warnings.
     pub report: Report,
 }
 
-/// Promotes a playbook, if the gate lets it through.
+/// Promotes a playbook, if the gate opens.
 ///
 /// # Errors
-/// When there is no such playbook, or something cannot be read or written. A gate that stays shut is an outcome.
+/// If there is no such playbook, or a file cannot be read or written. A closed gate is an outcome.
 pub async fn promote(
     keeping: &mut LibraryWriter,
     slug: &str,
@@ -74,7 +74,7 @@ pub async fn promote(
             }
         }
     }
-    // Whoever asks the world may have taken long; times are those of the decision.
+    // A gate may take long; the time is that of the decision.
     let now_ms = environment.clock.now_ms();
     let mut change = Change::new_at(now_ms);
     let Some(passed) = passed else {
@@ -109,7 +109,7 @@ pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k P
     keeping.library.book(slug).ok_or_else(|| unknown_playbook(slug))
 }
 
-/// There is no such playbook.
+/// The error of an unknown playbook.
 pub fn unknown_playbook(slug: &str) -> ServiceError {
     let body = Body::new(format!("there is no playbook `{slug}`"));
     ServiceError::not_found(
@@ -118,7 +118,7 @@ pub fn unknown_playbook(slug: &str) -> ServiceError {
     )
 }
 
-/// What has to hold whatever the gate says.
+/// Conditions that apply to every gate.
 fn check_preconditions(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
@@ -211,11 +211,11 @@ fn check_preconditions(
     }
 }
 
-/// Blocks that carry traits: what they say is lost with them, and no word of what replaces them shows that.
+/// Replaced blocks that carry traits: their content is lost, and no word in the replacement shows that.
 const TRAIT_BLOCKS: [(&str, &[&str]); 2] =
     [("voice", &["voice-register"]), ("boundaries", &["safety-boundary", "refuse-harm"])];
 
-/// The block that a playbook replaces, the locked trait that it carries, and whose that is.
+/// The block that a playbook replaces, the locked trait in it, and its operator.
 fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String, String, String)> {
     let block = playbook.block.as_ref()?;
     let (_, ids) = TRAIT_BLOCKS.iter().find(|(name, _)| name == block)?;
@@ -226,7 +226,7 @@ fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String
     })
 }
 
-/// How many playbooks are active for an operator beside one, once that has taken the place of what it supersedes.
+/// The number of playbooks active for an operator besides one and those it supersedes.
 pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
     let superseded = playbook.supersedes.as_deref().unwrap_or_default();
     let counts = |candidate: &&Candidate| {
@@ -289,7 +289,7 @@ fn record_promotion(
         ));
         archived.push(other.clone());
     }
-    // After what it supersedes: whoever dies in between leaves neither woven, not both.
+    // After what it supersedes: a process that dies in between leaves neither woven, not both.
     change.files.extend(promoted);
     let data = json!({
         "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "gate": gate_word(gate), "by": by,
@@ -305,7 +305,7 @@ fn evidence_entry(passed: &GateEvidence) -> Map<String, Value> {
     entry.as_object().cloned().unwrap_or_default()
 }
 
-/// A text as a history has room for it.
+/// Shortens a text for a history.
 fn truncate(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(900).collect()
 }

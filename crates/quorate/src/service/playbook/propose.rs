@@ -1,7 +1,8 @@
-//! Propose: a delta becomes a playbook in shadow, or is refused and logged (B5).
+//! Propose: makes a shadow playbook of a delta, or refuses and logs it (B5).
 //!
-//! It is held against every operator that it is for before a byte is written. Several deltas are taken one after the
-//! other, so that one that is refused keeps no other back.
+//! A proposal is checked against every operator it targets before any write. Deltas are processed one by one, so that a
+//! refused one
+//! does not block the others.
 
 mod draft;
 
@@ -39,27 +40,27 @@ use crate::service::modularity;
 pub use draft::Proposer;
 use draft::{Draft, DraftBuilder};
 
-/// Something that is proposed.
+/// A proposal.
 #[derive(Debug, Clone)]
 pub enum Proposal {
-    /// A manifest as somebody wrote it, and what they call its file.
+    /// A manifest as written, and its file name.
     Manifest {
         text: String,
         shown: String,
     },
     Delta(Box<Delta>),
-    /// What cannot be taken as a delta; its slug as far as there is one.
+    /// An invalid delta, with its slug if known.
     Unusable {
         slug: String,
-        /// Why, and what to do.
+        /// Why, with a help.
         misread: Error,
     },
 }
 
-/// What a proposal came to.
+/// The result of a proposal.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The slug, as far as there is one.
+    /// The slug, if known.
     pub slug: String,
     /// Whether it was accepted.
     pub accepted: Option<AcceptedProposal>,
@@ -72,14 +73,14 @@ pub struct Outcome {
 pub struct AcceptedProposal {
     pub path: PathBuf,
     pub version: u32,
-    /// The operators that it is for.
+    /// The operators that it targets.
     pub operators: Vec<String>,
 }
 
 /// Reads proposals: a manifest with frontmatter, a delta, a list of deltas, or an object with `deltas`.
 ///
 /// # Errors
-/// When it is none of these.
+/// If it is none of these.
 pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
     let bare = text.trim_start_matches('\u{feff}');
     if bare.starts_with("---") {
@@ -104,11 +105,10 @@ pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
         },
         _ => return Err(invalid("it is no object and no list".to_owned())),
     };
-    // One that cannot be read keeps no other back.
+    // An unreadable delta does not block the others.
     Ok(deltas.into_iter().map(proposal_from_json).collect())
 }
 
-/// A delta as a proposal.
 pub fn proposal_from_json(value: Json) -> Proposal {
     let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
     match Delta::parse(value) {
@@ -120,10 +120,10 @@ pub fn proposal_from_json(value: Json) -> Proposal {
     }
 }
 
-/// Takes proposals. What `excepting` names a person may let them touch, though it is locked.
+/// Processes proposals. A person may allow the traits that `excepting` names.
 ///
 /// # Errors
-/// When something cannot be written or read; what is refused is an outcome.
+/// If a file cannot be written or read; a refused proposal is an outcome.
 pub async fn propose(
     keeping: &mut LibraryWriter,
     proposals: &[Proposal],
@@ -141,7 +141,7 @@ pub async fn propose(
     Ok(outcomes)
 }
 
-/// A proposal without secrets: it is to stand in a prompt, in files and in the ledger.
+/// A proposal with secrets redacted: it goes into prompts, files and the ledger.
 fn redact(proposal: &Proposal, redactor: &Redactor) -> Proposal {
     match proposal {
         Proposal::Manifest { text, shown } => {
@@ -228,7 +228,7 @@ async fn propose_one(
 }
 
 impl Draft {
-    /// Refuses what a person would not see in it, and an agent would be told.
+    /// Refuses text that a person would not see but an agent would read.
     fn refuse_unseen_characters(&self, report: &mut Report) {
         let evidence = json!(self.evidence).to_string();
         let texts = [
@@ -249,7 +249,7 @@ impl Draft {
         }
     }
 
-    /// Adds what is written to a change.
+    /// Adds the files to a change.
     fn accept(
         self,
         keeping: &LibraryWriter,
@@ -290,7 +290,7 @@ impl Draft {
     }
 }
 
-/// Holds a draft against everybody whom it is for; gives their slugs, and what a person has let it touch.
+/// Checks a draft against all operators it targets; returns their slugs, and the exceptions granted.
 async fn examine(
     keeping: &LibraryWriter,
     drafted: &Draft,
@@ -324,7 +324,7 @@ async fn examine(
     let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
     let mut objections = curate(&library.affected(playbook, &drafted.text, &candidates), now_ms);
-    // Nobody is asked about what is refused anyway.
+    // A refused proposal asks no person.
     let allowed = match excepting {
         Some(excepting) if !report.has_refusals() => {
             excepting.allow(&playbook.slug, &drafted.text, &mut objections, report)
@@ -371,7 +371,7 @@ pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &
     }
 }
 
-/// Why nothing is to be learned from a run; `None` where it is none of this ledger's.
+/// Why a run cannot be evidence; `None` for a run of another ledger.
 async fn tainted_reason(
     keeping: &LibraryWriter,
     reference: &str,
@@ -386,7 +386,7 @@ async fn tainted_reason(
 }
 
 impl LibraryWriter {
-    /// One line for each operator that a pattern of a playbook matches for the first time (B10).
+    /// One line for each operator that a pattern matches for the first time (B10).
     pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut Change) {
         for (known, bound) in self.library.operators_for(playbook) {
             if bound == MatchKind::Exact {
@@ -403,7 +403,7 @@ impl LibraryWriter {
     }
 }
 
-/// The first line of a summary, as a history has room for it.
+/// The first line of a summary, shortened for a history.
 fn one_line(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default();
     match line.char_indices().nth(400) {

@@ -1,5 +1,6 @@
-//! What the ledger has of playbooks: each version's hash, and which version was recorded last. Files can be removed
-//! together with their histories, restored from an old copy, or copied from another workspace; none of that is recorded.
+//! What the ledger records of playbooks: each version's hash, and the last version. It reveals files that were removed with
+//! their
+//! histories, restored from an old copy, or copied from another workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,25 +16,24 @@ use crate::service::error::ServiceError;
 /// The recorded versions of a playbook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedPlaybook {
-    /// The version that was recorded last; 0 where the ledger has none. Numbers may begin anew, so the last record counts
-    /// and not the highest number.
+    /// The last recorded version; 0 without one. Numbers may restart, so the last record counts and not the highest number.
     pub last: u32,
-    /// SHA-256 of that version's file, where it was recorded.
+    /// SHA-256 of that version's file, if recorded.
     pub sha256: Option<String>,
     /// Whether the last record archived the playbook.
     is_archived: bool,
-    /// SHA-256 of the files that were recorded under each version number.
+    /// SHA-256 of the files recorded under each version number.
     hashes: BTreeMap<u32, BTreeSet<String>>,
 }
 
 impl RecordedPlaybook {
-    /// Whether the ledger rules out that this was a version. Versions from before its first record it does not know.
+    /// Whether the ledger rules out this version. It does not know versions from before its first record.
     pub fn contradicts(&self, n: u32, sha256: &str) -> bool {
         let is_known = self.hashes.first_key_value().is_some_and(|(first, _)| *first <= n);
         is_known && !self.hashes.get(&n).is_some_and(|hashes| hashes.contains(sha256))
     }
 
-    /// Whether a file that has this hash is the version that was recorded last. Without a record every file is.
+    /// Whether the hash is that of the last recorded version. Without a record every file is.
     pub fn is_last(&self, n: u32, sha256: &str) -> bool {
         self.last == 0 || (self.last == n && self.sha256.as_deref().is_none_or(|recorded| recorded == sha256))
     }
@@ -49,7 +49,7 @@ impl RecordedVersions {
         self.0.get(slug).cloned().unwrap_or_default()
     }
 
-    /// The playbooks that were not archived, each with the version that was recorded last.
+    /// The playbooks that are not archived, each with its last recorded version.
     pub fn unarchived(&self) -> impl Iterator<Item = (&str, u32)> {
         self.0
             .iter()
@@ -57,7 +57,7 @@ impl RecordedVersions {
             .map(|(slug, recorded)| (&**slug, recorded.last))
     }
 
-    /// What the ledger of a scope remembers.
+    /// The recorded versions of a scope's ledger.
     ///
     /// # Errors
     /// When the ledger does not answer.

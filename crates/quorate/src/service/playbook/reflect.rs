@@ -1,8 +1,10 @@
-//! Reflect: somebody reads what came of earlier runs and proposes what an operator should learn from it. Each proposal
-//! then goes through the same checks as one that was written by hand.
+//! Reflect: an executor reads outcomes of earlier runs and proposes what an operator should learn. Each proposal then goes
+//! through the
+//! same checks as a handwritten one.
 //!
-//! Everything that is read stands between markers as material (X3): an artifact that asks for a playbook is a finding at
-//! most. Without a `reflector` the rubric proposes what deliberators have found again and again.
+//! All input is between markers, as material (X3): an artifact that asks for a playbook is a finding at most. Without a
+//! `reflector` the
+//! rubric proposes findings that deliberators made repeatedly.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
@@ -24,9 +26,9 @@ use crate::service::error::ServiceError;
 use crate::service::run_opened::is_assembly;
 use crate::service::{overlays, report};
 
-/// How many runs are read unless they are named.
+/// The default number of runs.
 const MAX_RUNS: u32 = 200;
-/// How many findings of one run are shown.
+/// The maximum number of findings shown per run.
 const MAX_FINDINGS: usize = 40;
 
 const ROLE: &str = "# Reflection\n\nYou look at what came of an agent's work and propose what it should do differently from now \
@@ -35,19 +37,19 @@ const ROLE: &str = "# Reflection\n\nYou look at what came of an agent's work and
     is told already, and nothing at all where the runs do not show a pattern. Give the runs that show it as evidence.";
 const TASK: &str = "Propose what the agent should learn from these runs.";
 
-/// What reflection came to.
+/// The result of a reflection.
 #[derive(Debug)]
 pub struct Reflection {
     pub proposals: Vec<Proposal>,
-    /// How many runs were read.
+    /// The number of runs read.
     pub runs: usize,
     pub by: String,
 }
 
-/// Has somebody reflect on an operator's runs.
+/// Lets the reflector read an operator's runs.
 ///
 /// # Errors
-/// When there is no such operator or run, nobody can be asked, or there is no answer.
+/// If there is no such operator or run, no executor is available, or it gives no answer.
 pub async fn reflect(
     keeping: &LibraryWriter,
     operator: &str,
@@ -90,7 +92,7 @@ pub async fn reflect(
     Ok(Reflection { proposals, runs: runs.len(), by: asking.name().to_owned() })
 }
 
-/// Whoever reflects on one operator proposes for that one alone: a delta that names another one is refused.
+/// A reflection on one operator proposes for that one alone: a delta that names another is refused.
 fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     let Proposal::Delta(delta) = proposal else { return proposal };
     let Delta::Add(mut add) = *delta else { return Proposal::Delta(delta) };
@@ -111,7 +113,7 @@ fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     Proposal::Delta(Box::new(Delta::Add(add)))
 }
 
-/// Whether targets name an operator by its slug or its ref, and nobody else.
+/// Whether targets name only this operator, by its slug or its ref.
 fn names_only(targets: &Json, slug: &str) -> bool {
     let is_it = |one: &Json| {
         let reference = one.get("ref").and_then(Json::as_str).unwrap_or_default();
@@ -121,7 +123,7 @@ fn names_only(targets: &Json, slug: &str) -> bool {
     targets.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(is_it))
 }
 
-/// Whether a selector asks for this identity, whatever else it asks for.
+/// Whether a selector requires this identity.
 fn selects_only(selector: &Json, slug: &str) -> bool {
     let identity = selector.get("identity");
     let one = identity.and_then(Json::as_array).and_then(|all| all.first().filter(|_| all.len() == 1));
@@ -158,8 +160,8 @@ async fn prompt_parts(
     ])
 }
 
-/// What runs came to, as they are shown to whoever reflects: those that were named, else the newest that are about what
-/// the operator has made, or do not say who made it.
+/// The outcomes shown to the reflector: of the named runs, else of the newest runs about this operator's texts or without a
+/// producer.
 async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, ServiceError> {
     let named = !from.is_empty();
     let mut found: Vec<Run> = Vec::new();

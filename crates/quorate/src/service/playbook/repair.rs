@@ -1,9 +1,11 @@
-//! Repair: what was begun is finished, what was changed by hand is taken into the history, the index is true again, and
-//! the log has every line that the ledger has.
+//! Repair: finishes an interrupted change, adds manual edits to the history, and updates the index and the log from the
+//! ledger.
 //!
-//! Nothing is lost: a file that was changed while a change was being written stays as it is, and what it was meant to
-//! become stands in the history as a version. Whoever edits an active playbook by hand changes what agents are told, so
-//! it goes back to shadow and has to pass a gate again, unless only its title, tags or metadata are different.
+//! Nothing is lost: a file that was edited during a change keeps its text, and the text planned for it becomes a version in
+//! the history.
+//! A manually edited active playbook changes prompts, so it returns to shadow and must pass a gate again, unless only its
+//! title, tags or
+//! metadata differ.
 
 use std::path::{Component, Path};
 
@@ -28,10 +30,10 @@ use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::paths::display_path;
 
-/// Repairs; says what was done, in words.
+/// Repairs, and returns descriptions of what it did.
 ///
 /// # Errors
-/// When something cannot be read or written, or a history is not whole.
+/// If a file cannot be read or written, or a history is incomplete.
 pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
     let environment = keeping.session.environment.clone();
     let mut done = Vec::new();
@@ -47,7 +49,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
                     "nothing of it was written yet if it is cut; remove it then, and look at `quorate check`";
                 ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
             })?;
-            // Who can plant a plan must not make somebody else write anything but playbooks with it.
+            // A planted plan must not make another user write anything but playbooks.
             if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
                 let (plan, file) =
                     (display_path(&environment, &pending), display_path(&environment, &file.path));
@@ -95,7 +97,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             Ok(Text::Present(current)) => current,
             _ => String::new(),
         };
-        // What was cut off is put back; what somebody has written in its place is theirs.
+        // Truncated text is restored; edited text stays.
         if !last.text.starts_with(&current) {
             let body = Body::new(format!("{} is no playbook any more", display_path(&environment, &file)));
             let help = "write its frontmatter anew, or remove the file: then it is put back as it was";
@@ -113,7 +115,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             done.push(what);
         }
     }
-    // An index of nothing is not written, but one that still lists what was removed is.
+    // An empty index is not written, but a stale one is.
     let is_wanted = !keeping.library.catalogue.books.is_empty() || folder.join(INDEX_FILE).exists();
     if is_wanted && !keeping.write_index()? {
         done.push("wrote the index anew".to_owned());
@@ -132,7 +134,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
     Ok(done)
 }
 
-/// Removes what killed processes left behind; this process alone writes here. Says how many files that were.
+/// Removes temporary files of killed processes; this process holds the write lock. Returns their number.
 fn remove_abandoned_files(environment: &Environment, folder: &Path) -> Result<usize, ServiceError> {
     let abandoned = disk::abandoned_files(folder);
     for path in &abandoned {
@@ -152,7 +154,7 @@ fn is_playbook_file(folder: &Path, path: &Path) -> bool {
     below && name.ends_with(".md") && !name.starts_with('_')
 }
 
-/// Takes what was changed by hand, or is not what the ledger has, into the history.
+/// Adds a version that was edited by hand, or that the ledger lacks, to the history.
 async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
     book: &PlaybookFile,
@@ -181,7 +183,7 @@ async fn adopt_manual_edit(
     };
     let step = NewVersion { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
-        // Entries are only ever added, also by hand.
+        // Entries are only added, also by hand.
         match &entries {
             Some(entries) => edit.set_json("history", entries),
             None => edit.remove("history"),
@@ -208,8 +210,7 @@ async fn adopt_manual_edit(
     Ok(Some(format!("{what} `{slug}` into its history, as version {}: {summary}", version.n)))
 }
 
-/// What a playbook is to agents: all of it but what is for people to read. Git may have changed its line ends, which is
-/// nothing to anybody.
+/// The parts of a playbook that affect agents, with normalized line ends, since Git may change those.
 fn agent_visible(playbook: &Playbook, text: &str) -> (Playbook, String) {
     let kept_playbook = Playbook {
         title: String::new(),

@@ -1,5 +1,6 @@
-//! Rollback: a playbook is what it was at an earlier version, and so is the prompt (B7). A promotion that is taken back
-//! takes back what it superseded, too; a playbook that is woven again puts aside what had taken its place.
+//! Rollback: restores an earlier version of a playbook, and so the prompt (B7). Rolling back a promotion restores what it
+//! superseded;
+//! reactivating a playbook displaces what had replaced it.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
@@ -25,21 +26,21 @@ use super::writer::LibraryWriter;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 
-/// What a rollback came to.
+/// The result of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackResult {
     /// The playbook's new version.
     pub version: u32,
-    /// What it is now.
+    /// Its status now.
     pub status: &'static str,
-    /// Others that were changed with it.
+    /// Other playbooks that changed with it.
     pub others: Vec<String>,
 }
 
 /// Rolls a playbook back.
 ///
 /// # Errors
-/// When there is no such version, it may not be woven any more, or something cannot be written.
+/// If there is no such version, it may no longer be woven, or a file cannot be written.
 pub async fn rollback(
     keeping: &mut LibraryWriter,
     slug: &str,
@@ -60,7 +61,7 @@ pub async fn rollback(
     let mut change = Change::new_at(now_ms);
     let (status, new) = restore(keeping, &record, &version, by, &mut change, host)?;
     let me = format!("{slug}@v{new}");
-    // What is taken back gives room to those whose place it had taken.
+    // The rolled-back playbook makes room for those it had displaced.
     let taken_back = version_names_after(&record, to);
     let (mut others, mut woven) = (Vec::new(), Vec::new());
     woven.extend(restore_displaced(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
@@ -77,7 +78,7 @@ pub async fn rollback(
             if is_active_by_history(keeping, &other, &record, host)? {
                 archive_displaced(keeping, &other, slug, &me, &mut change)?;
                 others.push(other.playbook.slug.clone());
-                // What else it had taken the place of comes back with this one.
+                // Everything else it had displaced returns, too.
                 let had_taken = version_names_after(&record, 0);
                 woven.extend(restore_displaced(
                     keeping,
@@ -99,14 +100,13 @@ pub async fn rollback(
     Ok(RollbackResult { version: new, status: status_word(status), others })
 }
 
-/// What others call the versions of a playbook after one where they were changed by them.
+/// The names under which other histories cite a playbook's later versions.
 fn version_names_after(record: &VersionedFile, to: u32) -> Vec<String> {
     let after = record.versions.iter().filter(|version| version.n > to);
     after.map(|version| format!("{}@v{}", record.slug, version.n)).collect()
 }
 
-/// Takes back what versions of one playbook had done to others, but for one; gives the versions of those that are active
-/// again.
+/// Reverts what a playbook's versions did to others, except `me`; returns the versions that are active again.
 fn restore_displaced(
     keeping: &LibraryWriter,
     but: &str,
@@ -152,13 +152,13 @@ fn restore(
     }
     let previous = parse_playbook(keeping, &version.text, host)?.0;
     let status = previous.status;
-    // Without a date of its own it was as old as its last entry, or of no time at all; the new entry is to change nothing.
+    // Without a date of its own it is as old as its last entry, or undated; the new entry must not change that.
     let undated = previous.updated_at.is_none() && previous.created_at.is_none();
     let written = undated.then(|| written_at(&previous).map_or_else(|| timestamp::format(0), str::to_owned));
     let at = timestamp::format(change.at_ms);
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
     let step = NewVersion { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
-    // Entries are only ever added, whatever else is as it was.
+    // Entries are only added; the rest is restored.
     let entries = parse_playbook(keeping, &record.text, host)?.1;
     let (files, new) = record.next_version(&step, Some(&version.text), |edit| {
         if let Some(entries) = entries {
@@ -181,8 +181,9 @@ fn restore(
     Ok((status, new.n))
 }
 
-/// Whether a playbook is active by its history. A file that somebody has made active by hand passed no gate: it is not woven,
-/// and a repair takes it back into shadow, so that there is nothing to put aside.
+/// Whether a playbook is active by its history. A file that was made active by hand passed no gate: it is not woven and a
+/// repair moves it
+/// to shadow, so it is not displaced.
 fn is_active_by_history(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
@@ -219,8 +220,9 @@ fn archive_displaced(
     Ok(())
 }
 
-/// What passed a gate once may have become too much, or touch what was locked since. `changed` are all playbooks that the
-/// rollback is about, `woven` the versions of those that are active after it.
+/// A version that passed a gate once may now exceed the cap or touch a new lock. `changed` are all playbooks of the
+/// rollback, `woven` the
+/// versions that are active after it.
 fn ensure_weavable(
     keeping: &LibraryWriter,
     woven: &[Version],
@@ -257,7 +259,6 @@ fn ensure_weavable(
     Ok(())
 }
 
-/// The word of a status.
 pub fn status_word(status: Status) -> &'static str {
     match status {
         Status::Shadow => "shadow",

@@ -1,4 +1,4 @@
-//! What playbooks say that they supersede, where it comes to nothing: said by `check`, and where prompts are composed.
+//! Claims in `supersedes` without effect, reported by `check` and where prompts are composed.
 
 use quorate_diagnostics::Body;
 use quorate_manifest::playbook::catalog::PlaybookFile;
@@ -8,14 +8,14 @@ use quorate_playbook::supersede::{NoEffect, Supersessions};
 
 use super::catalogue::Catalogue;
 
-/// What a playbook names in `supersedes` to no effect, in words.
+/// The claims of a playbook that have no effect, in words.
 pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
     let claims = claims(catalogue, playbook);
     let mut bodies = Vec::new();
     for other in playbook.supersedes.iter().flatten() {
         let why = match catalogue.book(other) {
             None => NoEffect::Unknown,
-            // What it has taken the place of is archived.
+            // The superseded playbook is archived.
             Some(book) if book.playbook.status == Status::Archived => continue,
             Some(_) => match claims.check(&playbook.slug, other) {
                 Ok(()) => continue,
@@ -33,7 +33,7 @@ pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Bod
     bodies
 }
 
-/// The active playbook that takes the place of one that is to become active.
+/// The active playbook that supersedes one that is about to become active.
 pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<&'c str> {
     let claims = claims(catalogue, playbook);
     let names = |book: &&PlaybookFile| {
@@ -45,7 +45,7 @@ pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<
     catalogue.books.iter().find(names).map(|book| &*book.playbook.slug)
 }
 
-/// The claims of all that are not archived, and of one.
+/// The claims of all unarchived playbooks, and of one.
 fn claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> Supersessions<'p> {
     let playbooks = catalogue.books.iter().map(|book| &book.playbook);
     let playbooks =

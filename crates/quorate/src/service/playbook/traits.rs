@@ -1,8 +1,8 @@
-//! The locked traits of an operator (B4): those that every operator has, those of `quorate.toml`, its own and its
-//! persona's.
+//! The locked traits of an operator (B4): the built-in ones, those of `quorate.toml`, its own and its persona's.
 //!
-//! Built-in traits are locked in everybody; `[locks.<id>]` with `operators` narrows one, and gives a trait more phrases.
-//! Manifests can only add (M13): `locks` names ids, and `metadata.quorate.locks` ids or whole traits.
+//! Built-in traits are locked in every operator; `[locks.<id>]` with `operators` narrows one, and adds phrases to a trait.
+//! Manifests can
+//! only add (M13): `locks` names ids, and `metadata.quorate.locks` ids or whole traits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +12,7 @@ use quorate_manifest::operator::Operator;
 use quorate_playbook::lock::{Locks, Trait, built_in, lexicon};
 use serde_json::Value;
 
-/// The locked traits of an operator, by id. `persona_locks` is what the documents of its
-/// persona say of locks.
+/// The locked traits of an operator, by id. `persona_locks` are the locks in its persona's documents.
 pub(super) fn locked_traits(
     configured: &BTreeMap<String, Lock>,
     operator: &Operator,
@@ -34,7 +33,7 @@ pub(super) fn locked_traits(
     }
     let own_locks = operator.metadata.as_ref().and_then(|metadata| metadata.get("quorate")?.get("locks"));
     persona_locks.iter().chain(own_locks).for_each(|locks| add_from_manifest(&mut traits, locks));
-    // What a manifest names and the configuration describes is described, also where it was meant for others alone.
+    // The configuration's description applies to a trait that a manifest names, even if it was narrowed to other operators.
     let described: Vec<String> = traits.keys().cloned().collect();
     for id in described {
         if let Some(lock) = configured.get(&id) {
@@ -44,8 +43,7 @@ pub(super) fn locked_traits(
     traits.into_values().collect()
 }
 
-/// Traits ready to be looked for. Making them so takes milliseconds and most operators have the same, so what was made is
-/// kept.
+/// Compiled matchers. Compiling takes milliseconds and most operators have the same traits, so they are cached.
 pub(in crate::service) fn compile(traits: &[Trait]) -> Arc<Locks> {
     static READY: Mutex<Vec<Arc<Locks>>> = Mutex::new(Vec::new());
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +55,7 @@ pub(in crate::service) fn compile(traits: &[Trait]) -> Arc<Locks> {
     new
 }
 
-/// Makes the traits that most operators have ready beside whatever else is done meanwhile.
+/// Compiles the common traits in the background.
 pub(super) fn precompile() {
     drop(std::thread::spawn(|| {
         let mut traits = lexicon().to_vec();
@@ -66,7 +64,7 @@ pub(super) fn precompile() {
     }));
 }
 
-/// Traits that a playbook's author names beyond those of the operator.
+/// Traits that a playbook's author names beyond the operator's.
 pub(super) fn extra_traits(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
     let new = lock_check.iter().filter(|id| !known.iter().any(|locked_trait| locked_trait.id == **id));
     let mut traits = BTreeMap::new();
@@ -78,8 +76,7 @@ fn is_for(lock: &Lock, operator: &str) -> bool {
     lock.operators.as_ref().is_none_or(|all| all.iter().any(|name| name == operator || name == "*"))
 }
 
-/// A list of ids or traits, traits by their ids, or one id. What can be meant as a lock is one: nothing is let go because
-/// it is written in another shape.
+/// A list of ids or traits, traits by their ids, or one id. Lenient about shapes, so that no lock is lost to its notation.
 fn add_from_manifest(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
     let texts = |value: Option<&Value>| -> Vec<String> {
         match value {
@@ -89,7 +86,7 @@ fn add_from_manifest(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
         }
     };
     let mut one = |id: &str, value: &Value| match value {
-        // Of a trait by its id, a bare text or list is its phrases.
+        // For a trait by its id, a bare text or list is its phrases.
         Value::Array(_) => add(traits, id, None, &[], &texts(Some(value))),
         _ => {
             let description = value.get("description").and_then(Value::as_str);
@@ -113,7 +110,7 @@ fn add_from_manifest(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
     }
 }
 
-/// Adds to a trait what is not there yet. Nothing is ever taken away from one.
+/// Adds words and phrases to a trait; never removes any.
 fn add(
     traits: &mut BTreeMap<String, Trait>,
     id: &str,

@@ -1,4 +1,4 @@
-//! Versions of a playbook (B7): what its history file says, and whether the playbook still is what its last version was.
+//! Versions of a playbook (B7): reads its history file, and compares the playbook with its last version.
 
 use std::path::{Path, PathBuf};
 
@@ -23,17 +23,17 @@ pub struct VersionedFile {
     pub slug: String,
     pub path: PathBuf,
     pub text: String,
-    /// The history's text; empty where there is none.
+    /// The history's text; empty without one.
     pub history: String,
-    /// The versions, the oldest first; none of a playbook that nothing was ever done to.
+    /// The versions, oldest first; empty for a playbook without changes.
     pub versions: Vec<Version>,
-    /// The highest version that the playbook's own `history` names; 0 for none.
+    /// The highest version that the playbook's own `history` names; 0 without one.
     pub named: u32,
-    /// What the ledger has of it.
+    /// What the ledger records of it.
     pub recorded: RecordedPlaybook,
 }
 
-/// What a version is made of.
+/// The content of a version.
 #[derive(Debug, Clone)]
 pub struct NewVersion<'s> {
     pub kind: EntryKind,
@@ -41,7 +41,7 @@ pub struct NewVersion<'s> {
     pub by: &'s str,
     /// The gate that was passed.
     pub gate: Option<Gate>,
-    /// When, in RFC 3339.
+    /// Its time, in RFC 3339.
     pub at: &'s str,
 }
 
@@ -49,7 +49,7 @@ impl VersionedFile {
     /// Reads a playbook's file and its history.
     ///
     /// # Errors
-    /// When one of them cannot be read, or the history is not whole.
+    /// If one of them cannot be read, or the history is incomplete.
     pub fn read(environment: &Environment, root: &Path, book: &PlaybookFile) -> Result<Self, ServiceError> {
         let path = root.join(book.path.workspace_relative());
         let slug = book.playbook.slug.clone();
@@ -87,34 +87,35 @@ impl VersionedFile {
         })
     }
 
-    /// The last version; `None` where nothing was ever done to it.
+    /// The last version; `None` without changes.
     pub fn last(&self) -> Option<&Version> {
         self.versions.last()
     }
 
-    /// Whether somebody has changed the file behind its history's back.
+    /// Whether the file was edited without a new version.
     pub fn has_drifted(&self) -> bool {
         self.last().is_some_and(|last| last.text != self.text)
     }
 
-    /// Whether versions are gone that the playbook itself names: which gate it passed, nobody can tell.
+    /// Whether versions are missing that the playbook names: its passed gates are then unknown.
     pub fn lacks_versions(&self) -> bool {
         self.named > self.last().map_or(0, |last| last.n)
     }
 
-    /// Whether its last version is not the one that the ledger has: it was restored from an old copy or copied from another
-    /// workspace, or its history was rewritten.
+    /// Whether its last version differs from the ledger's: it was restored from an old copy, copied from another workspace,
+    /// or its history was
+    /// rewritten.
     pub fn contradicts_ledger(&self) -> bool {
         let (n, text) = self.last().map_or((0, &self.text), |last| (last.n, &last.text));
         !self.recorded.is_last(n, &sha256_hex(text.as_bytes()))
     }
 
-    /// Whether it is what its history and the ledger say.
+    /// Whether it matches its history and the ledger.
     pub fn is_intact(&self) -> bool {
         !self.has_drifted() && !self.lacks_versions() && !self.contradicts_ledger()
     }
 
-    /// Refuses where it is not.
+    /// Refuses a playbook that does not match.
     ///
     /// # Errors
     /// `history_mutation`.
@@ -125,7 +126,7 @@ impl VersionedFile {
         Err(ServiceError::configuration(codes::HISTORY_MUTATION, self.mutation_body(environment)))
     }
 
-    /// What is to be said of a file that is not its last version.
+    /// The refusal of a file that differs from its last version.
     pub fn mutation_body(&self, environment: &Environment) -> Body {
         let n = self.last().map_or(0, |last| last.n);
         let file = display_path(environment, &self.path);
@@ -165,7 +166,7 @@ impl VersionedFile {
         })
     }
 
-    /// The number that the next version gets; a file that was written by hand is its own first version.
+    /// The number of the next version; a handwritten file is its own first version.
     pub fn next_n(&self) -> u32 {
         match self.last() {
             Some(last) => last.n + 1,
@@ -174,10 +175,10 @@ impl VersionedFile {
         }
     }
 
-    /// The files of the next version. `edit` says what is different from the text as it is, or as `from` has it.
+    /// The files of the next version. `edit` changes the current text, or that of `from`.
     ///
     /// # Errors
-    /// When the text cannot be edited.
+    /// If the text cannot be edited.
     pub fn next_version(
         &self,
         step: &NewVersion<'_>,
@@ -192,7 +193,7 @@ impl VersionedFile {
         self.files_with(step, n, text)
     }
 
-    /// The files that hold a text as the next version.
+    /// The files for a text as the next version.
     fn files_with(
         &self,
         step: &NewVersion<'_>,
@@ -255,7 +256,7 @@ impl VersionedFile {
     }
 }
 
-/// The highest version that the entries of a playbook name. Sources that others write are none of ours.
+/// The highest version in the entries of a playbook. Entries from other sources do not count.
 fn highest_named(book: &PlaybookFile) -> u32 {
     let entries = book.playbook.history.iter().flatten();
     let versions = entries.filter_map(|entry| {
@@ -266,12 +267,11 @@ fn highest_named(book: &PlaybookFile) -> u32 {
     versions.max().unwrap_or(0)
 }
 
-/// Where a playbook's history lies.
+/// The path of a playbook's history.
 pub fn history_path(path: &Path, slug: &str) -> PathBuf {
     path.with_file_name(format!("{slug}{HISTORY_SUFFIX}"))
 }
 
-/// The word of a kind of entries.
 pub fn kind_word(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::Created => "created",
@@ -283,7 +283,6 @@ pub fn kind_word(kind: EntryKind) -> &'static str {
     }
 }
 
-/// The word of a gate.
 pub fn gate_word(gate: Gate) -> &'static str {
     match gate {
         Gate::AB => "a-b",

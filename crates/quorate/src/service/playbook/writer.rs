@@ -1,4 +1,4 @@
-//! The library of playbooks, opened by the one process that may change it.
+//! The library with its write lock: only one process may change playbooks at a time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::service::workspace::PathOverrides;
 
 /// The index of all playbooks.
 pub const INDEX_FILE: &str = "_index.md";
-/// How long a change waits for another one: a proposal takes a moment, and many may come at once.
+/// How long a change waits for the lock: a proposal is quick, and many may come at once.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Playbooks that this process alone may change.
+/// The library of the process that holds the lock.
 pub struct LibraryWriter {
     pub session: LedgerSession,
     pub library: Library,
@@ -36,10 +36,10 @@ pub struct LibraryWriter {
 }
 
 impl LibraryWriter {
-    /// Opens library and ledger for a change. Nobody else changes anything while this lives.
+    /// Opens library and ledger for a change, and holds the lock while it lives.
     ///
     /// # Errors
-    /// When something cannot be opened, another process is changing playbooks, or a change was left half done.
+    /// If a file cannot be opened, another process holds the lock, or a change was interrupted.
     pub async fn open(
         environment: &Environment,
         places: &PathOverrides,
@@ -83,15 +83,15 @@ impl LibraryWriter {
                 body.help("try again when it is done"),
             ));
         };
-        // What somebody else did until we had hold of it counts.
+        // Includes changes that other processes made before the lock was acquired.
         library = Library::open(environment, places, root, host)?;
         Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
     }
 
-    /// Writes a change, all of it, and the index.
+    /// Writes a change and the index.
     ///
     /// # Errors
-    /// When a file was changed meanwhile, or cannot be written. What was begun is finished by `repair`.
+    /// If a file was edited meanwhile, or cannot be written. `repair` finishes what was begun.
     pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         let folder = self.library.folder();
         for file in &change.files {
@@ -104,7 +104,7 @@ impl LibraryWriter {
                 ));
             }
         }
-        // What cannot be written is said before anything is begun.
+        // Reports unwritable files before any write.
         let own_files = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
         for path in &own_files {
             self.session.workspace.guard.ensure_free(&self.session.environment, path)?;
@@ -124,19 +124,19 @@ impl LibraryWriter {
         self.apply(change, host).await
     }
 
-    /// Does what a change says, from wherever it stopped, and says which files somebody else has changed meanwhile.
+    /// Continues a change from any step, and returns the files that were edited meanwhile.
     ///
     /// # Errors
-    /// When something cannot be written.
+    /// If a file cannot be written.
     pub async fn apply(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
                 self.write(&file.path, &file.text)?;
             }
         }
-        // The library is compared with the ledger, which has to have the change first.
+        // The library is compared with the ledger, which must have the change first.
         self.record(change).await?;
-        // What is refused leaves a line in the log, and nothing else (B5).
+        // A refused proposal only leaves a line in the log (B5).
         if !change.files.is_empty() {
             self.refresh(host)?;
             self.write_index()?;
@@ -158,10 +158,10 @@ impl LibraryWriter {
         Ok(())
     }
 
-    /// Writes the index, where it is not true already; says whether it was.
+    /// Writes the index if it is outdated; returns whether it was.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_index(&self) -> Result<bool, ServiceError> {
         let path = self.library.folder().join(INDEX_FILE);
         let text = render_index(&self.library);
@@ -171,7 +171,7 @@ impl LibraryWriter {
         self.write(&path, &text).map(|()| false)
     }
 
-    /// Puts lines that are gone back into the log; says how many.
+    /// Restores missing lines of the log; returns their number.
     ///
     /// # Errors
     /// When the ledger does not answer, or the log cannot be read or written.
@@ -185,13 +185,13 @@ impl LibraryWriter {
         }
     }
 
-    /// The places that were said.
+    /// The user's path overrides.
     pub(super) fn places(&self) -> &PathOverrides {
         &self.places
     }
 
     async fn record(&self, change: &Change) -> Result<(), ServiceError> {
-        // A file that somebody has put a secret into keeps it, and the ledger has its hash alone.
+        // A file with a secret that was entered by hand keeps it; the ledger stores only its hash.
         let redactor = &self.session.workspace.redaction.redactor;
         let unredacted = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
         let bodies = unredacted.map(|file| ledger::Body {
@@ -220,7 +220,7 @@ impl LibraryWriter {
     }
 }
 
-/// The index as it should be.
+/// The index for the current playbooks.
 pub fn render_index(library: &Library) -> String {
     index::index(library.catalogue.books.iter().map(|book| &book.playbook))
 }

@@ -1,4 +1,4 @@
-//! Whether a producer is known: an operator of the workspace, and playbooks in shadow that are for it.
+//! Checks a producer: an operator of the workspace, and shadow playbooks that target it.
 
 use std::path::Path;
 
@@ -15,11 +15,12 @@ use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::Manifests;
 use crate::service::operators::load_operator;
 
-/// Refuses an operator that is not there, and a playbook that is not there or not for it: what nobody has made would
-/// never count, and nobody would know why. They are looked up in each scope in turn.
+/// Refuses an unknown operator, and a playbook that does not exist or does not target it: such runs would silently never
+/// count. Looks them up
+/// in each scope in turn.
 ///
 /// # Errors
-/// A usage error, with what was most probably meant.
+/// A usage error with a suggestion.
 pub fn check(
     producer: &Producer,
     environment: &Environment,

@@ -1,14 +1,13 @@
-//! append: a text at the end of another, found there again, exchanged and taken out.
+//! append: adds a text at the end of another, and finds, replaces and removes it again.
 
 use std::time::Duration;
 
 use similar::{Change, ChangeTag, TextDiff};
 
-/// How long the lines that still stand may be sought; after that fewer are found than there may be.
+/// The time limit of the line search; after it, the search may miss lines.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is added to a text so that a block stands at its end; `None` where the block is there already, on lines of its
-/// own.
+/// The addition that puts a block at the end of a text; `None` if the block is there already, on lines of its own.
 pub fn addition(text: &str, block: &str) -> Option<String> {
     if contains_block(text, block) {
         return None;
@@ -30,27 +29,28 @@ fn contains_block(text: &str, block: &str) -> bool {
     })
 }
 
-/// Where what was added stands, if it is still there: the last place, since it was added at the end.
+/// The position of the addition, if it is still there: the last match, since it was added at the end.
 pub fn find(text: &str, added: &str) -> Option<usize> {
     text.rfind(added)
 }
 
-/// The text without what was added, or nothing where that is not there any more.
+/// The text without the addition; `None` if that is gone.
 pub fn take_out(text: &str, added: &str) -> Option<String> {
     let at = find(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
-    // The line break that set the block apart goes with it, unless two lines would become one.
+    // Removes the separating line break, too, unless that would join two lines.
     let joined =
         added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
     let separator = if joined { "\n" } else { "" };
     Some(format!("{before}{separator}{after}"))
 }
 
-/// The text without those lines of what was added that still stand, where it was edited since: lines that were edited
-/// or put in between stay. `installed` is the text as it was when it was added. Nothing where no such line is left.
+/// The text without the remaining lines of an edited addition; edited and inserted lines stay. `installed` is the text
+/// right after the
+/// addition. `None` if no such line remains.
 pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String> {
     let at = find(installed, added)?;
-    // Lines, not bytes: a line break that only sets the block apart ends a line of somebody else's.
+    // By lines, not bytes: a line break that separates the block also ends another author's line.
     let lead = added.len() - added.trim_start_matches('\n').len();
     let first = installed[..at + lead].split_inclusive('\n').count();
     let ours = first..first + added[lead..].split_inclusive('\n').count();
@@ -64,7 +64,7 @@ pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String
         .then(|| now().filter(|change| !stands(change)).map(|change| change.value()).collect())
 }
 
-/// The text with another block where what was added stands, and what is then the addition.
+/// The text with another block in place of the addition, and the new addition.
 pub fn exchange(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
     let at = find(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
@@ -107,7 +107,7 @@ mod tests {
         let cases = [
             ("a\n", "x\ny\nz\n", "a\nx\nyy\nz\n", Some("a\nyy\n")),
             ("a\n", "x\ny\n", "a\nx\nmine\ny\n", Some("a\nmine\n")),
-            // The same line was there before, and is not the one that was added.
+            // The same line existed before and is not the added one.
             ("x\n", "x\ny\n", "x\nb\ny\n", Some("x\nb\n")),
             ("a", "\nx\ny\n", "top\na\nx\n", Some("top\na\n")),
             ("a\n", "x\n", "a\nxx\n", None),

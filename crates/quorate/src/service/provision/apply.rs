@@ -1,5 +1,6 @@
-//! Carrying out: contents are kept, the setup says what is intended, files are written, the setup says that it is done.
-//! Whatever of it a process that dies has done, the next one finds out what and goes on ([`Setup::recover`]).
+//! Applies a plan: stores contents, records the intent in the setup, writes files, records completion. After a crash the
+//! next process
+//! continues from any step ([`Setup::recover`]).
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,10 @@ use super::setup::{self, Error, PROGRAM_DIR, Setup, Store};
 use super::share::OtherProfiles;
 use crate::service::error::{ExitClass, ServiceError};
 
-/// Installs: `begun` is written before the files, `done` after them.
+/// Installs: writes `begun` before the files and `done` after them.
 ///
 /// # Errors
-/// When the disk refuses. What was done until then is known to the setup.
+/// If a write fails. The setup knows what was done before.
 pub fn install(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -54,10 +55,10 @@ pub fn install(
     store.remove_unreferenced(&done).map_err(store_error)
 }
 
-/// Uninstalls: `begun` is written before the files, and at the end the setup goes.
+/// Uninstalls: writes `begun` before the files, and removes the setup at the end.
 ///
 /// # Errors
-/// When the disk refuses. What was done until then is known to the setup.
+/// If a write fails. The setup knows what was done before.
 pub fn uninstall(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -71,7 +72,7 @@ pub fn uninstall(
     store_contents(files, store, changes)?;
     store.save(&begun).map_err(store_error)?;
     others.write_intents().map_err(store_error)?;
-    // A folder that somebody has removed with a file that comes back.
+    // The user may have removed the folder of a restored file.
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
     for folder in writes.flat_map(|change| parent_folders(&change.dest)) {
         files.make_folder(folder, Access::Program).map_err(|trouble| disk_error(folder, trouble))?;
@@ -85,12 +86,12 @@ pub fn uninstall(
     remove_folders(files, &mut begun.folders, ProgramFolder::Remove)
 }
 
-/// The folders that a path lies in, the outer ones first.
+/// A path's parent folders, outermost first.
 fn parent_folders(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
 }
 
-/// Finds out before anything is begun whether files can be written where they have to be.
+/// Checks that all files can be written, before any write.
 fn ensure_writable(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), ServiceError> {
     let mut asked: Vec<&str> = Vec::new();
     for change in changes.iter().filter(|change| change.write != Write::Nothing) {
@@ -111,10 +112,10 @@ fn ensure_writable(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), Se
     Ok(())
 }
 
-/// Removes what a process that died has left of its writing, in every folder that any profile or this one's files lie in.
+/// Removes temporary files of a crashed process, in every folder of any profile's or this one's files.
 ///
 /// # Errors
-/// When a setup cannot be read. What cannot be removed is in nobody's way.
+/// If a setup cannot be read. Files that cannot be removed do no harm.
 pub fn remove_leftovers<'d>(
     files: &dyn TargetFiles,
     dests: impl Iterator<Item = &'d str>,
@@ -132,7 +133,7 @@ pub fn remove_leftovers<'d>(
     Ok(())
 }
 
-/// Keeps what the setup names, and what would be lost.
+/// Stores the contents that the setup names, and those that would be lost.
 fn store_contents(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -165,20 +166,20 @@ fn write_files(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), Servic
     Ok(())
 }
 
-/// Whether the program's own folder may go.
+/// Whether the program's own folder may be removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ProgramFolder {
     Keep,
     Remove,
 }
 
-/// Removes folders that were made and hold nothing, and forgets them.
+/// Removes created folders that are empty, and forgets them.
 fn remove_folders(
     files: &dyn TargetFiles,
     folders: &mut Vec<String>,
     own: ProgramFolder,
 ) -> Result<(), ServiceError> {
-    // The inner ones sort after those that they lie in.
+    // Inner folders sort after their parents.
     folders.sort();
     for folder in folders.iter().rev() {
         let removed = match (folder == PROGRAM_DIR, own) {
@@ -187,7 +188,7 @@ fn remove_folders(
             (false, _) => files.remove_folder(folder),
         };
         match removed {
-            // Somebody has put something else there, which is not ours.
+            // It holds files of others.
             Ok(()) | Err(FileError::Obstructed(_)) => {}
             Err(trouble) => return Err(disk_error(folder, trouble)),
         }
@@ -202,7 +203,7 @@ fn remove_folders(
     Ok(())
 }
 
-/// The program's own folder goes if there is nothing in it but what keeps version control out.
+/// The program's own folder is removed if it holds only the file that excludes it from version control.
 fn remove_own(files: &dyn TargetFiles) -> Result<(), FileError> {
     let ignore = ".gitignore";
     files.can_write(PROGRAM_DIR)?;

@@ -1,4 +1,4 @@
-//! What verifying came to, as one JSON object.
+//! A verification as one JSON object.
 
 use quorate_kernel::entropy::hex;
 use quorate_ledger::store::STREAM;

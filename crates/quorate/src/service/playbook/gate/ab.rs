@@ -1,11 +1,15 @@
-//! `a-b`: outcomes of what an operator made with a playbook in its prompt, against those of what it made without.
+//! `a-b`: compares outcomes of an operator's texts made with a playbook in its prompt with those made without.
 //!
-//! Which is which says whoever hands in what was made: `quorate review draft.md --made-by alice --trying SLUG`, with the
-//! prompt of `quorate weave alice --trying SLUG`. Both kinds count from when the playbook has said what it says now, in the
-//! order in which they ended. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth the less the more severe it
-//! is. Only outcomes of one operator, one kind of text and one council or assembly as it was set up are compared with each
-//! other. What came to nothing, lacks somebody's answer, or had another playbook on trial with it does not count, and a text
-//! counts once on each side, whoever judged it and however little was changed in it.
+//! The caller says which is which: `quorate review draft.md --made-by alice --trying SLUG`, with the prompt of
+//! `quorate weave alice --trying SLUG`. Both kinds count from when the playbook got its current text, in the order in which
+//! the runs
+//! ended. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth less the more severe it is. Only outcomes of
+//! one
+//! operator, one artifact type and one configuration of a council or assembly are compared. Undecided runs, runs with
+//! missing answers,
+//! and runs that try several playbooks do not count, and a text counts once on each side, whatever council judged it and
+//! however
+//! little it changed.
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -20,7 +24,6 @@ use super::super::writer::LibraryWriter;
 use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
 
-/// Tries the gate.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -46,7 +49,7 @@ pub async fn attempt(
     Ok(Err(GateClosed::new(finding.to_string(), help)))
 }
 
-/// What the outcomes so far come to, and the last run that counts.
+/// The outcomes so far, and the last run that counts.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -74,25 +77,25 @@ pub async fn evaluate(
     Ok((compare(&outcomes, terms), last))
 }
 
-/// The outcome of a run as the gate counts it; `None` where it says nothing of this playbook alone.
+/// A run's outcome for the gate; `None` if it does not test this playbook alone.
 fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
     let producer = history.opened.producer.as_ref()?;
     let made_by = Some(&*producer.operator).filter(|made_by| operators.contains(made_by))?;
     let side = match &producer.trying[..] {
         [] => Side::Without,
         [one] if one == slug => Side::With,
-        // What several playbooks did together is the merit of none of them.
+        // The effect of several playbooks cannot be attributed to one.
         _ => return None,
     };
     let worth = worth(&history.outcome()?)?;
-    // Who judges, how, and what sort of text: everything that the run was set up with but the text itself.
+    // The whole configuration of the run except the text itself.
     let opened = &history.opened;
     let instrument = ["council", "assembly"].into_iter().find_map(|whole| opened.fingerprint_of(whole))?;
     let sort = opened.artifact_type.as_deref().unwrap_or_default();
     Some(Outcome { comparison_key: format!("{made_by} {instrument} {sort}"), side, score: worth })
 }
 
-/// From when on the playbook has said what it says now.
+/// The time since which the playbook has its current text.
 fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceError> {
     let record = keeping.library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
@@ -102,8 +105,9 @@ fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceErr
     Ok(at.and_then(timestamp::parse).unwrap_or(i64::MIN))
 }
 
-/// What an outcome is worth to its instrument; `None` of one that came to nothing, or rests on fewer answers than were asked
-/// for. What a person decided beside it later does not count: it would change what an earlier look has counted.
+/// The value of an outcome; `None` for an undecided run, or one with missing answers. A person's later decision does not
+/// count: it
+/// would change what an earlier evaluation has counted.
 fn worth(outcome: &record::Outcome) -> Option<f64> {
     if outcome.partial != Some(false) {
         return None;

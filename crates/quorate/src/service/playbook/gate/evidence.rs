@@ -1,8 +1,8 @@
-//! What a gate says: the evidence that opens it, or why it stays closed; and the person who may be asked.
+//! A gate's result: the evidence that opens it, or why it stays closed; and the interface to a person.
 
 use quorate_diagnostics::invisible::escape_invisible;
 
-/// What let a playbook through, as it stands in its evidence.
+/// The evidence of a promotion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateEvidence {
     /// The kind of evidence.
@@ -12,7 +12,7 @@ pub struct GateEvidence {
     pub note: String,
 }
 
-/// Why a gate stays shut.
+/// Why a gate stays closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateClosed {
     pub message: String,
@@ -20,31 +20,31 @@ pub struct GateClosed {
 }
 
 impl GateClosed {
-    /// A reason, with what to do.
+    /// A reason with a help.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         GateClosed { message: message.into(), help: help.into() }
     }
 }
 
-/// A person, who is asked.
+/// A person who decides.
 pub trait Approver: Send {
-    /// Shows what is to be decided and asks for a yes or a no.
+    /// Shows a question and asks for yes or no.
     ///
     /// # Errors
-    /// When there is nobody who could be asked.
+    /// If no person can be asked.
     fn ask(&mut self, shown: &str) -> Result<Answer, GateClosed>;
 }
 
-/// What a person says.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub yes: bool,
-    /// Why, in a line; it may be empty.
+    /// The reason, in one line; it may be empty.
     pub why: String,
     pub by: String,
 }
 
-/// Adds a foreign text as a quotation, with invisible characters escaped.
+/// Adds untrusted text as a quotation, with invisible characters escaped.
 pub fn push_quote(text: &mut String, quoted: &str) {
     for line in escape_invisible(quoted).lines() {
         text.push_str(&format!("> {line}\n"));

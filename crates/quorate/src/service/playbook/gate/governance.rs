@@ -21,7 +21,7 @@ use crate::service::run_options::RunOptions;
 /// Convenes.
 ///
 /// # Errors
-/// When the assembly is refused or the ledger fails.
+/// If the assembly is refused or the ledger fails.
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,

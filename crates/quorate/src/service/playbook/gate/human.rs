@@ -1,4 +1,4 @@
-//! `human`: a person reads what would change, and says yes or no.
+//! `human`: a person reads the proposed change, and decides.
 
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::index::priority;
@@ -6,10 +6,9 @@ use quorate_playbook::index::priority;
 use super::super::writer::LibraryWriter;
 use super::evidence::{Approver, GateClosed, GateEvidence, push_quote};
 
-/// Asks.
 ///
 /// # Errors
-/// When nobody is there, or the answer is no.
+/// If no person can be asked, or the answer is no.
 pub fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
@@ -30,8 +29,8 @@ pub fn attempt(
     Ok(GateEvidence { kind: "human", reference: answer.by, note })
 }
 
-/// What is to be decided, for a person or an assembly: what becomes of it first, in words of ours; then what it says, in
-/// which nothing can pass for ours.
+/// The question for a person or an assembly: first our description, then the playbook's text, quoted so that it cannot pass
+/// for ours.
 pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     let playbook = &book.playbook;
     let matched = keeping.library.operators_for(playbook);

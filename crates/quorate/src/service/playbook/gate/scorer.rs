@@ -1,9 +1,9 @@
-//! `scorer`: a command of the user's own compares two prompts, over and over, until it is clear which is better.
+//! `scorer`: a user's command compares two prompts repeatedly, until one is significantly better.
 //!
 //! For each trial it gets one line of JSON on stdin, `{playbook, operator, trial, prompt, counterfactual}`, and answers
-//! `{"without": number, "with": number}`: how well the agent does with the one and with the other, by whatever it
-//! measures; more is better. Trials go over the operators that the playbook is for. The test is the sequential one of
-//! the other gates, so it may end early.
+//! `{"without": number, "with": number}`: the agent's score without and with the playbook, in any unit; more is better.
+//! Trials rotate
+//! over the targeted operators. The sequential test of the other gates applies, so the gate may end early.
 
 use std::time::Duration;
 
@@ -21,22 +21,21 @@ use crate::service::error::ServiceError;
 use crate::service::trust;
 use crate::service::trust::TrustRequest;
 
-/// How long one trial may take.
+/// The deadline of a trial.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(600);
-/// How many times the minimum of trials is made at most.
+/// The maximum number of trials, as a multiple of the minimum.
 const MAX_TRIALS_FACTOR: u32 = 5;
 
-/// What a trial comes to.
+/// The result of a trial.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Scores {
     without: f64,
     with: f64,
 }
 
-/// Tries the gate.
 ///
 /// # Errors
-/// When the file that names the command is not trusted; what goes wrong with the command keeps the gate shut.
+/// If the file that names the command is not trusted. A failing command keeps the gate closed.
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,

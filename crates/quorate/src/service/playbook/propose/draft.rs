@@ -1,4 +1,4 @@
-//! A draft: a proposal as the playbook that it would be, read as every other one is, beside those that are there.
+//! A draft: a proposal rendered as a playbook and loaded beside the existing ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,38 +21,38 @@ use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
 
-/// Who proposes, and for whom where a delta does not say.
+/// The proposer, and its default operator.
 #[derive(Debug, Clone)]
 pub struct Proposer {
     pub by: String,
-    /// The operator that a delta is for which names nobody.
+    /// The operator of deltas that name none.
     pub operator: Option<String>,
 }
 
-/// A proposal on its way.
+/// A proposal in progress.
 pub(super) struct DraftBuilder {
-    /// When it is proposed, in RFC 3339.
+    /// The time of the proposal, in RFC 3339.
     pub(super) at: String,
-    /// The slug, as far as there is one.
+    /// The slug, if known.
     pub(super) slug: String,
-    /// What it is refused for.
+    /// Refusals and warnings.
     pub(super) report: Report,
-    /// What was read, to point at.
+    /// The source text, for places.
     pub(super) document: Option<Arc<Document>>,
 }
 
-/// A proposal that reads as a playbook.
+/// A proposal that parses as a playbook.
 pub(super) struct Draft {
     pub(super) playbook: Playbook,
     pub(super) text: String,
-    /// The file that it is to be, and what it is now; of a new one there is nothing.
+    /// Its target file, and that file's current text; `None` for a new one.
     pub(super) record: VersionedFile,
-    /// The manifest as somebody wrote it; of a delta there is none to point at.
+    /// The manifest as written; `None` for a delta, which has no places.
     pub(super) document: Option<Arc<Document>>,
-    /// The text of the new file, before its history; `None` for a revision.
+    /// The text of the new file, without its history; `None` for a revision.
     pub(super) manifest: Option<String>,
     pub(super) summary: String,
-    /// What is added to its evidence.
+    /// Items added to its evidence.
     pub(super) evidence: Vec<Map<String, Json>>,
 }
 
@@ -115,7 +115,7 @@ impl DraftBuilder {
         self.build_text(keeping, &text, &format!("{}.md", add.slug), host)
     }
 
-    /// A manifest, checked as every other one is, beside those that are there.
+    /// Loads a manifest as every other one, beside the existing ones.
     fn build_text(
         &mut self,
         keeping: &LibraryWriter,
@@ -126,7 +126,7 @@ impl DraftBuilder {
         let library = &keeping.library;
         let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
         let loader = manifests.loader(host);
-        // Whoever is there first has the slug.
+        // The first playbook keeps the slug.
         drop(catalog::load_all(&loader, &library.scope));
         let Ok(location) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
             let body = Body::new(format!("`{name}` cannot be the name of a file here"));
@@ -252,7 +252,7 @@ impl DraftBuilder {
     }
 }
 
-/// Where a new playbook lies: by the one operator or role that it is for.
+/// The folder of a new playbook: by its single operator or role.
 fn file_path(playbook: &Playbook) -> String {
     let slug = &playbook.slug;
     let folder = match playbook.targets.as_deref() {
