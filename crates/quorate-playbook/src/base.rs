@@ -1,7 +1,8 @@
-//! The base of a prompt: a persona's or an operator's own text, and in it the blocks that a playbook can replace (B9).
+//! The base of a prompt: the text of a persona or an operator, with blocks that a playbook can replace (B9).
 //!
-//! Blocks are the sections that a persona's frontmatter gives, and whatever stands in a body between `<!-- block: id -->`
-//! and `<!-- /block -->`. The marks themselves are no part of the prompt. A mark without its other half is plain text.
+//! Blocks are the sections from a persona's frontmatter, and text between `<!-- block: id -->` and `<!-- /block -->` in a
+//! body. The
+//! markers are not part of the prompt. A marker without its counterpart is plain text.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +60,7 @@ impl BasePrompt {
         BasePrompt { parts: segments }
     }
 
-    /// A text that has no blocks, whatever stands in it.
+    /// A text without blocks; markers are plain text.
     pub fn from_plain_text(text: &str) -> Self {
         let part = Segment { block: None, text: text.to_owned() };
         BasePrompt { parts: if text.is_empty() { Vec::new() } else { vec![part] } }
@@ -85,12 +86,12 @@ impl BasePrompt {
         self.blocks().any(|known| known == block)
     }
 
-    /// What stands in a block by itself.
+    /// The text of a block.
     pub fn block_text(&self, block: &str) -> Option<&str> {
         self.parts.iter().find(|part| part.block.as_deref() == Some(block)).map(|part| part.text.as_str())
     }
 
-    /// The prompt as it is by itself.
+    /// The prompt without playbooks.
     pub fn render(&self) -> String {
         self.render_with(&BTreeMap::new())
     }
@@ -103,7 +104,7 @@ impl BasePrompt {
             match part.block.as_deref().and_then(|block| remaining.remove(block)) {
                 Some(text) => {
                     prompt.push_str(text);
-                    // What stands behind begins on a line of its own where it did before.
+                    // The text behind begins on its own line if it did before.
                     let ends = &part.text[part.text.trim_end_matches(['\n', '\r']).len()..];
                     prompt.push_str(ends);
                 }
@@ -114,7 +115,7 @@ impl BasePrompt {
     }
 }
 
-/// A comment that stands in a text.
+/// A comment in a text.
 struct HtmlComment<'t> {
     start: usize,
     end: usize,

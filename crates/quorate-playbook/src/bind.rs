@@ -1,8 +1,10 @@
-//! Binding (B2): whom a playbook is for.
+//! Binding (B2): which operators a playbook targets.
 //!
-//! A subject, which is an operator at work, has values on axes. A playbook's selector says on which axes it wants which
-//! values; its targets, the older way to say it, are made into the same. Where there is a selector, it alone counts.
-//! An empty one is for nobody, and so is a term on an axis that the subject has no value on.
+//! A subject, which is an operator at work, has values on axes. A playbook's selector requires values on axes; its targets,
+//! the older
+//! notation, are converted to a selector. A selector overrides targets. An empty selector matches no subject, and neither
+//! does a term
+//! on an axis that the subject has no value on.
 
 mod index;
 mod pattern;
@@ -39,7 +41,7 @@ const AXIS_PREFIXES: [(&str, &[&str]); 5] = [
     (RUNTIME, &["runtime", "runtimes"]),
 ];
 
-/// Who is to be told: values by axis.
+/// An operator at work: values by axis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subject {
     axes: BTreeMap<String, BTreeSet<String>>,
@@ -54,14 +56,14 @@ pub enum MatchKind {
     Pattern,
 }
 
-/// Whom one playbook is for, ready to be held against subjects.
+/// The compiled selector of one playbook.
 #[derive(Debug, Clone)]
 pub struct Binding {
     /// All of these have to hold; of each, one.
     clauses: Vec<Vec<Requirement>>,
 }
 
-/// One axis, and what it has to be.
+/// One axis, and its required values.
 #[derive(Debug, Clone)]
 struct Requirement {
     axis: Cow<'static, str>,
@@ -69,7 +71,7 @@ struct Requirement {
 }
 
 impl Subject {
-    /// An operator at rest: by its slug, its role, what it has learned and what it can do.
+    /// An operator: its slug, its role, its learned playbooks and its skills.
     pub fn from_operator(operator: &Operator) -> Self {
         let mut subject = Subject::default().with(IDENTITY, &operator.id);
         if let Some(role) = &operator.role {
@@ -116,7 +118,7 @@ impl Binding {
         }
     }
 
-    /// Whether it is for whoever there is: nothing that it wants is more than any value.
+    /// Whether it matches every subject: all its terms are wildcards.
     pub fn matches_everyone(&self) -> bool {
         let any = |wanted: &Requirement| wanted.values.iter().any(|value| matches!(value, Pattern::Any));
         !self.clauses.is_empty() && self.clauses.iter().all(|one_of| one_of.iter().any(any))

@@ -1,5 +1,6 @@
-//! The composed prompt of one agent: what holds is woven, what a locked trait bars is not, and what is in shadow is
-//! computed beside it and stands in no prompt (B3, B4, B6).
+//! Composes the prompt of one agent: weaves active playbooks, leaves out what a locked trait bars, and computes shadow
+//! playbooks beside
+//! it (B3, B4, B6).
 
 use quorate_manifest::playbook::Status;
 
@@ -8,7 +9,7 @@ use crate::lock::{Locks, Violation};
 use crate::supersede::Supersessions;
 use crate::weave::{Overlay, SkipReason, SkippedOverlay, WovenPrompt, weave};
 
-/// A playbook that is for an agent, held against its locked traits.
+/// A playbook for an agent, checked against its locked traits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// What would be woven.
@@ -24,13 +25,13 @@ pub struct Candidate {
 /// A prompt, and what might be one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composition {
-    /// What the agent is told.
+    /// The agent's prompt.
     pub woven: WovenPrompt,
     /// What it would be told with each of the playbooks in shadow, which it never is.
     pub shadows: Vec<ShadowPrompt>,
 }
 
-/// A prompt that nobody is told.
+/// A shadow prompt, which no agent gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShadowPrompt {
     pub id: String,

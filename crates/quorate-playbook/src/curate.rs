@@ -1,5 +1,6 @@
-//! Curation (B5, B6): what a proposed playbook is refused for, held against every operator that it is for. Shape, slug and
-//! times are the manifest's own checks; here it is about what the playbook would do to a prompt.
+//! Curation (B5, B6): why a proposed playbook is refused, checked for every operator that it targets. The manifest checks
+//! shape, slug and
+//! times itself; these checks are about the effect on prompts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +26,7 @@ pub struct AffectedOperator<'a> {
     pub base: &'a BasePrompt,
     /// What is for it already.
     pub existing: &'a [Candidate],
-    /// The proposal, held against its locked traits.
+    /// The proposal, checked against its locked traits.
     pub proposal: Candidate,
 }
 
@@ -146,7 +147,7 @@ pub fn curate(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Objection> 
             objections.push(Objection::Rewrite { operator: operator(), how });
         }
         let (before, after) = prompt_lengths(one, now_ms);
-        // What is over takes nothing away: it is not woven, and no gate lets it through.
+        // An expired playbook displaces nothing: it is not woven, and no gate promotes it.
         let is_over = one.proposal.overlay.expires_ms.is_some_and(|expires| expires <= now_ms);
         if !is_over && after * 5 < before * 4 {
             objections.push(Objection::Collapse { operator: operator(), before, after });

@@ -1,4 +1,4 @@
-//! The forms of answers: the JSON Schema that a member is shown and held to, and the typed reading of it.
+//! Answer schemas: the JSON Schema that a member is shown and validated against, and the typed parser.
 
 pub mod adjudicator;
 pub mod advice;
@@ -93,7 +93,7 @@ impl Schema {
         self != Schema::PlainText
     }
 
-    /// Whether what the answer says is told on to agents or becomes a decision, so that nothing in it may be unseen.
+    /// Whether the answer goes into other prompts or a decision, so that invisible characters are refused.
     pub fn reaches_agents(self) -> bool {
         matches!(self, Schema::Advice | Schema::Ballot | Schema::Message | Schema::Deltas | Schema::Judgement)
     }

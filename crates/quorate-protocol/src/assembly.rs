@@ -1,5 +1,6 @@
-//! What an assembly's run is set up with: the resolved manifest and what was asked of it, in the form that `run.opened`
-//! keeps, so that a run can be derived again from the ledger alone.
+//! The setup of an assembly's run: the resolved manifest and the request, in the form that `run.opened` stores, so that a
+//! run can be
+//! derived from the ledger alone.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +38,7 @@ pub struct Setup {
     pub embeds: bool,
     /// How long an overlay holds, how many are active, and whether outcomes are kept.
     pub overlays: Overlays,
-    /// Whose overlays they are (A8); an empty id where nobody is named.
+    /// The operators that its overlays target (A8); one empty id if none is named.
     pub operators: Vec<String>,
     /// The refs that an outcome carries: identity, work, executor.
     pub refs: Map<String, Json>,
@@ -118,7 +119,7 @@ pub enum Request {
     Advisory {
         /// The members of this phase.
         phase: String,
-        /// What made somebody ask.
+        /// The event that triggered the request.
         trigger: String,
         /// Whether the sentinel phase runs before and can end it.
         sentinel_first: bool,
@@ -129,7 +130,7 @@ pub enum Request {
     },
     /// Talk about a topic.
     Peer {
-        /// For so many rounds, in place of what the manifest says.
+        /// The maximum number of rounds, overrides the manifest.
         rounds: Option<u32>,
     },
     Hierarchy,
@@ -288,7 +289,7 @@ fn to_rule(rule: &resolved::Rule) -> Rule {
     }
 }
 
-/// A decimal as it is written, without zeros at the end.
+/// A decimal without trailing zeros.
 pub(crate) fn decimal_text(decimal: Decimal) -> String {
     let (digits, scale) = (decimal.digits(), decimal.scale() as usize);
     let sign = if digits < 0 { "-" } else { "" };

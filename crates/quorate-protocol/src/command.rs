@@ -1,4 +1,4 @@
-//! Commands: everything that a protocol can want.
+//! Commands: everything that a protocol can request.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use serde_json::Map;
 
 use crate::{Json, Name, Part, answers};
 
-/// What is to be done. Commands of one `advance` belong together: they leave after one sync.
+/// A command to the driver. The commands of one `advance` belong together: they leave after one sync.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Have material gathered by a strategy of the host's own.
     Gather(Gather),
     Invoke(Invoke),
-    /// Take a question back; what still comes is recorded as late and fed to nobody.
+    /// Cancels an invocation; a later answer is recorded as late and not fed to the protocol.
     Cancel(Name),
     /// Have texts compared by meaning, which only the host can do.
     SemanticMatch(SemanticMatch),
@@ -56,7 +56,7 @@ pub struct Invoke {
     pub extra_fields: Map<String, Json>,
 }
 
-/// Texts that are to be compared with traits by their meaning.
+/// Texts to compare with traits by meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SemanticMatch {
     pub candidate: Name,
@@ -65,7 +65,7 @@ pub struct SemanticMatch {
     pub traits: Vec<String>,
 }
 
-/// A rule of the host's own that is to be applied.
+/// A custom rule to apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyRule {
     /// What it is applied to, unique in the run: the rule's id, and a node, a round or a case where there are several.
@@ -88,7 +88,7 @@ pub struct Fact {
 pub enum FactKind {
     /// A rule or policy was applied.
     Rule,
-    /// A candidate outcome was held against the locked traits.
+    /// The result of checking a candidate outcome against the locked traits.
     LockCheck,
     /// A candidate outcome was dropped, or a message refused.
     Violation,

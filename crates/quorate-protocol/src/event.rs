@@ -1,4 +1,4 @@
-//! Events: everything that a protocol can learn.
+//! Events: everything that a protocol is told.
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ pub enum Event {
     Consulted {
         /// The invocation, for example `r1/skeptic`.
         id: Name,
-        /// What came of it.
+        /// The result.
         result: ConsultationResult,
     },
     /// Texts were compared with traits by meaning.
     Matched {
         candidate: Name,
-        /// What comes near a trait, or why nobody knows.
+        /// The distance to a trait, or why it is unknown.
         result: Result<Vec<SemanticHit>, Arc<str>>,
     },
     /// A rule of the host's own was applied.
@@ -56,7 +56,7 @@ pub enum Event {
     },
 }
 
-/// Why the host did not do what it was asked to do: the run's time was over.
+/// Why the host did not run: the run's time was over.
 pub const TIME_EXHAUSTED: &str = "the run's time is spent";
 
 impl Event {

@@ -1,4 +1,4 @@
-//! Gather strategies: how a member's input is cut from what the run is about (X13).
+//! Gather strategies: which part of the subject a member sees (X13).
 
 pub mod conversation;
 
@@ -20,7 +20,7 @@ pub const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
 /// The same, written plainly (H1).
 pub const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 
-/// Those that are built in. Whatever else begins with [`CUSTOM_PREFIX`] is the host's.
+/// The built-in strategies. Names that begin with [`CUSTOM_PREFIX`] belong to the host.
 pub const BUILT_IN: [&str; 6] =
     [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS, CHILDREN_OUTPUTS_PLAIN];
 
@@ -49,7 +49,7 @@ const WORKING_MEMORY_MESSAGES: usize = 10;
 const DEFAULT_RECENT_MESSAGES: u64 = 20;
 /// How many days a digest goes back unless said.
 const DEFAULT_WINDOW_DAYS: u64 = 7;
-/// How many characters of a message stand in a digest.
+/// The maximum number of characters of a message in a digest.
 const MAX_DIGEST_CHARS: usize = 200;
 const DAY_MS: i64 = 86_400_000;
 

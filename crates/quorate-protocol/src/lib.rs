@@ -1,9 +1,10 @@
-//! Pure protocols: who is asked next, and what follows from the answers.
+//! Pure protocols: which member is asked next, and what follows from the answers.
 //!
-//! A [`Protocol`] is a function of what it was set up with and of the events fed so far. It knows no async, no
-//! clock, no randomness and no files: the only `now` is the time recorded with an event, the only chance is the
-//! seed of [`Event::Opened`]. The same recorded events therefore give the same commands on any machine, which is
-//! what makes resume, replay and simulation one mechanism.
+//! A [`Protocol`] is a function of its setup and of the events fed so far. It uses no async, no clock, no randomness and no
+//! files:
+//! its only `now` is the time recorded with an event, its only random input the seed of [`Event::Opened`]. The same
+//! recorded events
+//! therefore give the same commands on any machine; resume, replay and simulation rely on that.
 
 pub mod answers;
 pub mod assembly;
@@ -33,7 +34,7 @@ pub type Json = serde_json::Value;
 
 /// A state machine that runs one deliberation.
 pub trait Protocol: Send {
-    /// Takes one event and says what is to be done because of it.
+    /// Takes one event and returns the commands that follow from it.
     ///
     /// An event that the machine does not expect (a second answer to one invocation, an answer to nobody) changes
     /// nothing and gives no commands.

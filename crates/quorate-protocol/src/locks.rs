@@ -1,13 +1,14 @@
 //! Locked traits (L): what no outcome may contain, and the matcher that finds it.
 //!
-//! A trait is looked for on the text as given and on the text folded, and a hit says how far the text had to be folded.
-//! `locks/items.rs` reads a text as what it shows, `locks/marks.rs` knows the marks of lists and footnotes, `locks/character.rs` knows what each character is and looks like,
-//! `locks/automaton.rs` finds the letters of all traits in one pass, whatever stands between them, `locks/target.rs`
-//! decides whether that is the trait, `locks/apart.rs` whether its letters are set apart, `locks/patterns.rs` tries
-//! regular expressions, and `locks/search.rs` puts the passes together.
+//! A trait is searched for in the text as given and in folded forms, and a hit says how far the text had to be folded.
+//! `locks/items.rs` splits a text into visible characters, `locks/marks.rs` recognizes the marks of lists and footnotes,
+//! `locks/character.rs` classifies and folds characters, `locks/automaton.rs` finds the letters of all traits in one pass,
+//! `locks/target.rs` decides whether a candidate is the trait, `locks/spacing.rs` whether its letters are set apart,
+//! `locks/patterns.rs` tries regular expressions, and `locks/search.rs` combines the passes.
 //!
-//! What stands in a text as given is a hit anywhere, within longer words too, as a substring is. A short trait that is seen
-//! by looks alone, or set apart, has to be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
+//! A verbatim match counts anywhere, within longer words too, as a substring does. A short trait that only matches by
+//! looks, or set
+//! apart, must be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
 
 mod automaton;
 mod character;
@@ -37,7 +38,7 @@ pub use excerpt::{excerpt, excerpt_parts};
 pub use fold::fold;
 pub use hit::{Hit, Layer};
 
-/// A trait as it is recorded in a run's setup.
+/// A trait as recorded in a run's setup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trait {
     /// The trait as its author wrote it.
@@ -121,7 +122,7 @@ impl Locks {
         if !self.is_empty() {
             self.compiled.search.find(text, &mut all);
         }
-        // Of places that share a character the least folded is told, then the first.
+        // Of overlapping hits the least folded is reported, then the first.
         all.0.sort_unstable();
         let mut hits: Vec<(usize, usize, usize, Layer)> = Vec::new();
         for group in all.0.chunk_by(|one, other| one.0 == other.0) {

@@ -47,14 +47,14 @@ pub enum PartKind {
     Playbooks,
     /// The operator's own prompt.
     Persona,
-    /// The prompt fragment that is to be judged.
+    /// The prompt fragment to judge.
     Fragment,
     /// The traits that are locked: a JSON array of `{id, description}`.
     Traits,
 }
 
 impl PartKind {
-    /// The name that stands in prompts and records.
+    /// Its name in prompts and records.
     pub fn as_str(self) -> &'static str {
         match self {
             PartKind::Artifact => "artifact",

@@ -1,5 +1,6 @@
 //! Modes: one state machine for each way of deciding together. The four of an assembly share [`assembly`], which gathers,
-//! asks, holds against the locks and ends; each mode says whom to ask next and what follows.
+//! asks, checks
+//! locks and ends the run; each mode says which member to ask next and what follows.
 
 pub mod advisory;
 pub mod assembly;

@@ -1,5 +1,6 @@
-//! How deep JSON may nest. Readers of JSON stop at 127 levels, and each record, stamp or message puts some levels around
-//! what it carries: a value that was accepted close to that limit could be stored and never be read again.
+//! The maximum nesting of JSON. JSON parsers stop at 127 levels, and each record, stamp or message adds levels around its
+//! content: a value
+//! accepted close to that limit could be stored and never be read again.
 
 use serde_json::Map;
 

@@ -1,5 +1,6 @@
-//! Overlays: what advisory fragments become. Each assembly has one stream of them; what is active follows from its
-//! records and the time, and who has to go follows from what comes (A5, A8).
+//! Overlays: advisory fragments in force. Each assembly has one stream of them; its records and the time determine which
+//! are active, and
+//! new overlays determine which are evicted (A5, A8).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ pub struct Overlay {
     /// Its id: `o` and 12 characters.
     pub overlay: String,
     pub assembly: String,
-    /// Whose prompt it goes into; empty where nobody is named.
+    /// The operator whose prompt it goes into; empty if none is named.
     pub operator: String,
     /// The run that it comes from.
     pub run: String,
@@ -83,7 +84,7 @@ impl OverlaySet {
         self.known_ids.contains(id)
     }
 
-    /// All of them, also those whose time is over and that nobody has evicted yet.
+    /// All overlays, also expired ones that were not evicted yet.
     pub fn all(&self) -> &[Overlay] {
         &self.overlays
     }

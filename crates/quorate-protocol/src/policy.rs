@@ -1,12 +1,11 @@
-//! Verdict policies: from typed answers to SHIP, REVISE, HOLD or INCOMPLETE, by code and never from prose
-//! (C3, C4).
+//! Verdict policies: compute SHIP, REVISE, HOLD or INCOMPLETE from typed answers, never from prose (C3, C4).
 
 mod seed;
 mod strict;
 
 use serde::{Deserialize, Serialize};
 
-/// What a council comes to.
+/// A council's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
@@ -31,7 +30,7 @@ impl Verdict {
         }
     }
 
-    /// SHIP, REVISE or HOLD in any case; INCOMPLETE is nobody's to ask for.
+    /// SHIP, REVISE or HOLD; an adjudicator cannot ask for INCOMPLETE.
     pub fn read(word: &str) -> Option<Verdict> {
         match word.trim().to_ascii_uppercase().as_str() {
             "SHIP" => Some(Verdict::Ship),
@@ -62,7 +61,7 @@ pub enum Policy {
 impl Policy {
     pub const ALL: [Policy; 2] = [Policy::Seed, Policy::Strict];
 
-    /// The id and version that stand in every record.
+    /// The id and version that every record carries.
     pub fn id(self) -> &'static str {
         match self {
             Policy::Seed => "seed/1",
@@ -151,7 +150,7 @@ pub struct Tally {
 /// A judgement and what it rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict, or why there is none.
+    /// The verdict, or why it is undecided.
     pub verdict: Result<Verdict, Incomplete>,
     /// How each deliberator was counted, in the order given.
     pub counted: Vec<CountedPosition>,

@@ -1,5 +1,6 @@
-//! Synthesis rules: one file for each built-in kind, with its name, the modes that it is for, its parameters, and what it
-//! does in each mode. A kind of the host's own is registered here by name and schema, and applied by the host.
+//! Synthesis rules: one file for each built-in kind, with its name, its modes, its parameters, and its effect in each mode.
+//! Custom kinds
+//! are registered here by name and schema, and applied by the host.
 
 pub(crate) mod advice;
 pub mod aggregate;

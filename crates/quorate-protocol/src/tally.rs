@@ -72,7 +72,7 @@ impl Tally {
         self.total != Weight::default() && &self.yes.0 * ten >= Weight::from(threshold).0 * &self.total.0
     }
 
-    /// yes / total held against a half; `None` of nothing.
+    /// Compares yes / total with a half; `None` without votes.
     pub fn compare_to_half(&self) -> Option<Ordering> {
         (self.total != Weight::default()).then(|| (&self.yes.0 * 2_u8).cmp(&self.total.0))
     }

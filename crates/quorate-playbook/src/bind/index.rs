@@ -1,10 +1,12 @@
-//! The bindings of many playbooks, found by what a subject is: of 10 000 playbooks an operator is held against the few
-//! that ask for one of its values, not against all.
+//! An index of many bindings by value: out of 10 000 playbooks an operator is matched only against the few that require one
+//! of its
+//! values.
 //!
-//! A playbook asks for all of several things, so it stands under one of them, the one that the fewest are: whoever has
-//! not that is not whom it is for. Under it, values stand by themselves, globs by what they begin with, and wildcards
-//! apart. What is found there is held against the whole binding, which alone decides: that is why a hash can stand for
-//! an axis and a value, whatever else has the same.
+//! A playbook requires several values, so it is indexed under the one that the fewest playbooks require: a subject without
+//! it cannot match.
+//! Each axis keeps exact values, globs by their prefix, and wildcards apart. Every candidate is then checked against its
+//! whole binding,
+//! so hash collisions of axes and values are harmless.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -25,7 +27,7 @@ pub struct BindingIndex {
     wildcards: Postings,
 }
 
-/// Places in the list of all, by what stands for a key; sorted.
+/// Positions in the list of playbooks, by key hash; sorted.
 #[derive(Debug, Clone, Default)]
 struct Postings(Vec<(u64, usize)>);
 

@@ -1,6 +1,6 @@
-//! What a value may have to be: anything, a value, or what a glob matches. A glob that other playbooks have, too, stands
-//! once, and is compiled only when a value comes that begins and ends as it does: compiling takes a hundred times what
-//! matching takes, and most globs are for others.
+//! A required value: anything, an exact value, or a glob. Equal globs of several playbooks are shared, and a glob is
+//! compiled only when a
+//! value has its prefix and suffix: compiling costs a hundred times as much as matching, and most globs never come to it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -59,7 +59,7 @@ impl GlobCache {
 
 impl Glob {
     fn new(text: &str) -> Self {
-        // A `/` beside `**` may stand for nothing, and a comma divides alternatives.
+        // A `/` beside `**` may match nothing, and a comma separates alternatives.
         let divides = |c: char| META_CHARS.contains(&c) || matches!(c, '/' | ',');
         let prefix_len = text.find(divides).unwrap_or(text.len());
         let suffix = text.rfind(divides).map_or(0, |at| at + 1)..text.len();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a value is held against first turns nothing away that the glob would match.
+        /// The cheap test rejects no value that the glob would match.
         #[test]
         fn heads_and_tails_are_the_globs(
             text in "([ab]|/|\\*\\*|\\*|\\?|\\[a-b\\]|\\[!a\\]|\\{a,b\\}|\\{|\\]|,|\\\\|é){1,6}",

@@ -1,5 +1,4 @@
-//! What an adviser and a node of a hierarchy answer (A2): how grave it is, what it is about, on what evidence, and what
-//! to do.
+//! The answer of an adviser or of a hierarchy node (A2): severity, concern, evidence and suggestion.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -57,7 +56,7 @@ impl Advice {
     }
 }
 
-/// A severity. A JSON Schema calls `5.0` an integer too, and so does whoever gives it.
+/// A severity. JSON Schema counts `5.0` as an integer, and so do models.
 fn read_severity(severity: &Json) -> Option<u8> {
     (0..=MAX_SEVERITY).find(|whole| severity.as_f64() == Some(f64::from(*whole)))
 }

@@ -1,6 +1,6 @@
-//! What reflection is answered with: deltas, which propose playbooks, and the judgement of a prompt fragment by the
-//! traits that are locked. What a delta does to a workspace is the business of whoever applies it; here it is an object
-//! of the right form.
+//! Answers of a reflection: deltas, which propose playbooks, and the judgement of a prompt fragment by the locked traits.
+//! The caller
+//! applies a delta to the workspace; this module only validates its shape.
 
 use serde_json::{Map, json};
 
@@ -19,14 +19,14 @@ pub enum TraitVerdict {
     Keeps,
     /// It goes against one of them.
     Betrays,
-    /// It cannot be told. Whoever asked takes that for a no.
+    /// Undecided. The caller treats it as a no.
     Unsure,
 }
 
 /// A judge's answer, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// What it comes to.
+    /// The judgement's verdict.
     pub verdict: TraitVerdict,
     /// The ids of the traits that it is about.
     pub traits: Vec<String>,
@@ -49,7 +49,7 @@ pub fn deltas_schema() -> Json {
     })
 }
 
-/// What all deltas have stands at the top; what only one sort has, below the condition.
+/// Fields of all deltas are at the top; fields of one kind are below the condition.
 fn delta_schema() -> Json {
     json!({
         "type": "object",

@@ -70,7 +70,7 @@ impl Turn {
     }
 }
 
-/// The ids of a choice of speakers; `None` where there is none.
+/// The ids of the chosen speakers; `None` if the text is not a choice.
 pub fn read_selection(answer: &Json) -> Option<Vec<String>> {
     let object = answer.as_object()?;
     present(object, "next")?.as_array()?;

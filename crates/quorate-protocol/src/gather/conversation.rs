@@ -85,7 +85,7 @@ fn parse_transcript(text: &str) -> Vec<Message> {
                 last.content.push('\n');
                 last.content.push_str(line);
             }
-            // What stands before the first speaker is a heading.
+            // Text before the first speaker is a heading.
             (None, None) => {}
         }
     }
@@ -110,7 +110,7 @@ fn split_speaker(line: &str) -> Option<(String, &str)> {
     (plain && spoken).then(|| (name.trim().to_owned(), rest.trim()))
 }
 
-/// The last message of a user; else of whoever is not known to be a machine; else the last.
+/// The last message of a user; else of a speaker that is not known to be a machine; else the last.
 pub(super) fn last_user_message(messages: &[Message]) -> Option<Message> {
     let by = |wanted: &dyn Fn(&str) -> bool| {
         messages.iter().rev().find(|message| wanted(&message.role.to_ascii_lowercase()))

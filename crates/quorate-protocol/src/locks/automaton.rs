@@ -1,11 +1,12 @@
-//! A machine that finds many byte strings in one pass (Aho and Corasick), with a row of transitions for each state and a
-//! column for each byte that occurs in a string. It is our own for two columns that no library has: one that leaves the
-//! state as it is, for what stands between letters, and one that takes two steps at once, for an `m` that looks like
-//! `rn`. With them it reads text as given, without a folded copy.
+//! An automaton that finds many byte strings in one pass (Aho and Corasick), with a row of transitions for each state and a
+//! column for
+//! each byte that occurs in a string. It has two columns that no library offers: one keeps the state, for separators
+//! between letters,
+//! and one takes two steps at once, for an `m` that looks like `rn`. So it reads text as given, without a folded copy.
 
 use std::collections::VecDeque;
 
-/// Bytes that lead nowhere: in none of the strings.
+/// Bytes that occur in no string.
 const UNKNOWN: u8 = 0;
 /// What the state does not see.
 pub(super) const IGNORED: u8 = 1;
@@ -22,7 +23,7 @@ const MAX_TRANSITIONS: usize = 1 << 22;
 
 #[derive(Debug, Clone)]
 pub(super) struct Automaton {
-    /// Where each state goes on each column; states are offsets of rows.
+    /// The transitions; states are offsets of rows.
     rows: Box<[u32]>,
     /// Each byte's column.
     columns: [u8; 256],
@@ -34,7 +35,7 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
-    /// A machine for strings, none of which is empty; `None` where it would take more than `most` transitions.
+    /// Builds the automaton of non-empty strings; `None` if it needs more than `most` transitions.
     pub(super) fn new(strings: &[&[u8]], most: usize) -> Option<Automaton> {
         let mut columns = [UNKNOWN; 256];
         let mut width = FIRST_FREE;
@@ -90,7 +91,7 @@ impl Automaton {
     }
 }
 
-/// The strings as a tree of states, before it is known where a state goes on what does not follow.
+/// Builds the trie of the strings, before failure transitions are known.
 struct Trie {
     width: usize,
     /// Zero where nothing follows: nothing leads back to the root.

@@ -1,6 +1,6 @@
-//! What each character is to the matcher: whether it is a letter, a mark, a space or nothing at all, what it is once
-//! it is folded, and what it looks like. A table that is filled page by page, as texts need it: the entries are
-//! constants of Unicode, but nobody needs all of them.
+//! Character classes of the matcher: letter, mark, space or invisible; the folded form, and the look. The table is filled
+//! page by page
+//! on demand: its entries are constants of Unicode, but a run needs few of them.
 
 mod lookalike;
 
@@ -17,7 +17,7 @@ pub(super) enum Class {
     /// A letter, a figure, or what looks like one.
     Letter,
     Space,
-    /// Not seen, or a mark upon what stands before it.
+    /// Invisible, or a mark on the preceding character.
     Nothing,
     /// A mark of Markdown: emphasis, code, brackets of links, a backslash.
     Mark,
@@ -39,7 +39,7 @@ pub(super) enum Reading {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) class: Class,
-    /// What it may stand for among `i`, `l`, `1` and `|`: see [`I`] and the following.
+    /// What it may mean among `i`, `l`, `1` and `|`: see [`I`] and the following.
     pub(super) strokes: u8,
     /// Whether its two looks differ.
     pub(super) has_two_readings: bool,
@@ -245,7 +245,7 @@ fn folded_all(text: &str) -> String {
     if out.is_empty() { text.to_owned() } else { out }
 }
 
-/// Whether it is written upon or around what stands before it. The marks that make one kana of another stay: without
+/// Whether it is drawn on or around the preceding character. Marks that turn one kana into another stay: without
 /// them が and か would be the same.
 pub(super) fn is_mark(c: char) -> bool {
     matches!(c.general_category(), GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark)
@@ -352,7 +352,7 @@ pub(super) fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether the letter before it goes on with it: a vowel or a final of a Hangul syllable, a sound mark of a kana.
+/// Whether the preceding letter continues with it: a vowel or a final of a Hangul syllable, a sound mark of a kana.
 pub(super) fn continues_letter(c: char) -> bool {
     matches!(c, '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff9e}' | '\u{ff9f}')
 }

@@ -11,7 +11,7 @@ const MAX_NESTING: usize = 32;
 /// The longest name there is, without `&` and `;`.
 const MAX_NAME_BYTES: usize = 31;
 
-/// What a reference stands for.
+/// The characters that a reference stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reference {
     /// The characters; the second is there for few of them.
@@ -59,7 +59,7 @@ fn numeric(bytes: &[u8]) -> Option<(char, usize)> {
     Some((char_of_code(code), end + semicolon))
 }
 
-/// A number's character: those of Windows-1252 where ISO 8859-1 has controls, and the replacement for what is none.
+/// A numeric reference's character: Windows-1252 for ISO 8859-1 controls, and the replacement character for invalid ones.
 fn char_of_code(code: u32) -> char {
     const WINDOWS: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
@@ -86,7 +86,7 @@ fn named(bytes: &[u8]) -> Option<((char, Option<char>), usize)> {
 
 type Named = (&'static [u8], (char, Option<char>));
 
-/// What a name stands for; with its semicolon, if it has one.
+/// The characters of a name, with its semicolon if it has one.
 fn look_up(name: &[u8]) -> Option<(char, Option<char>)> {
     static TABLE: OnceLock<Vec<Named>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {

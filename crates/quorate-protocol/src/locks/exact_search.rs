@@ -1,4 +1,4 @@
-//! Traits in the text as given, whatever their case.
+//! Finds traits in the text as given, ignoring case.
 
 use std::ops::Range;
 

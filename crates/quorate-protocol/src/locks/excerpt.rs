@@ -1,4 +1,4 @@
-//! What is shown of a hit: the place itself and a little of what stands around it, fit for one line of a terminal.
+//! The excerpt of a hit: the match and a little of its context, fit for one line of a terminal.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ fn shorten_hit(hit: &str) -> String {
     }
 }
 
-/// What can be shown: white space as one space, nothing that is not seen, and no mark on nothing.
+/// The displayable form: white space as one space, no invisible characters, no mark without a base.
 fn printable(part: &str) -> String {
     let mut out = String::new();
     for c in part.chars() {

@@ -1,5 +1,6 @@
-//! What stands between two letters, and when what a text has there meets what a trait has there. It is compared in three
-//! forms: as it is but for what is not seen; with markup taken out and line-end hyphens joined; and with markup as space.
+//! Compares the separator between two letters of a text with the trait's. It compares three forms: without invisible
+//! characters; with
+//! markup removed and line-end hyphens joined; and with markup as space.
 
 use super::character::{Class, ends_line};
 use super::item::Item;
@@ -16,7 +17,7 @@ pub(super) struct Gap {
 /// How far a gap had to be folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// White space and what is not seen.
+    /// White space and invisible characters.
     Folded,
     /// Markup and line-end hyphens.
     Unmarked,
@@ -56,7 +57,7 @@ impl Gap {
         }
     }
 
-    /// Whether what stands before a word ends with this.
+    /// Whether the text before a word ends with this.
     pub(super) fn ends(&self, before: &[Item]) -> Option<Level> {
         if self.tight.is_empty() && !self.with_markup.is_empty() {
             return Some(Level::Unmarked);
@@ -66,7 +67,7 @@ impl Gap {
             .or_else(|| self.compare(&Gap::new(before), |have, want| have.ends_with(want)))
     }
 
-    /// Whether what stands after a word begins with this.
+    /// Whether the text after a word begins with this.
     pub(super) fn begins(&self, after: &[Item]) -> Option<Level> {
         if self.tight.is_empty() && !self.with_markup.is_empty() {
             return Some(Level::Unmarked);

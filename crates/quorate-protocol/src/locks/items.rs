@@ -1,5 +1,6 @@
-//! A text as the matcher reads it: one item for each character that it shows, with the place in the text that it comes
-//! from. Entities are decoded and ligatures taken apart here; a second reading takes out tags and the targets of links.
+//! A text as the matcher reads it: one item for each visible character, with its source position. Entities are decoded and
+//! ligatures
+//! split; a second reading removes tags and the targets of links.
 
 use std::ops::Range;
 

@@ -1,5 +1,6 @@
-//! Marks that are no part of what a text says: those of list items, tasks and footnotes, which stand between two words of
-//! a sentence; and tag characters, which are not seen and spell ASCII.
+//! Marks that are not part of the text: those of list items, tasks and footnotes between two words of a sentence; and tag
+//! characters,
+//! which are invisible and spell ASCII.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Traits that are patterns: tried on the text as given, and on its folded forms, never on looks (L3).
+//! Traits that are patterns: tried on the text as given and on its folded forms, never on looks (L3).
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// For traits that are patterns, by index, and for texts that are to be found in folded text as they are.
+    /// By index: patterns of traits, and plain texts that must match folded text verbatim.
     ///
     /// # Errors
     /// The index of a pattern that does not compile, and why.

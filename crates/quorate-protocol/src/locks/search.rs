@@ -1,6 +1,6 @@
-//! The search: traits as they are looked for, and the passes over a text. A text of plain ASCII without markup, which is
-//! most of them, is read byte by byte and nothing of it is copied; every other is read as items, with and without its
-//! markup.
+//! The search: compiled traits, and the passes over a text. A text of plain ASCII without markup, which most are, is read
+//! byte by byte
+//! without a copy; any other is read as items, with and without its markup.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ const MIN_LANE_BYTES: usize = 256;
 /// How many states there may be at once. States are few, since each is the beginning of a trait.
 const MAX_STATES: usize = 32;
 
-/// Who is told of places.
+/// Receives hits.
 pub(super) trait HitSink {
     /// Whether it is of interest that a trait is hit by a layer, at a place whose last letter is at this byte.
     fn wants(&self, at: usize, layer: Layer, last: usize) -> bool;
@@ -223,7 +223,7 @@ impl Search {
         }
     }
 
-    /// The part of a plain text that is to be looked at for so many atoms that end at a byte.
+    /// The range of a plain text that may hold this number of atoms ending at a byte.
     fn bytes_around(&self, bytes: &[u8], last: usize, atoms: usize) -> Option<Range<usize>> {
         let mut left = atoms;
         let mut start = last + 1;
@@ -267,7 +267,7 @@ impl Search {
         }
     }
 
-    /// Goes on from a letter with two looks until only one state is left, and says which, and with which item to go on.
+    /// Continues from a letter with two looks until only one state is left; returns it, and the next item.
     fn find_branching(
         &self,
         read: TextItems<'_>,
@@ -362,7 +362,7 @@ fn without_pipes(items: &[Item]) -> Vec<Item> {
     items.iter().map(blank).collect()
 }
 
-/// Where a trait with its case folded stands in plain text, if its last letter is at this byte.
+/// The range of a case-folded trait in plain text, if its last letter is at this byte.
 fn exact_at(text: &str, last: usize, cased: &str) -> Option<Range<usize>> {
     let trail = cased.bytes().rev().take_while(|byte| !is_plain_letter(*byte)).count();
     let end = last + 1 + trail;

@@ -1,9 +1,10 @@
-//! Letters set apart: `i g n o r e`, `i.g.n.o.r.e`, `ign-ore`. What stands between two letters of a place is told here, one
-//! gap after the other; at the end it is known whether that is the trait, set apart, or only other words.
+//! Letters set apart: `i g n o r e`, `i.g.n.o.r.e`, `ign-ore`. It is fed the gaps between the letters of a candidate one by
+//! one, and
+//! decides at the end whether that is the trait, set apart, or just other words.
 //!
-//! Words that are set apart letter by letter count for whole words of a trait: each word is as the trait has it, or all of
-//! its letters are apart. A long trait is also seen where nothing but its blanks was moved (`ign orethe policy`), since
-//! other words do not come to so many of the same letters.
+//! Letters set apart must form whole words of the trait: each word is as the trait has it, or all of its letters are apart.
+//! A long trait
+//! also matches if only its blanks were moved (`ign orethe policy`), since other words rarely share so many letters.
 
 use super::character::{Class, ends_line};
 use super::gap::Gap;
@@ -64,7 +65,7 @@ pub(super) struct Edges {
     pub(super) before: bool,
     /// Nothing may stand directly after it.
     pub(super) after: bool,
-    /// The rows of letters that it stands in may not go on either.
+    /// The adjacent rows of letters must not continue either.
     pub(super) is_abbreviation: bool,
 }
 

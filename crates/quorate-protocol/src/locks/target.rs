@@ -1,6 +1,6 @@
-//! A trait in the form in which it is looked for: its letters, by what they look like, and what stands between them. The
-//! automaton finds the letters in a row, whatever stands between; here it is decided whether that is the trait, and how
-//! far the text had to be folded to be it.
+//! A compiled trait: its letters by their looks, and the separators between them. The automaton finds the letters in a row,
+//! whatever
+//! separates them; this module decides whether the candidate is the trait, and how far the text had to be folded.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ const MIN_LETTERS_WITH_DIGITS: usize = 4;
 /// The atom goes on with the letter of the one before it, as the second of an `m` does, which is an r and an n.
 const SAME_LETTER: u8 = 0;
 
-/// A trait as it is looked for.
+/// A compiled trait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// The index of the trait.
@@ -34,15 +34,15 @@ pub(super) struct Target {
     /// Its letters, by what they look like.
     pub(super) atoms: Box<[u8]>,
     plain: Box<str>,
-    /// For each atom what it may be of `i`, `l`, `1` and `|`; all bits where it is something else, and [`WITHIN`] where it
+    /// For each atom, its readings among `i`, `l`, `1` and `|`; all bits for other letters, and [`WITHIN`] where it
     /// is not the first atom of its letter.
     strokes: Box<[u8]>,
-    /// What stands between the letters, by the number of atoms before it; nothing where it is not named.
+    /// The separators between the letters, by the number of preceding atoms; none where no entry exists.
     gaps: Box<[(usize, Gap)]>,
     lead: Gap,
     trail: Gap,
     letters: usize,
-    /// The gap where there is none.
+    /// The empty separator.
     nothing: Gap,
 }
 
@@ -223,7 +223,7 @@ impl Target {
     fn strokes_match(&self, atoms: usize, items: &[Item], at: usize) -> bool {
         let (wanted, item) = (self.strokes[atoms], items[at]);
         let strokes = item.entry().strokes;
-        // An upright stroke of another script stands for either letter: nothing tells which one was meant.
+        // An upright stroke of another script may mean either letter.
         let has = if strokes & (I | L) != 0 && is_foreign(item) { strokes | I | L } else { strokes };
         if wanted == SAME_LETTER {
             return true;
@@ -275,7 +275,7 @@ fn as_either(c: char, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
     len(Reading::Small).or_else(|| len(Reading::Standing))
 }
 
-/// What a letter of a trait may be. A capital I has the look of an l, but who writes `FAIL` does not mean `fall`.
+/// The readings of a trait's letter. A capital I looks like an l, but the author of `FAIL` does not mean `fall`.
 fn trait_strokes(c: char, thin: u8) -> u8 {
     if c.is_uppercase() && thin & I != 0 { thin & !L } else { thin }
 }
@@ -290,7 +290,7 @@ fn is_foreign(item: Item) -> bool {
 struct Comparison {
     /// Whether they are the same, and not only of the same look.
     plain: bool,
-    /// How far what stands between them had to be folded; `None` where it is something else.
+    /// How far the separators had to be folded; `None` if they differ.
     level: Option<Level>,
     /// How they are set apart, if they may be.
     edges: Option<Edges>,
@@ -315,7 +315,7 @@ impl Default for Comparison {
     }
 }
 
-/// What stands around a place.
+/// The context of a candidate.
 struct Surroundings<'a> {
     before: &'a [Item],
     after: &'a [Item],

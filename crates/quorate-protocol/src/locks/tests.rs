@@ -1,4 +1,4 @@
-//! What is a hit, by which layer, and what is none.
+//! Which texts are hits, in which layer, and which are not.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn the_layer_says_how_far_the_text_was_folded() {
     assert_hit("kindness", "less kind-ness", Layer::SetApart, "kind-ness");
 }
 
-// L2: of several places the least folded is told, then the first.
+// L2: of overlapping hits the least folded is reported, then the first.
 #[test]
 fn the_best_place_is_told() {
     assert_hit("warmth", "wаrmth, w*armth, warmth, Warmth", Layer::AsGiven, "warmth");

@@ -1,5 +1,6 @@
-//! Advisory: the members of a phase advise in parallel, rules in order make fragments of their suggestions, and what no
-//! lock touches becomes an overlay for a while (A1 to A6).
+//! Advisory: the members of a phase advise in parallel, rules in order turn their suggestions into fragments, and fragments
+//! that touch no
+//! lock become overlays for a limited time (A1 to A6).
 
 mod outcome;
 
@@ -18,7 +19,7 @@ use crate::assembly::{Member, Request, SENTINEL, Setup};
 use crate::rules::advice::{Draft, Emission, MemberAdvice};
 use crate::{ApplyRule, Json, Name, rules};
 
-/// The step of all questions, and what stands before a member in the id of its invocation.
+/// The step of all questions, and the prefix of their invocation ids.
 const ASK: &str = "ask";
 /// The trigger of the sentinel pass, besides the one that was said.
 const SENTINEL_MATCH: &str = "sentinel-match";
@@ -173,7 +174,7 @@ impl Advisory {
         })
     }
 
-    /// Nobody is in the phase (A1): what the sentinels say is all there is, or guidance that is empty.
+    /// No member is in the phase (A1): the outcome has only the sentinels' advice, or empty guidance.
     fn finish_without_members(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         book.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
         match self.asked.contains(&true) {
@@ -297,7 +298,7 @@ impl Advisory {
         self.synthesis.terminal |= ends;
     }
 
-    /// All rules are applied: every fragment is held against the locks.
+    /// All rules are applied: checks every fragment against the locks.
     fn check_fragments(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = std::mem::take(&mut self.synthesis.effects);
         self.passed_check = vec![false; self.synthesis.fragments.len()];

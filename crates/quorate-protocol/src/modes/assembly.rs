@@ -1,6 +1,6 @@
-//! The pipeline of an assembly (AIP-24, "Member execution flow"): gather, invoke, persist, synthesise, lock-check,
-//! persist the outcome. There is one, and four modes that say whom to ask next and what follows; what they want is
-//! done here in the same way for all.
+//! The pipeline of an assembly (AIP-24, "Member execution flow"): gather, invoke, persist, synthesise, lock-check, persist
+//! the outcome.
+//! The four modes only decide which member to ask next and what follows; the pipeline carries out their effects in one way.
 
 mod check;
 mod effect;
@@ -34,7 +34,7 @@ pub struct Assembly {
     stage: Stage,
     /// Questions that wait for what the host gathers.
     gathering: BTreeMap<Name, AskMember>,
-    /// Whoever was asked and has not ended.
+    /// Members that were asked and have not answered.
     outstanding: BTreeMap<Name, usize>,
     /// Candidates that the host compares by meaning.
     matching: BTreeMap<Name, Candidate>,
@@ -146,7 +146,7 @@ impl Assembly {
         let Some(seat) = self.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
             ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
-            // X5: an answer that cannot be read is none, and whoever gave it is missing like anybody else.
+            // X5: an unreadable answer is no answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
                 self.book.mark_missing(seat);
                 None
@@ -159,7 +159,7 @@ impl Assembly {
             }
         };
         if self.stage == Stage::Exhausted {
-            // It was paid for, and it may be what somebody has to be told of: only what would follow from it is not begun.
+            // The answer was paid for and may be reported; only what would follow from it is not started.
             self.mode.store_answer(seat, answer);
             return self.finish_exhausted();
         }
@@ -181,7 +181,7 @@ impl Assembly {
         self.complete(ending)
     }
 
-    /// Does what a mode wants, and what it wants because of that.
+    /// Carries out a mode's effects, and the effects that follow from them.
     fn apply_effects(&mut self, wants: Vec<Effect>) -> Vec<Command> {
         let mut queue: VecDeque<Effect> = wants.into();
         let mut commands = Vec::new();

@@ -1,6 +1,6 @@
-//! The Council: deliberators answer in parallel, read each other and answer again, an adjudicator merges, a policy
-//! judges (C1 to C4). This file owns the order of things; its neighbours own what is shown and what is
-//! concluded.
+//! The Council: deliberators answer in parallel, read each other and answer again, an adjudicator merges, a policy judges
+//! (C1 to C4).
+//! This file owns the order of steps; its submodules own the inputs and the outcome.
 
 mod cross_read;
 pub mod findings;
@@ -130,7 +130,7 @@ impl Council {
         };
         let heard = match result {
             ConsultationResult::Answered(answer) if form.accepts(answer) => Response::Answer(answer.clone()),
-            // X5: an answer that cannot be read is none.
+            // X5: an unreadable answer is no answer.
             ConsultationResult::Answered(_) => Response::Absent(AbsenceReason::SchemaFailed),
             ConsultationResult::Absent(absent) => Response::Absent(*absent),
         };
@@ -223,7 +223,7 @@ impl Council {
     fn ask_adjudicator(&mut self) -> Vec<Command> {
         self.stage = Stage::Adjudicating;
         let mut parts: Vec<Part> = self.artifact.iter().cloned().collect();
-        // Whatever the deliberators saw of each other, the one who merges sees all.
+        // Whatever the deliberators saw of each other, the adjudicator sees everything.
         let shown = |kind, heard| cross_read::block(kind, CrossRead::Verdicts, &self.setup, heard);
         parts.extend(shown(PartKind::CrossRead, &self.first));
         if self.setup.rounds == Rounds::Two {
@@ -248,7 +248,7 @@ impl Council {
         cross_read::block(PartKind::CrossRead, self.setup.cross_read, &self.setup, &self.first)
     }
 
-    /// What each deliberator gave, as the policy wants it.
+    /// Each deliberator's positions, in the form that the policy reads.
     fn positions(&self) -> Vec<Positions> {
         let position = |round, heard: &Response| {
             let answer = deliberator::Answer::read(round, heard.answer()?)?;
@@ -333,7 +333,7 @@ impl Round {
     }
 }
 
-/// The verdict of a judgement, INCOMPLETE where there is none.
+/// The verdict of a judgement, INCOMPLETE without one.
 fn verdict_of(judgement: &crate::policy::Judgement) -> Verdict {
     judgement.verdict.unwrap_or(Verdict::Incomplete)
 }

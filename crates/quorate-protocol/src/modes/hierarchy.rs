@@ -1,5 +1,6 @@
-//! Hierarchy: a tree that reports upwards. A node is asked as soon as all its children have ended, a rule makes of its
-//! answer and theirs what it passes up, and what touches a lock is not passed (H1 to H3).
+//! Hierarchy: a tree that reports upwards. A node is asked as soon as all its children have ended, a rule makes its report
+//! of its answer
+//! and theirs, and a report that touches a lock is dropped (H1 to H3).
 
 mod outcome;
 
@@ -12,7 +13,7 @@ use crate::rules::branch::{Branch, Child, Rollup};
 use crate::rules::{self, escalate_on_severity};
 use crate::{ApplyRule, Json, Name, Part, PartKind};
 
-/// The step of all questions, and what stands before a member in the id of its invocation.
+/// The step of all questions, and the prefix of their invocation ids.
 const NODE: &str = "node";
 
 const LEAF: &str = "You assess the request from where you stand, and report upwards. Say how grave it is, what concerns \
@@ -136,7 +137,7 @@ impl Hierarchy {
         self.check_rollup(case, book, seat, None, rollup)
     }
 
-    /// A node has what it would pass up: it is held against the locks.
+    /// Checks a node's report against the locks.
     fn check_rollup(
         &mut self,
         case: &ModeContext,
@@ -194,7 +195,7 @@ fn candidate(member: &Name, advice: &Advice) -> Candidate {
     Candidate { name: invocation_id(member), texts }
 }
 
-/// The invocation of a node, and what it is called as a candidate.
+/// The invocation of a node, and its id as a candidate.
 fn invocation_id(member: &str) -> Name {
     format!("{NODE}/{member}").into()
 }
@@ -250,7 +251,7 @@ impl Mode for Hierarchy {
             },
             Err(why) => why,
         };
-        // The children's gravest must get through, whatever is wrong with the rule.
+        // The children's gravest report must get through, even if the rule fails.
         book.note(format!("rule `{}` could not be applied: {failed}", rule.id));
         let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(case, seat));
         self.check_rollup(case, book, seat, None, escalated)

@@ -1,5 +1,4 @@
-//! Peer: equals exchange messages in rounds. Each sees what was said before to it or to all; nobody sums up
-//! (P1 to P3).
+//! Peer: equals exchange messages in rounds. Each sees earlier messages to it or to all; no member sums up (P1 to P3).
 
 mod exchange;
 mod log;
@@ -20,7 +19,7 @@ use exchange::{Exchange, Termination};
 use log::{DeliveredMessage, Log};
 use objections::Objections;
 
-/// How many ids that a message could not reach its sender is told, and how many characters of each.
+/// The maximum number of unreachable ids that a sender is told, and of characters of each.
 const MAX_LISTED_IDS: usize = 10;
 const MAX_ID_CHARS: usize = 64;
 
@@ -34,7 +33,7 @@ pub(super) struct Peer {
     unchecked: BTreeSet<Name>,
     log: Log,
     refused: usize,
-    /// Whose message of this round was not delivered, and why: they are told.
+    /// The members whose message of this round was not delivered, and why; they are told.
     refusals: BTreeMap<usize, String>,
     objections: Objections,
     /// Rules of the host's own that are applied to the log at its end, from this one on.
@@ -85,7 +84,7 @@ impl Peer {
         (0..case.setup.members.len()).map(ask).collect()
     }
 
-    /// Everybody of the round has ended: what was said is held against reach and locks.
+    /// All members of the round have ended: checks their messages against reach and locks.
     fn deliver(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
         for (seat, message) in self.heard.iter().enumerate() {
@@ -149,7 +148,7 @@ impl Peer {
             self.add_details(case, &mut ending);
             return vec![Effect::End(ending)];
         }
-        // Whoever gave no output has agreed to nothing (X5).
+        // A member without output has agreed to nothing (X5).
         let all = |holds: fn(&Message) -> bool| {
             self.heard.iter().all(|message| message.as_ref().is_some_and(holds))
         };
@@ -331,7 +330,7 @@ impl Mode for Peer {
                     },
                     text: message.message.as_str().into(),
                 }),
-                // A locked message reaches nobody (P2).
+                // A locked message is not delivered (P2).
                 None => {
                     self.refused += 1;
                     let said = self.heard[seat].as_ref().map_or("", |message| &message.message);
@@ -342,7 +341,7 @@ impl Mode for Peer {
         if self.unchecked.is_empty() { self.close_round(case, book) } else { Vec::new() }
     }
 
-    /// What was delivered in earlier rounds stays said; what no lock was held against does not get into an outcome.
+    /// Messages delivered in earlier rounds remain; a text that was not checked against a lock stays out of the outcome.
     fn on_budget_exhausted(
         &mut self,
         case: &ModeContext,

@@ -1,5 +1,6 @@
-//! Voting: whoever may vote on the proposal's class votes in parallel; the first rule that decides, decides, in exact
-//! arithmetic; a pass that a missing vote could still turn is none (V1 to V8).
+//! Voting: the voters on the proposal's class vote in parallel; the first rule that decides, decides, in exact arithmetic;
+//! a pass that a
+//! missing vote could still turn does not count (V1 to V8).
 
 mod decision;
 mod outline;
@@ -15,7 +16,7 @@ use crate::rules::{self, majority};
 use crate::tally::Weight;
 use crate::{ApplyRule, Json, Name};
 
-/// The step of all questions, and what stands before a member in the id of its invocation.
+/// The step of all questions, and the prefix of their invocation ids.
 const ASK: &str = "ask";
 
 const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, no, or abstain, with a rationale. \
@@ -49,7 +50,7 @@ pub(super) struct Voting {
     concluded: bool,
 }
 
-/// A count under way: how far the rules were asked, and whether whoever is missing counts as no (V8).
+/// A count in progress: the rules evaluated so far, and whether missing voters count as no (V8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CountProgress {
     at: usize,
@@ -170,7 +171,7 @@ impl Voting {
                 .or_else(|| majority::decide(&decision::default_rule(), &poll(&[])))
                 .map(|ruling| ruling.pass)
         };
-        // Somebody who is missing already may still turn a pass (V8), so a pass is settled only without.
+        // A member that is missing already may still turn a pass (V8), so only a count without missing members settles it.
         let lacking = self.voters.iter().any(|one| one.state == VoteStatus::Ended && one.ballot.is_none());
         // Without a single vote it is still open whether there is a result at all.
         let voted = self.voters.iter().any(|one| one.ballot.is_some());

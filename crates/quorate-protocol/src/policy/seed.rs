@@ -1,5 +1,6 @@
-//! Policy `seed`: three or more irreducible blocks hold; three or more blocks hold unless the adjudicator reasons
-//! them down to REVISE; everything else ships, with the brief.
+//! Policy `seed`: three or more irreducible blocks hold; three or more blocks hold unless the adjudicator argues for
+//! REVISE; everything
+//! else ships, with the brief.
 //!
 //! It deviates from a literal "otherwise SHIP": three blocks without a downgrade are a HOLD.
 

@@ -12,7 +12,7 @@ use crate::assembly::Rule;
 /// The kind as a manifest writes it.
 pub const KIND: &str = "aggregate";
 
-/// What ends a talk: nobody objects any more, or everybody passes.
+/// What ends an exchange: no new objections, or all members pass.
 pub(crate) const NO_NEW_OBJECTIONS: &str = "no-new-objections";
 pub(crate) const ALL_PASS: &str = "all-pass";
 

@@ -1,4 +1,4 @@
-//! `priority`: what a member says of a certain concern goes through before other things (A3).
+//! `priority`: a member's advice on a certain concern takes precedence (A3).
 
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;
@@ -37,7 +37,7 @@ const DEFAULT_PRIORITY: u8 = 80;
 /// The words of the concerns that are built in.
 const BUILT_IN: [(&str, &[&str]); 1] = [("sycophancy", &["sycoph", "pleas", "agree", "validat"])];
 
-/// Whoever's concern has a word of the trigger goes through (A3). A rule that names no words never fires.
+/// Selects advice whose concern has a word of the trigger (A3). A rule without words never fires.
 pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let words = trigger_words(rule);
     let is_set = |advice: &&MemberAdvice| {

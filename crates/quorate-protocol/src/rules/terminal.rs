@@ -60,7 +60,7 @@ pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     })
 }
 
-/// Anybody who votes as the trigger says decides alone: yes passes, no fails (V4). A veto unless said.
+/// A member that votes as the trigger says decides alone: yes passes, no fails (V4). Default: a veto.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     if rule.text_param("scope").is_some_and(|scope| poll.class != Some(scope)) {
         return None;

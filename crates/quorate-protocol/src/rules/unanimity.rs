@@ -27,7 +27,7 @@ pub fn kind() -> RuleKind {
     }
 }
 
-/// Passes iff every voter says yes; where nobody votes nothing passes.
+/// Passes iff every voter says yes; without voters it fails.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     let dissenting: Vec<_> = poll
         .votes_of(rule)

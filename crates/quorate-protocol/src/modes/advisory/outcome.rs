@@ -1,5 +1,4 @@
-//! What advisory guidance says: its fragments with the time they hold, the level of risk, whether to get somebody, and
-//! what a rule of the host's own is shown.
+//! The advisory outcome: fragments with their expiry, the risk level, whether to escalate, and the input of a custom rule.
 
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::duration::IsoDuration;
@@ -47,7 +46,7 @@ fn expires_ms(case: &ModeContext, book: &mut RunState, rule: &Rule) -> i64 {
     case.now_ms.saturating_add(ttl_ms)
 }
 
-/// What else the outcome says: the level of risk, and whether to get somebody (A6, X12).
+/// The other fields of the outcome: the risk level, and whether to escalate (A6, X12).
 pub(super) fn extra_fields(
     advisory: &Advisory,
     case: &ModeContext,

@@ -1,5 +1,6 @@
-//! The lock check (L1): every text that an outcome would persist is held against the locked traits. A hit drops the
-//! candidate and is recorded; the consultation stays.
+//! The lock check (L1): every text that an outcome would persist is checked against the locked traits. A hit drops the
+//! candidate and is
+//! recorded; the consultation stays.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Can
     CheckResult::Ended { name: candidate.name.clone(), clean: reported.is_empty(), facts }
 }
 
-/// What the host's comparison by meaning comes to. One that failed leaves the candidate unchecked, which drops it (L4).
+/// The result of the host's comparison by meaning. A failed one leaves the candidate unchecked, which drops it (L4).
 pub(super) fn check_meaning(
     case: &ModeContext,
     book: &mut RunState,
@@ -80,7 +81,7 @@ pub(super) fn check_meaning(
     (candidate.name.clone(), reported.is_empty(), facts)
 }
 
-/// A hit, as it is told.
+/// A hit as recorded.
 struct ReportedHit<'a> {
     text: &'a Text,
     locked: &'a str,

@@ -1,4 +1,4 @@
-//! What a mode can want.
+//! Effects: what a mode can request.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use crate::{ApplyRule, Fact, Json, Name, Part};
 
-/// What a mode wants to be done, in this order.
+/// An effect that a mode requests; effects are carried out in order.
 pub(crate) enum Effect {
     /// Gather for a member and ask it.
     Ask(AskMember),

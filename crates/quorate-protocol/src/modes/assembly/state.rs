@@ -1,4 +1,4 @@
-//! The book of a run: what accumulates on the way to its outcome, whatever the mode.
+//! The state of a run that accumulates up to its outcome, whatever the mode.
 
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
@@ -30,7 +30,7 @@ impl RunState {
         self.missing[seat]
     }
 
-    /// Something that whoever reads the outcome should know.
+    /// A note for the reader of the outcome.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -53,7 +53,7 @@ impl RunState {
         Fact { kind: FactKind::Rule, data: entry }
     }
 
-    /// What rules came to so far is not what the run comes to: they are applied again, to more.
+    /// Drops intermediate results of rules: they are applied again, to more answers.
     pub(crate) fn forget_rules(&mut self) {
         self.rules.clear();
     }

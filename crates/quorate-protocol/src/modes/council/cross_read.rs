@@ -1,5 +1,6 @@
-//! What members see of each other: typed fields only, capped, in roster order, the same block for everybody, so
-//! that all prompts of a round share it.
+//! What members see of each other: typed fields only, capped, in roster order, the same block for all members, so that all
+//! prompts of a
+//! round share it.
 
 use serde_json::{Map, json};
 
@@ -29,7 +30,7 @@ const EXTRA_FIELDS: [&str; 8] = [
     "claim_tier_map",
 ];
 
-/// The block of one round's answers; `None` where nothing is to be shown.
+/// The block of one round's answers; `None` if there is nothing to show.
 pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[Response]) -> Option<Part> {
     if shows == CrossRead::None {
         return None;

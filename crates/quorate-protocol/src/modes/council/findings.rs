@@ -1,5 +1,4 @@
-//! Findings and their grounds: a finding quotes the text it is about, and code, not the member, says where that is
-//! (X9).
+//! Findings and their places: a finding quotes the text it is about, and code, not the member, locates the quote (X9).
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -8,7 +7,7 @@ use memchr::memmem;
 
 use crate::answers::deliberator;
 
-/// Where a quote stands in the artifact.
+/// The position of a quote in the artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// Byte offsets.
@@ -33,7 +32,7 @@ impl<'a> ArtifactIndex<'a> {
         ArtifactIndex { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }
     }
 
-    /// Looks a finding's quote up. The text is compared as it is; failing that, with whitespace runs and typographic
+    /// Locates a finding's quote. The text is compared verbatim; failing that, with whitespace runs and typographic
     /// quotes made equal. Of several places the one nearest to the line that the member gave is taken, the first where
     /// it gave none. Each look reads the text once at most in either form.
     pub fn locate(&self, finding: &deliberator::Finding) -> Option<Location> {
@@ -111,7 +110,7 @@ impl NearestMatch<'_> {
 /// A text with whitespace runs as one space and typographic quotes and dashes as their plain forms.
 struct NormalizedText {
     text: String,
-    /// For each byte, and for the end, where what it stands for begins in the text itself.
+    /// For each byte, and for the end, the position in the text that it comes from.
     starts: Vec<usize>,
 }
 
@@ -135,7 +134,7 @@ impl NormalizedText {
         NormalizedText { text: folded, starts }
     }
 
-    /// The first byte that stands for something at a place of the text itself, or after it.
+    /// The first byte that comes from a position of the text, or after it.
     fn normalized_offset(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start < at).min(self.text.len())
     }

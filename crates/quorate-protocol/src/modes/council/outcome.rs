@@ -1,4 +1,4 @@
-//! What a review comes to, as facts for the ledger: the policy's rule and the outcome.
+//! The outcome of a review, as facts for the ledger: the policy's rule and the outcome.
 
 use serde_json::{Map, json};
 

@@ -1,5 +1,4 @@
-//! What a council is set up with. It stands in the run's first record, so that a replay needs no file but the
-//! ledger.
+//! The setup of a council. The run's first record stores it, so that a replay needs only the ledger.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a hierarchy's outcome says, and what its nodes and rules are shown of others.
+//! A hierarchy's outcome, and what its nodes and rules see of others.
 
 use serde_json::{Map, json};
 
@@ -10,7 +10,7 @@ use crate::answers::advice::Advice;
 use crate::assembly::Rule;
 use crate::rules::escalate_on_severity;
 
-/// The rule of H3, which nobody has written.
+/// The implicit rule of H3.
 pub(super) fn default_rule() -> Rule {
     Rule {
         id: "passed-up".into(),
@@ -92,7 +92,7 @@ pub(super) fn budget_completion(
     ending
 }
 
-/// The nodes, the level of risk, and whether to get somebody (X12).
+/// The nodes, the risk level, and whether to escalate (X12).
 fn add_details(
     hierarchy: &Hierarchy,
     case: &ModeContext,

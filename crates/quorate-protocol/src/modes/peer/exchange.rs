@@ -1,4 +1,5 @@
-//! How peers talk: who is in whose reach, for how long, and what ends it. The first `aggregate` rule says so (P1, P2).
+//! The conduct of a peer exchange: who reaches whom, for how many rounds, and what ends it. The first `aggregate` rule sets
+//! it (P1, P2).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl Exchange {
         matches!(self.topology, Topology::FullyConnected)
     }
 
-    /// Whether what one says reaches another; nobody reaches itself.
+    /// Whether one member's messages reach another; no member reaches itself.
     pub(super) fn reaches(&self, members: usize, from: usize, to: usize) -> bool {
         from != to
             && match &self.topology {
@@ -96,7 +97,7 @@ impl Exchange {
     /// Whether a message can go where it is addressed.
     ///
     /// # Errors
-    /// The ids that are out of reach, or nobody's.
+    /// The ids that are out of reach or unknown.
     pub(super) fn check_recipients(
         &self,
         case: &ModeContext,
@@ -112,7 +113,7 @@ impl Exchange {
         if out.is_empty() { Ok(()) } else { Err(out) }
     }
 
-    /// What a member is told: who takes part, who reaches whom, the round, and what of its own was not delivered.
+    /// What a member is told: the participants, who reaches whom, the round, and its undelivered messages.
     pub(super) fn task_text(
         &self,
         case: &ModeContext,

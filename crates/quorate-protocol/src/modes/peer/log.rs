@@ -1,4 +1,4 @@
-//! The log of a talk: what was said and delivered, who has heard what, and what the outcome has of it.
+//! The log of an exchange: delivered messages, who has received which, and the outcome's part.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Log {
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
-    /// Whether a message of somebody else has reached a seat after a round.
+    /// Whether another member's message has reached a member after a round.
     pub(super) fn reached_since(
         &self,
         case: &ModeContext,
@@ -131,7 +131,7 @@ impl<'a> Transcripts<'a> {
     }
 }
 
-/// Whether a message of somebody else reaches a seat.
+/// Whether another member's message reaches a member.
 fn reaches(case: &ModeContext, conduct: &Exchange, seat: usize, said: &DeliveredMessage) -> bool {
     match &said.to {
         None => conduct.is_fully_connected() || conduct.reaches(case.setup.members.len(), said.from, seat),

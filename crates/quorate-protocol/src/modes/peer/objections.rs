@@ -1,4 +1,5 @@
-//! Who has objected, whether that was taken back, and whether anybody answered it. A talk may end over an objection; the
+//! Objections: who objected, whether they withdrew it, and whether any member answered it. An exchange may end over an
+//! objection; the
 //! outcome then says so.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The decision: its text, its lock check, and what the outcome says of it (V6, V8).
+//! The decision: its text, its lock check, and its part of the outcome (V6, V8).
 
 use serde_json::{Map, json};
 
@@ -14,7 +14,7 @@ use crate::{Fact, Json};
 /// How the decision is called in records.
 const DECISION: &str = "decision";
 
-/// The rule of V5, which nobody has written.
+/// The implicit rule of V5.
 pub(super) fn default_rule() -> Rule {
     Rule { id: "majority".into(), kind: majority::KIND.into(), applies_to: None, params: Map::new() }
 }
@@ -37,8 +37,9 @@ pub(super) fn without_decision(
     undecided(voting, case, Completion::without_artifact(stand, code, because))
 }
 
-/// The outcome of a proposal that does not say what is to be resolved, where something is locked: what the locks were to be
-/// held against is not known, so that nobody is asked (V6).
+/// The outcome of a proposal without a resolution when traits are locked: there is no text to check against the locks, so
+/// no member is
+/// asked (V6).
 pub(super) fn unresolved(voting: &Voting, case: &ModeContext) -> Option<Completion> {
     if !case.has_locks() || resolution(case.subject_text()).is_some() {
         return None;
@@ -48,7 +49,7 @@ pub(super) fn unresolved(voting: &Voting, case: &ModeContext) -> Option<Completi
     Some(without_decision(voting, case, RunStatus::Refused, "no_resolution", because.to_owned()))
 }
 
-/// An outcome that comes to nothing, with the votes that were cast.
+/// An undecided outcome, with the votes cast.
 pub(super) fn undecided(voting: &Voting, case: &ModeContext, mut ending: Completion) -> Completion {
     let tally = voting.poll(case, &[], None).tally(&default_rule());
     ending.artifact.insert(DECISION.into(), decision_json(voting, case, ending.result, &tally, None));
@@ -57,7 +58,7 @@ pub(super) fn undecided(voting: &Voting, case: &ModeContext, mut ending: Complet
 }
 
 impl Voting {
-    /// The result is known: the decision's text and everybody's rationale are held against the locks.
+    /// The result is known: checks the decision's text and every rationale against the locks.
     pub(super) fn check_decision(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         let text = |member: Option<&crate::Name>, what, text: &str| Text {
             member: member.cloned(),

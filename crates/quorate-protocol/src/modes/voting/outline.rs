@@ -1,8 +1,8 @@
-//! What a reader of the rendered proposal sees (V6): where each line shows text, and where a resolution visibly ends.
+//! What a reader of the rendered proposal sees (V6): the visible text of each line, and where a resolution visibly ends.
 //!
-//! A proposal is rendered as CommonMark. What a reader does not see as a heading or a label of its own ends nothing: an
-//! empty heading, one in code or in a comment, the definition of a link. Raw HTML may hide anything, and its reader
-//! decides how; beside it nothing ends a resolution.
+//! A proposal is rendered as CommonMark. Only a visible heading or label ends a resolution: not an empty heading, one in
+//! code or in a
+//! comment, or a link definition. Raw HTML may hide anything, so nothing ends a resolution beside it.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -28,12 +28,12 @@ const SUPPORT_LABELS: [&str; 16] = [
     "appendix",
 ];
 
-/// A line as it is rendered.
+/// A rendered line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RenderedLine {
     /// Whether it shows a letter or a figure.
     pub(super) is_shown: bool,
-    /// What ends here: the level of a heading, 0 for what is said in support.
+    /// What ends here: the level of a heading, 0 for supporting text.
     pub(super) ends: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ fn is_comment(html: &str) -> bool {
     inner.is_some_and(|inner| !inner.contains("-->"))
 }
 
-/// A heading or a paragraph that stands in no list and no quotation.
+/// A heading or a paragraph outside of lists and quotations.
 struct Block {
     line: usize,
     level: Option<usize>,
@@ -130,7 +130,7 @@ impl Block {
     }
 }
 
-/// Whether a paragraph's first line begins what is said in support of a resolution.
+/// Whether a paragraph's first line begins the supporting text of a resolution.
 fn begins_support(line: &str) -> bool {
     let folded = fold(line);
     let label = folded.split_once(':').map_or(&*folded, |(label, _)| label);

@@ -1,10 +1,12 @@
-//! What of a proposal a decision is made of (V6): its title, and the whole of what is to be resolved.
+//! The parts of a proposal that make a decision (V6): its title, and all resolutions.
 //!
-//! A resolution begins where a line says so: `Resolution: …`, `**Resolution**`, a heading `## Resolution`, `RESOLVED, that …`,
-//! also in the midst of a paragraph, `it is resolved that …`. It goes on, over paragraphs, lists and tables, to the next
-//! heading that a reader sees or to a paragraph that begins what is said in its support, `Rationale:` ([`super::outline`]).
-//! There may be several. The words are found as locked traits are, so that no other writing of them keeps a resolution
-//! from being read. One that resolves nothing is none.
+//! A resolution begins where a line says so: `Resolution: …`, `**Resolution**`, a heading `## Resolution`, `RESOLVED, that
+//! …`, also within
+//! a paragraph, `it is resolved that …`. It extends over paragraphs, lists and tables to the next visible heading, or to a
+//! paragraph that
+//! begins its support, `Rationale:` ([`super::outline`]). A proposal may have several. The words are matched as locked
+//! traits are, so that
+//! no alternative spelling hides a resolution. An empty resolution does not count.
 
 use std::sync::LazyLock;
 
@@ -16,7 +18,7 @@ use crate::locks::{Hit, Locks, Trait, fold};
 /// The words by which a resolution is known.
 const RESOLUTION_WORDS: [&str; 2] = ["resolution", "resolve"];
 
-/// How many words may stand beside the word in a label: `Proposed ordinary resolution`, `Resolution no. 2 (amended)`.
+/// The maximum number of words beside the word in a label: `Proposed ordinary resolution`, `Resolution no. 2 (amended)`.
 const MAX_LABEL_WORDS: usize = 3;
 
 /// Who resolves something, where the word itself does not say that it is resolved here.
@@ -52,7 +54,7 @@ pub(super) fn title(proposal: &str) -> &str {
     }
 }
 
-/// Everything that is to be resolved; `None` where no line says that anything is, or nothing follows it.
+/// All resolutions; `None` if no line begins one, or all are empty.
 pub(super) fn resolution(proposal: &str) -> Option<String> {
     let proposal = proposal.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
     let lines = lines(&proposal);
@@ -65,7 +67,7 @@ pub(super) fn resolution(proposal: &str) -> Option<String> {
         begins[title] = None;
     }
     let (mut resolved, mut says_what): (Vec<&str>, bool) = (Vec::new(), false);
-    // The level of the heading that it stands under; the lowest where it is none.
+    // The level of the heading above it; the lowest without one.
     let mut inside: Option<usize> = None;
     for ((line, begins), rendered) in lines.iter().zip(begins).zip(outline(&proposal)) {
         if begins.is_some() {
