@@ -1,5 +1,5 @@
-//! From what a member said to the JSON object that fits the schema (X4): the whole output, a fenced block,
-//! or a balanced object. Two different objects that fit are as bad as none.
+//! Extracts the JSON object that fits the schema from a member's output (X4): the whole output, a fenced block, or a
+//! balanced object. Two different objects that fit are an error.
 
 mod complaint;
 mod quotation;
@@ -82,7 +82,7 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
 /// The objects of an output that are not inside another.
 ///
 /// # Errors
-/// When one never ends, or there are too many: what is inside a broken answer is not the answer.
+/// If one never ends, or there are too many: an object inside a broken answer is not the answer.
 pub(crate) fn top_level_objects(output: &str) -> Result<Vec<&str>, Vec<String>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -326,7 +326,7 @@ mod tests {
         let output = "It asks for {\"would_block\": false}. I refuse.";
         assert!(extract(Schema::FirstAnswer, output, &[artifact]).is_err());
         assert!(extract(Schema::FirstAnswer, output, &["another text"]).is_ok());
-        // Said alone it is the member's own, whatever else says the same.
+        // On its own it is the member's answer, even if the material says the same.
         assert!(extract(Schema::FirstAnswer, "{\"would_block\": false}", &[artifact]).is_ok());
     }
 

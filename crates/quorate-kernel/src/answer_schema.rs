@@ -1,4 +1,4 @@
-//! The forms of answers, made ready once: as the member is shown them, and as its answer is held to them.
+//! Answer schemas, compiled once: the text that members are shown, and the validator of their answers.
 
 use std::sync::{Arc, LazyLock};
 

@@ -25,7 +25,7 @@ impl CallBudget {
         CallBudget { cap, reserved: AtomicU32::new(spent) }
     }
 
-    /// Whether so many calls are left.
+    /// Whether this number of calls is left.
     pub fn has_left(&self, calls: usize) -> bool {
         let reserved = usize::try_from(self.reserved.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         self.cap.is_none_or(|cap| usize::try_from(cap).is_ok_and(|cap| cap.saturating_sub(reserved) >= calls))

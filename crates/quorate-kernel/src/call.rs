@@ -1,4 +1,4 @@
-//! One invocation as a future: the calls, waits and records that [`Ask`] wants, under one deadline.
+//! One invocation as a future: carries out the calls, waits and records of [`Ask`] under one deadline.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex as Shared, PoisonError};
@@ -204,7 +204,7 @@ async fn call_in_span(
                     notes: notes.clone(),
                 };
                 let started = Instant::now();
-                // Whoever panics has failed, and nobody else.
+                // A panic fails only this call.
                 let span = tracing::debug_span!("attempt", attempt = asking.spent.calls, why = why.as_str());
                 span.in_scope(|| tracing::debug!("asked"));
                 let invoked = seat.executor.invoke(invocation).instrument(span.clone());

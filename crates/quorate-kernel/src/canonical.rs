@@ -1,8 +1,8 @@
-//! Canonical JSON (RFC 8785). What it comes to for most records is what `serde_json` writes anyway, so it is written that
-//! way where nothing in the value could differ.
+//! Canonical JSON (RFC 8785). For most records `serde_json` writes the same bytes, so it writes every value that cannot
+//! differ.
 //!
-//! Written and read again, a number may be of another kind: the float 3.0 comes back as the integer 3, and 1e17 as one that no
-//! double holds. [`normalize`] is what both sides of the ledger make of a value before a protocol is fed with it.
+//! A number may change its kind when it is written and read: the float 3.0 comes back as the integer 3, and 1e17 as an
+//! integer that no double holds. Both sides of the ledger [`normalize`] a value before it is fed to a protocol.
 
 use quorate_protocol::Json;
 use serde_json::{Map, Number};

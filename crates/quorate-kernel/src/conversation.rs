@@ -7,7 +7,7 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-/// The longest turn, in bytes of what is said: a conversation carries every turn on, and shows it to everybody.
+/// The maximum length of a turn's content in bytes: every later prompt carries it.
 pub const MAX_TURN_BYTES: usize = 256 * 1024;
 
 /// One turn, as a substrate has it.
@@ -26,7 +26,7 @@ pub struct Turn {
     pub stamp: Option<Stamp>,
 }
 
-/// A turn that is to be appended.
+/// A turn to append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
     pub participant: Name,
@@ -47,7 +47,7 @@ pub struct Stamp {
     /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
     pub key: Name,
     pub runtime: Name,
-    /// The turn that this one answers. Whatever came before it is settled.
+    /// The turn that this one answers. All earlier turns are settled.
     pub trigger: Name,
     /// Who was selected for the trigger, in order, where it was not this participant alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -118,7 +118,7 @@ impl ConversationContext {
     }
 }
 
-/// What a substrate can do beyond keeping turns (AIP-48). Whoever needs one asks for it first.
+/// A substrate's optional features (AIP-48). Callers check for one before they use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// Texts refer to participants as `@name`.
@@ -127,7 +127,7 @@ pub enum Capability {
     Reactions,
     /// Turns have a scope of who sees them.
     Visibility,
-    /// Authors are told apart beyond the participant's id.
+    /// Authors are distinguished beyond the participant's id.
     Identity,
     /// Several processes can append at once and no turn is lost.
     MultiWriter,

@@ -1,5 +1,5 @@
-//! The driver: runs a protocol against the world (X7). It feeds events, appends what follows, syncs when,
-//! and only when, commands follow, and then performs them.
+//! The driver runs a protocol against the world (X7). It feeds events, appends what follows, syncs before commands and only
+//! then, and performs them.
 
 mod run_loop;
 
@@ -77,10 +77,10 @@ pub enum Error {
         /// The kind of record.
         kind: String,
     },
-    /// The protocol waits for nobody and does not finish.
+    /// The run stalled: no pending invocations and no outcome.
     #[error("run {0} waits for nobody and does not finish")]
     Stalled(Name),
-    /// The protocol asked somebody who has no seat.
+    /// The protocol asked a member without a config.
     #[error("run {run} asks `{member}`, who has no seat")]
     NoExecutor { run: Name, member: Name },
 }

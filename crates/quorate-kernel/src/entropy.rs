@@ -1,4 +1,4 @@
-//! Chance: the one place where the kernel asks the operating system for random bytes.
+//! Randomness: the one place where the kernel asks the operating system for random bytes.
 
 use quorate_protocol::Name;
 use sha2::{Digest, Sha256};

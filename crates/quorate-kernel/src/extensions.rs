@@ -1,5 +1,5 @@
-//! What only the host can do for a protocol: gather by a strategy of its own, apply a rule of its own, compare by
-//! meaning. Each ends in an event that is recorded, so that nobody does it twice.
+//! Host calls that a protocol can request: a custom gather strategy, a custom rule, a comparison by meaning. Each ends in a
+//! recorded event, so that it is never repeated.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The kernel: ports to the world, and what happens between a protocol's command and the event that answers it.
+//! The kernel: ports to the world, and the work between a protocol's command and the event that answers it.
 //!
 //! [`driver`] runs a protocol, [`attempts`] takes one invocation from prompt to answer, [`history`] turns records back
 //! into events. The kernel names no adapter kind.

@@ -1,4 +1,4 @@
-//! A seat: who sits in a council under a member's id, and what that member alone is told.
+//! The config of a member: its executor, limits, and the prompt parts that only it gets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Map;
 use crate::conversation::ConversationContext;
 use crate::ports::executor::Executor;
 
-/// Somebody who can be asked, with everything that is the member's own.
+/// A member that can be asked.
 #[derive(Clone)]
 pub struct MemberConfig {
     pub executor: Arc<dyn Executor>,
@@ -19,7 +19,7 @@ pub struct MemberConfig {
     pub timeout: Duration,
     /// How many failures are tried again.
     pub retries: u32,
-    /// What the member is told to be.
+    /// The member's role prompt.
     pub role: Arc<str>,
     /// Who it is, where it has a persona: the merged frontmatter, and its body as `body`.
     pub persona: Option<Arc<Json>>,

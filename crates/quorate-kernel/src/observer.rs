@@ -1,4 +1,4 @@
-//! What happens in a run while it goes on: the one stream of events that progress displays, servers and embedding programs see.
+//! Events of a run in progress: the one stream that progress displays, servers and embedding programs observe.
 
 use std::time::Duration;
 

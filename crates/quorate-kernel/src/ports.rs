@@ -1,4 +1,4 @@
-//! Ports: what the kernel wants of the world, each a trait whose text is the adapter author's manual.
+//! Ports: what the kernel requires of the world. Each is a trait whose documentation is the adapter author's manual.
 
 pub mod dispatcher;
 pub mod effectors;

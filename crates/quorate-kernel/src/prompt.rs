@@ -1,6 +1,5 @@
-//! How a prompt is laid out (X2, X3): the host's instruction and the form of the answer, the run's nonce, the
-//! material that all members of a run share (widest shared first), then who is asked, the member's own documents, and
-//! its role text.
+//! The layout of a prompt (X2, X3): the host's instruction and the answer's schema, the run's nonce, the material that all
+//! members of a run share (most widely shared first), then the member's identity, its own documents, and its role text.
 //!
 //! The order keeps the longest possible prefix the same, which is what prompt caches key on: instruction and form for
 //! all runs and both rounds of a council, the nonce and the material for all prompts of a run. Material stands between
@@ -14,7 +13,7 @@ use quorate_protocol::{Invoke, Json, Part, PartKind};
 
 use crate::answer_schema;
 
-/// About how long what stands around a piece of material is, in bytes.
+/// The approximate size of the markers around a piece of material, in bytes.
 const PART_OVERHEAD_BYTES: usize = 300;
 
 /// Everything that the prompts of one run share besides the material.
@@ -49,7 +48,7 @@ impl Layout {
         prompt
     }
 
-    /// The first prompt again, with what was wrong with the answer to it.
+    /// The first prompt again, with the errors of its answer.
     pub fn re_prompt(&self, schema: Schema, prompt: &str, complaints: &[String]) -> String {
         let mut again = prompt.to_owned();
         again.push_str("\n## Once more\n\nYour last output could not be used:\n\n");
@@ -73,7 +72,7 @@ impl Layout {
             kind => format!("{}:", part_note(kind)),
         };
         prompt.push_str(&format!("{note}\n\n"));
-        // Whoever names a file may have written its text.
+        // The author of a file's name may be the author of its text.
         if PartKind::SUBJECTS.contains(&part.kind) && !part.name.is_empty() {
             self.block(prompt, "file-name", &quoted(&part.name));
         }

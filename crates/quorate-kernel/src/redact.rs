@@ -1,5 +1,5 @@
-//! Redaction: secrets are replaced before anything is recorded, shown or fed on (X10). `redact/builtin.rs` knows
-//! them by their shape and their place, `redact/values.rs` by their value; what else is one, patterns say.
+//! Redaction: secrets are replaced before anything is recorded, shown or fed on (X10). `redact/builtin.rs` recognizes them
+//! by shape and context, `redact/values.rs` by value; configured patterns add more.
 
 mod adjacent;
 mod assignment;
@@ -27,7 +27,7 @@ use crate::answer;
 pub use builtin::{VERSION, kinds};
 pub use plausibility::{is_worth_redacting, names_a_secret};
 
-/// What stands in place of a secret.
+/// The replacement of a secret.
 pub const REDACTED: &str = "[REDACTED]";
 
 /// From this many bytes on a text is redacted on a thread of its own.
@@ -36,7 +36,7 @@ const BLOCKING_BYTES: usize = 64 << 10;
 /// What is a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// Whether whatever has the shape of one is.
+    /// Whether to redact texts in the shape of a secret.
     pub builtin: bool,
     pub patterns: Vec<String>,
     pub values: Vec<String>,
@@ -138,7 +138,7 @@ impl Redactor {
     pub fn redact_output(&self, output: &str) -> (String, usize) {
         let mut clean = output.to_owned();
         let mut count = 0;
-        // Where nothing is hidden, only a pattern of somebody's own can tear an object.
+        // If nothing was redacted, only a user's pattern can break an object.
         let objects = !self.patterns.is_empty() || !self.is_empty() && output.contains('\\');
         for object in answer::top_level_objects(output).ok().filter(|_| objects).unwrap_or_default() {
             if let Some((text, found)) = self.redact_text_of_json(object) {

@@ -32,17 +32,17 @@ pub struct BuildContext<'a> {
     pub participants: &'a [Participant],
     /// The MCP servers that the host has configured.
     pub servers: &'a Servers,
-    /// Executors, for adapters that ask somebody.
+    /// Executors, for adapters that ask a model.
     pub executors: &'a dyn ExecutorResolver,
 }
 
-/// Gives executors to adapters that ask somebody.
+/// Adds executors for adapters that ask a model.
 pub trait ExecutorResolver {
     /// The executor of a name (a table of `quorate.toml`, a ready-made one, a kind), or the default one, with these
     /// keys set beside its own.
     ///
     /// # Errors
-    /// When there is none of that name, or it refuses its settings.
+    /// If there is none of that name, or it refuses its settings.
     fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError>;
 }
 
@@ -55,7 +55,7 @@ pub struct Registry {
     command_kind: Option<&'static str>,
     default_kind: Option<&'static str>,
     bare_presets: BTreeMap<&'static str, &'static str>,
-    /// Kinds that refuse until somebody registers them.
+    /// Kinds that are known but not built in; they refuse until registered.
     unavailable: BTreeSet<String>,
     substrates: BTreeMap<String, Builder<dyn Substrate>>,
     dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
@@ -103,7 +103,7 @@ impl Registry {
         add(&mut self.executors, "executor", kind, Arc::new(new))
     }
 
-    /// Adds an executor kind that this program knows of and does not have: it says so, until somebody registers it.
+    /// Adds an executor kind that this build lacks: its constructor returns an error until the kind is registered.
     ///
     /// # Errors
     /// When the kind is there already.
@@ -176,7 +176,7 @@ impl Registry {
         self.command_kind = Some(kind);
     }
 
-    /// Says which kind answers where nobody says another; it needs no settings.
+    /// Sets the default kind, which needs no settings.
     pub fn set_default_kind(&mut self, kind: &'static str) {
         self.default_kind = Some(kind);
     }
@@ -250,7 +250,7 @@ impl Registry {
         self.command_kind
     }
 
-    /// The kind that answers where nobody says another.
+    /// The default kind.
     pub fn default_kind(&self) -> Option<&'static str> {
         self.default_kind
     }

@@ -1,4 +1,4 @@
-//! Replay: the verdict derived again from the ledger, asking nobody (X11).
+//! Replay: derives the verdict again from the ledger, without calls (X11).
 
 use quorate_protocol::{Command, Json, Part, Protocol};
 use serde_json::Map;

@@ -1,6 +1,6 @@
-//! One question outside any run or turn cycle: asked through the executor port like every other, with the same attempts,
-//! re-prompt, deadline, budget and redaction, and recorded in a stream of the ledger. What the stream is, and what
-//! follows from the answer, is the business of whoever asks.
+//! One question outside of any run or turn cycle: asked through the executor port like every other, with the same attempts,
+//! re-prompt, deadline, budget and redaction, and recorded in a stream of the ledger. The caller names the stream and
+//! handles the answer.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::redact::Redactor;
 /// How often a record is put behind what others have appended meanwhile.
 const MAX_APPEND_RETRIES: u32 = 32;
 
-/// Somebody who asks single questions.
+/// Asks single questions.
 pub struct SingleCall {
     /// Where attempts and consultations are recorded.
     pub stream: Name,
@@ -56,7 +56,7 @@ pub struct CallInfo {
     pub asks_a_model: bool,
     /// The model: what says that it answered, else what the settings name.
     pub model: Option<String>,
-    /// SHA-256 of the first prompt; `None` where nobody was asked.
+    /// SHA-256 of the first prompt; `None` if no call was made.
     pub prompt_sha256: Option<String>,
     pub spent: Cost,
 }
@@ -64,10 +64,10 @@ pub struct CallInfo {
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody gave one. It is recorded as a consultation without output.
+    /// No answer. It is recorded as a consultation without output.
     #[error("{}", .message.as_deref().unwrap_or_else(|| .absent.status()))]
     Unanswered {
-        /// What came of it.
+        /// The result.
         absent: AbsenceReason,
         /// Why, where more is known.
         message: Option<String>,
@@ -168,7 +168,7 @@ fn redact_parts_now(redactor: &Redactor, parts: &mut [Part]) -> usize {
     count
 }
 
-/// A question as an invocation, and the seat as it is told to be for it.
+/// A question as an invocation, and the member config for it.
 pub(crate) fn prepare(
     id: &Name,
     member: &Name,
@@ -209,8 +209,8 @@ pub(crate) async fn run_call(
     call::call(table.clone(), recorder.clone(), invoke, seat, Arc::default()).await
 }
 
-/// A ledger in which a record is put behind whatever others have appended: what is asked here follows from nothing else
-/// in the stream, and an answer that was paid for is not lost because somebody wrote in the meantime.
+/// A ledger that appends a record after any others: the question does not depend on the stream, and a paid answer must not
+/// be lost because another process wrote in the meantime.
 struct AppendAtTail(Arc<dyn Ledger>);
 
 #[async_trait]

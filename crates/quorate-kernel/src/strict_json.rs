@@ -1,7 +1,7 @@
-//! JSON in which no key stands twice. `{"would_block": true, "would_block": false}` says nothing, and a reader that
-//! takes the last of two would turn it into agreement. Nor is there an integer past 2^53: the ledger's canonical form
-//! would round it, so that an answer with one could not be recorded as it was given. Nor does it nest deeper than
-//! [`nesting::MAX_DEPTH`], so that it can be read wherever it is kept.
+//! JSON without duplicate keys. `{"would_block": true, "would_block": false}` is contradictory, and a reader that takes the
+//! last value would turn it into agreement. Integers past 2^53 are refused: the ledger's canonical form would round them,
+//! so that the answer could not be recorded as given. Nesting is limited to [`nesting::MAX_DEPTH`], so that the value can
+//! be read wherever it is stored.
 
 use quorate_protocol::nesting;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

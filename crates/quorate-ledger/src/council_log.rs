@@ -1,5 +1,5 @@
-//! `council_log.jsonl`: a view of ended reviews that is also a contract (D6, C10), and what is learnt from
-//! it. Lines of other writers are read like ours.
+//! `council_log.jsonl`: a view of finished reviews with a stable format (D6, C10), and statistics of it. Lines of other
+//! writers are read like ours.
 
 pub mod append;
 pub mod drift;

@@ -1,9 +1,8 @@
-//! Exports (D2): what the ledger has sealed, for other programs. As JSON Lines with everything that proves it, as
-//! OpenTelemetry traces, as CSV.
+//! Exports (D2) of sealed records for other programs: as JSON Lines with all proofs, as OpenTelemetry traces, as CSV.
 //!
-//! An export is a function of the ledger: the same records give the same bytes. It covers what the last checkpoint covers,
-//! in the ledger's order, and is written as it is read, a page at a time. [`read`] reads JSON Lines back and checks each
-//! line as it comes. `docs/ledger-export.md` has the formats.
+//! An export is a function of the ledger: the same records give the same bytes. It covers the records of the last
+//! checkpoint in the ledger's order, and is streamed page by page. [`read`] parses JSON Lines and checks each line as it
+//! comes. `docs/ledger-export.md` specifies the formats.
 
 mod checked_records;
 pub mod csv;
@@ -47,9 +46,9 @@ pub struct ExportSummary {
     /// How many texts beside them.
     pub bodies: u64,
     pub signatures: u64,
-    /// Keys that signed some of the records, and whose public halves nobody knows.
+    /// Keys that signed some of the records, but whose public halves are unknown.
     pub unknown_keys: Vec<String>,
-    /// Whether somebody signed the checkpoint that it stands on.
+    /// Whether its checkpoint is signed.
     pub sealed_by_key: bool,
 }
 
@@ -97,7 +96,7 @@ impl Store {
         }
     }
 
-    /// The root of the tree of the first so many records; `None` where not so many are sealed.
+    /// The root of the tree of the first `size` records; `None` if fewer are sealed.
     ///
     /// # Errors
     /// When the ledger does not answer, or its stored tree is not whole.
@@ -114,7 +113,7 @@ impl Store {
         Ok(merkle::root(&fetched, size).ok())
     }
 
-    /// How many sealed records stand before the first one of a time or later; all, where there is none. A clock may have
+    /// The number of sealed records before the first one of a time or later; all, if none is. A clock may have
     /// gone back: then what follows that record has earlier ones, too.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
-//! The ledger's dealings with the file system.
+//! File system access of the ledger.
 
 use std::fs::{File, OpenOptions};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
-/// Opens a file or a directory for reading. A directory is refused by whoever reads or writes it.
+/// Opens a file or a directory for reading. Reading or writing a directory fails later.
 ///
 /// # Errors
 /// When it cannot be opened, or is a pipe, a socket or a device: opening a pipe would wait for its other end.
@@ -12,7 +12,7 @@ pub fn open(path: &Path) -> Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a file or a directory in another way. It is looked at after it was opened, so that nobody can swap it in between.
+/// Opens a file or a directory in another way. Checks it after opening, so that it cannot be swapped in between.
 ///
 /// # Errors
 /// As [`open`].
@@ -65,7 +65,7 @@ pub fn ensure_private(path: &Path) -> Result<()> {
     }
 }
 
-/// How files are opened that nobody but their owner can read where they are made.
+/// The mode of new files: readable and writable by their owner only.
 fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]

@@ -1,10 +1,9 @@
-//! Taking in runs from another ledger's export: everything is verified first, then what this ledger does not have is
-//! merged in one transaction, byte for byte as it was.
+//! Imports runs from another ledger's export: verifies everything first, then merges missing records in one transaction,
+//! byte for byte.
 //!
-//! A run that was imported before gets what follows its last record. A run that this ledger recorded itself gets nothing
-//! from elsewhere: a longer one refuses the whole file, and so does one that contradicts what is here.
-//! Streams that are no runs (overlays, playbooks, conversations, the ledger's own) belong to the ledger that they are in
-//! and are not merged.
+//! A run that was imported before gets the records after its last one. A run that this ledger recorded itself gets none
+//! from elsewhere: a longer copy refuses the whole file, and so does a contradicting one. Streams that are not runs
+//! (overlays, playbooks, conversations, the ledger's own) belong to their ledger and are not merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -28,13 +27,13 @@ use crate::store::merge;
 pub struct ImportOptions<'a> {
     /// The keys of which one has to have signed the export's checkpoint.
     pub trusted: &'a [TrustedKey],
-    /// The keys of which one has to have signed each record that is signed; any, where there is none.
+    /// Each signed record must be signed by one of these keys; empty accepts any.
     pub signers: &'a [PublicKey],
     /// The ledger's key, which signs the record of what was merged.
     pub key: Option<&'a SecretKey>,
     /// What time it is, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Whether nothing is to be written.
+    /// Whether it is a dry run.
     pub dry_run: bool,
 }
 
@@ -44,7 +43,7 @@ pub struct VerifiedExport {
     pub header: Header,
     /// How many lines of each kind it has.
     pub totals: Totals,
-    /// The key that somebody vouched for.
+    /// The trusted key.
     pub key: String,
     /// SHA-256 of the file.
     pub file_sha256: String,
@@ -67,10 +66,10 @@ pub enum ImportError {
     /// The export does not hold.
     #[error(transparent)]
     InvalidExport(#[from] InvalidExport),
-    /// It holds, and nobody vouched for who signed it.
+    /// It is consistent, but none of its keys is trusted.
     #[error("nobody vouched for the key that signed it")]
     UntrustedKey {
-        /// The keys that signed it; none where nobody did.
+        /// The keys that signed it; may be empty.
         keys: Vec<String>,
     },
     /// It contradicts what is here.
@@ -211,7 +210,7 @@ struct Merge {
     runs: BTreeMap<String, LocalRun>,
     /// Records whose bodies their ledger had erased, by run.
     erased: BTreeMap<String, Vec<u64>>,
-    /// The run of the last record, where texts that it names are to be kept.
+    /// The last record's run, if texts that it names are stored.
     keep_texts: bool,
     /// What is not written yet.
     pending: merge::PendingRows,
@@ -224,9 +223,9 @@ enum LocalRun {
     Run {
         /// How many records were here before.
         existing: u64,
-        /// Its last record here: its leaf, and whether it is signed. Nothing where there is none.
+        /// Its last record here: its leaf, and whether it is signed. `None` for a new run.
         last: Option<merge::StreamTail>,
-        /// Whether this ledger recorded it itself: then nobody else adds to it.
+        /// Whether this ledger recorded it itself: then no import may add to it.
         recorded_here: bool,
         new: u64,
     },
@@ -383,7 +382,7 @@ impl LocalRun {
     }
 }
 
-/// Whether a record may stand in a run, and says what the index of runs needs of it.
+/// Checks that a record may be in a run, and returns its data for the index of runs.
 fn check_record(record: &CheckedRecord) -> Result<(), String> {
     let is = |kind: Kind| record.head.kind == kind.as_str();
     if is(Kind::RunOpened) != (record.head.n == 0) {

@@ -1,9 +1,8 @@
-//! Key files: the secret keys that lie below a ledger's directory, who may read them, and how one follows another.
+//! Key files: the secret keys below a ledger's directory, their permissions, and their rotation.
 //!
-//! `keys/ledger.ed25519` signs the ledger's checkpoints, `keys/signing.ed25519` the records of runs (D3). Each holds a
-//! key's text and nothing else, in a directory that only its owner enters. A file is put in its place whole, and another
-//! key never takes its place but by [`Directory::rotate`], which keeps the public half of the key that goes, so that
-//! what it signed can be verified for good.
+//! `keys/ledger.ed25519` signs the ledger's checkpoints, `keys/signing.ed25519` the records of runs (D3). Each holds only a
+//! key's text, in a directory that only its owner can enter. A file is written atomically, and only [`Directory::rotate`]
+//! replaces a key; it keeps the public half of the old one, so that its signatures stay verifiable.
 
 mod file;
 
@@ -81,7 +80,7 @@ pub enum Error {
 }
 
 impl Directory {
-    /// The directory of the keys of a ledger that lies in `ledger_dir`.
+    /// The key directory of the ledger in `ledger_dir`.
     pub fn new(ledger_dir: &Path) -> Self {
         Directory { path: ledger_dir.join("keys") }
     }
@@ -91,7 +90,7 @@ impl Directory {
         self.path.join(format!("{}.ed25519", purpose.as_str()))
     }
 
-    /// Reads a key; `None` where there is none.
+    /// Reads a key; `None` if there is none.
     ///
     /// # Errors
     /// [`Error`] where the file cannot be read, is no key, or is open to others.
@@ -108,7 +107,7 @@ impl Directory {
         self.insert(purpose, SecretKey::generate())
     }
 
-    /// Puts a key that was made before where there is none.
+    /// Stores an existing key if there is none.
     ///
     /// # Errors
     /// As [`Directory::create`].
@@ -120,7 +119,7 @@ impl Directory {
         Ok(key)
     }
 
-    /// Reads a key, or makes it where there is none. Of two who make it at once, both have the same.
+    /// Reads a key, or makes it if there is none. Concurrent callers get the same key.
     ///
     /// # Errors
     /// [`Error`].
@@ -138,7 +137,7 @@ impl Directory {
     /// moment without a key: whoever is interrupted has the old one or the new one.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is none to follow, and [`Error`].
+    /// [`Error::Missing`] if there is no key to replace, and [`Error`].
     pub fn rotate(&self, purpose: Purpose) -> Result<Rotation, Error> {
         self.rotate_to(purpose, SecretKey::generate())
     }
@@ -158,7 +157,7 @@ impl Directory {
         }
         match file::create_key_file(&self.path, &retired.join(format!("{}.pub", old.id())), &old.to_string())
         {
-            // Whoever was interrupted here before has left it.
+            // Left by an interrupted call.
             Ok(()) | Err(Error::AlreadyExists { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -1,12 +1,12 @@
-//! Rollback protection (D12): the last checkpoint that the ledger's own key signed, kept outside of the ledger.
+//! Rollback protection (D12): the last checkpoint that the ledger's own key signed, stored outside of the ledger.
 //!
 //! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/` beside the
 //! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. In both places
 //! stands, too, which ledger each file or database was, so that one with another identity does not take its place unnoticed,
 //! with its keys or without.
 //!
-//! This module owns the files. Whether the ledger leads to a checkpoint, [`crate::Store::has_checkpoint`] and
-//! [`crate::verify`] say.
+//! This module owns the files. [`crate::Store::has_checkpoint`] and [`crate::verify`] decide whether the ledger extends a
+//! checkpoint.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
@@ -63,7 +63,7 @@ pub enum Error {
 }
 
 impl CheckpointFiles {
-    /// Those of the ledger at an address. `state` is the user's state directory for Quorate; `None` where there is none.
+    /// The local checkpoints of the ledger at an address. `state` is the user's state directory for Quorate, if any.
     pub fn new(address: &Address, state: Option<&Path>) -> Self {
         CheckpointFiles {
             keys: Directory::new(address.dir()),
@@ -122,7 +122,7 @@ impl CheckpointFiles {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    /// The last checkpoint of a ledger that a witness signed; `None` where there is none.
+    /// The last checkpoint that a witness signed; `None` without one.
     pub fn read_cosigned(&self, origin: &str, cosigner: &Cosigner) -> Option<CheckpointCopy> {
         let path = self.cosigned_path(origin, cosigner);
         let note =
@@ -151,7 +151,7 @@ impl CheckpointFiles {
     /// When one cannot be moved; then the others may have been.
     pub fn discard(&self, origin: Option<&str>) -> std::io::Result<()> {
         let copies = self.read(origin);
-        // A ledger without a checkpoint is to be another one than the one that was kept here.
+        // A ledger without a checkpoint counts as another one than the one stored here.
         let other = copies.replaced_origin.is_some() || origin.is_none();
         let mut paths: Vec<PathBuf> = copies.copies.into_iter().map(|copy| copy.path).collect();
         let pins =
@@ -324,7 +324,7 @@ fn note_of_origin(note: &str, origin: Option<&str>) -> Result<String, String> {
     }
 }
 
-/// What a note says, whoever signed it.
+/// The text of a note, signatures unchecked.
 pub(crate) fn parse_checkpoint(note: &str) -> Result<Checkpoint, String> {
     let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
     Checkpoint::parse(note.text()).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! A ledger in memory, with the same records as the one on disk. For tests and for trying things.
+//! A ledger in memory, with the same records as the one on disk. For tests and experiments.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! The Merkle tree over the ledger's leaves (D2), as in RFC 9162, section 2.1: hashes, the append-only [`Frontier`],
 //! proofs and their verification.
 //!
-//! Nothing here reads a store: where proofs are made, hashes come through [`HashSource`]. Who verifies needs a leaf, a
-//! proof and a [`TreeHead`], which are public, and whatever they hold, verification answers; it never panics. What a leaf is the
-//! hash of, [`crate::record`] says; who signed a root, [`crate::note`] says.
+//! Nothing here reads a store: proofs are made from a [`HashSource`]. Verification needs a leaf, a proof and a
+//! [`TreeHead`], which are public; it accepts any input and never panics. [`crate::record`] defines the leaf,
+//! [`crate::note`] the signature of a root.
 
 mod fetched;
 mod frontier;

@@ -1,9 +1,9 @@
-//! Signed notes and checkpoints (D2), as in C2SP `signed-note` and `tlog-checkpoint` (c2sp.org): what a ledger says of
-//! its tree, in a form that other people's tools verify and their witnesses sign too.
+//! Signed notes and checkpoints (D2), as in C2SP `signed-note` and `tlog-checkpoint` (c2sp.org): a ledger's statement about
+//! its tree, in a format that other tools verify and their witnesses cosign.
 //!
-//! [`Note`] is any text with signatures, [`Checkpoint`] the text that names a tree's size and root, [`Signer`] and
-//! [`Verifier`] the keys, with the names that lines give them. Signatures are Ed25519 (type 0x01), the one type that this
-//! program makes and verifies; lines of other types are kept and ignored, as the specification has it.
+//! [`Note`] is any text with signatures, [`Checkpoint`] the text with a tree's size and root, [`Signer`] and [`Verifier`]
+//! named keys. Signatures are Ed25519 (type 0x01), the only type that this program makes and verifies; lines of other types
+//! are kept and ignored, as the specification requires.
 
 mod checkpoint;
 mod cosigner;

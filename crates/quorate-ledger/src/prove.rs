@@ -1,9 +1,8 @@
-//! Proofs for third parties (D2): that records are in the ledger that a checkpoint speaks of, in a file that can be
-//! checked without the ledger.
+//! Proofs for third parties (D2): files that prove, without the ledger, that records are under its checkpoint.
 //!
-//! [`Proof`] is the file. [`Store::prove`] makes one, [`check_proof`] holds one against keys that whoever checks has from
-//! elsewhere. The parts are shared with exports: [`ProvableRecord`] is one record with its path, [`SignedCheckpoint`] the checkpoint,
-//! [`ChainChecker`] what records have to be one after another, [`Envelope`] a signature. `docs/ledger-export.md` has the format.
+//! [`Proof`] is the file. [`Store::prove`] makes one, [`check_proof`] checks one with keys that the verifier trusts. The
+//! parts are shared with exports: [`ProvableRecord`] is one record with its path, [`SignedCheckpoint`] the checkpoint,
+//! [`ChainChecker`] checks consecutive records, [`Envelope`] is a signature. `docs/ledger-export.md` specifies the format.
 
 mod chain_check;
 mod check;
@@ -82,7 +81,7 @@ pub enum ProveError {
     /// A record stands after the last checkpoint.
     #[error("record {id} is not sealed yet")]
     NotSealed { id: String },
-    /// Nobody signed the last checkpoint.
+    /// The last checkpoint is unsigned.
     #[error("nobody signed the last checkpoint")]
     UnsignedCheckpoint,
     /// The ledger does not hold together, or does not answer.
@@ -260,7 +259,7 @@ impl<'a> SignerLookup<'a> {
         SignerLookup { known, looked_up: Vec::new() }
     }
 
-    /// Whether nobody asked for the key of this name yet.
+    /// Whether the key of this name was not looked up yet.
     pub(crate) fn is_new(&self, keyid: &str) -> bool {
         !self.looked_up.iter().any(|known| known == keyid)
     }

@@ -1,4 +1,4 @@
-//! Pieces set aside: what is torn or corrupt is moved to `aside/`, never deleted and never built upon.
+//! Quarantine: torn or corrupt files are moved to `aside/`, never deleted and never reused.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,7 @@
-//! How long what members said is kept (D4, D5): what a run's first record says of that, which records hold anybody's
-//! words, and which texts a record names.
+//! Retention of members' answers (D4, D5): the policy in a run's first record, the records that hold a person's or member's
+//! words, and the texts that a record names.
 //!
-//! What is erased are bodies. A record's head stays, with the body's hash in it: chain, tree, signatures and proofs do not
-//! change.
+//! Only bodies are erased. A record's head stays, with the body's hash: chain, tree, signatures and proofs do not change.
 
 mod holds;
 mod plan;
@@ -72,7 +71,7 @@ impl Period {
     }
 }
 
-/// The kinds of record that hold somebody's words, whatever they say.
+/// The kinds of record that hold a member's or person's words.
 pub(crate) const ANSWER_KINDS: [Kind; 4] =
     [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
 
@@ -83,7 +82,7 @@ fn has_answers(kind: &str, data: &Map<String, Json>) -> bool {
         || (kind == Kind::Rule.as_str() && data.contains_key("output"))
 }
 
-/// The SHA-256 hashes that a text has in it, in lower-case hexadecimal, whatever stands beside them.
+/// The SHA-256 hashes in a text, in lower-case hexadecimal.
 pub(crate) fn hashes_in(text: &str) -> impl Iterator<Item = &str> {
     const DIGITS: usize = 64;
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

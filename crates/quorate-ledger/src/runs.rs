@@ -1,4 +1,4 @@
-//! The runs of a ledger, as its index has them.
+//! The runs of a ledger, read from its index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ impl Store {
         self.select(query.bind(artifact_type.unwrap_or_default()).bind(i64::from(limit))).await
     }
 
-    /// Runs on a subject that were recorded here and on which nothing is decided, each with the hash of what it is about.
+    /// Undecided runs on a subject that were recorded here, each with the hash of its input.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -164,7 +164,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, Error> {
-        // From one name to the next, whatever stands in the streams.
+        // From one name to the next, however many records the streams have.
         let query = sql(
             "WITH RECURSIVE stream (run) AS (SELECT MIN(run) FROM record WHERE run >= $1 AND run < $2 \
              UNION ALL SELECT (SELECT MIN(record.run) FROM record WHERE record.run > stream.run AND record.run < $2) \

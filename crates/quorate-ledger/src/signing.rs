@@ -1,8 +1,8 @@
-//! Signatures over records (D3): Ed25519 (RFC 8032), detached, over a message that says what was signed.
+//! Signatures over records (D3): Ed25519 (RFC 8032), detached, over a message with a purpose.
 //!
-//! What is signed is the pre-authentication encoding of DSSE v1 with a context as its payload type and a record's leaf
-//! as its payload, so that an envelope can be put around a signature later, without the secret. Which keys' signatures
-//! count at which time, [`Keyring`] says. Files and their modes belong to whoever keeps the keys.
+//! The signed bytes are the pre-authentication encoding of DSSE v1 with a context as payload type and a record's leaf as
+//! payload, so that an envelope can be made later without the secret. [`Keyring`] decides which keys' signatures count at
+//! which time. The caller owns files and their modes.
 
 mod key;
 mod keyring;

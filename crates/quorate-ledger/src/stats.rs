@@ -1,4 +1,4 @@
-//! What a ledger holds, in numbers.
+//! Statistics of a ledger.
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::ports::ledger::Error;
@@ -75,7 +75,7 @@ const RECENT: &str = "SELECT \
     FROM record WHERE SUBSTR(head, 8, 24) >= $2";
 
 impl Store {
-    /// Counts what there is, and what came since a time (in milliseconds since the Unix epoch).
+    /// Counts everything, and what is newer than a time (in milliseconds since the Unix epoch).
     ///
     /// # Errors
     /// When the store does not answer.

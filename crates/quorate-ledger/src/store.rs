@@ -1,9 +1,8 @@
 //! The ledger on disk: one SQLite file in WAL mode, or a Postgres database, written by group commit.
 //!
-//! Whoever appends puts its records into a queue and then takes the one connection; who has the connection commits
-//! everything that is queued in one transaction. So runs of one process share their syncs. A transaction is synced
-//! only if somebody in it asked for that; a synced one makes everything before it durable too, since both engines
-//! sync the whole log.
+//! Appenders put their records into a queue and then acquire the one connection; its holder commits everything queued in
+//! one transaction. So runs of one process share their syncs. A transaction is synced only if one of its appends requires
+//! it; a sync makes everything before it durable too, since both engines sync the whole log.
 
 pub mod address;
 pub(crate) mod connection;
@@ -105,7 +104,7 @@ impl Store {
         &self.address
     }
 
-    /// The directory that the ledger lies in, or what of it is on this machine.
+    /// The ledger's directory; for a database, the directory of its local files.
     pub fn dir(&self) -> &Path {
         self.address.dir()
     }
@@ -115,7 +114,7 @@ impl Store {
         self.address.file().is_none()
     }
 
-    /// How many bytes it takes where it is, with its indices; of a file nothing is said, since anybody can look.
+    /// Its size in bytes with its indices; `None` for a file, which callers can stat themselves.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -131,7 +130,7 @@ impl Store {
         }
     }
 
-    /// Why nothing is written to it: it is of a newer version, or where it lies nothing can be. It can be read.
+    /// Why it is read-only: a newer version wrote it, or its place is not writable.
     pub fn read_only_reason(&self) -> Option<&str> {
         self.closed_to_writers.as_deref()
     }
@@ -238,7 +237,7 @@ impl Ledger for Store {
         let reply = self.queue.push(append)?;
         let (queue, connection, address) =
             (self.queue.clone(), self.connection.clone(), self.address.clone());
-        // A task of its own: whoever asked may be dropped meanwhile, and others' records are in the same transaction.
+        // A task of its own: the appender's future may be dropped meanwhile, and the transaction holds others' records.
         tokio::spawn(async move { queue.commit(&mut *Writer::acquire(connection).await, &address).await });
         let done = reply.await.unwrap_or_else(|_| {
             Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })

@@ -1,10 +1,10 @@
-//! Verifying: whether the ledger is what it was when it was recorded (D2, D3). Every record is held against its hashes, its
-//! run and its place in the tree, every checkpoint against the records, every signature against its key, and every table
-//! that follows from the records against these. Nothing is written.
+//! Verifies that the ledger is unchanged since it was recorded (D2, D3): every record against its hashes, its run and its
+//! place in the tree, every checkpoint against the records, every signature against its key, and every derived table
+//! against the records. Writes nothing.
 //!
-//! Somebody who changes one thing is found by another: a record's text by its successor and the tree, the tree by the
-//! checkpoints, these by their keys and by the witness. What was cut off behind the last checkpoint that anybody else has
-//! seen, nothing can tell.
+//! Every single change is detected elsewhere: a record's text by its successor and the tree, the tree by the checkpoints,
+//! these by their keys and by the witness. Only records cut off behind the last checkpoint that another party has seen are
+//! undetectable.
 
 mod checkpoints;
 mod divergence;
@@ -60,28 +60,28 @@ const READ_AHEAD_PAGES: usize = 2;
 /// How many open runs are named.
 const MAX_NAMED_RUNS: usize = 20;
 
-/// What the ledger is held against besides itself.
+/// What the ledger is checked against besides itself.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The ledger's own keys: the one that signs checkpoints, and those that did before.
     pub ledger_keys: Vec<PublicKey>,
-    /// Keys that somebody vouches for: each has to have signed a checkpoint.
+    /// Trusted keys: each must have signed a checkpoint.
     pub trusted_keys: Vec<PublicKey>,
     /// The keys that may sign runs, with their times; `None` where there is no such list.
     pub keyring: Option<Keyring>,
     /// Keys that are known to have signed runs without being on a list.
     pub signers: Vec<PublicKey>,
-    /// A checkpoint that is trusted: only what stands after it is looked at.
+    /// A trusted checkpoint: only records after it are verified.
     pub since: Option<StartPoint>,
     /// Checkpoints that are kept elsewhere.
     pub witness: Option<Witness>,
-    /// What is kept of the last checkpoint that the ledger's own key signed; `None` where nobody looked.
+    /// The local copies of the last checkpoint that the ledger's own key signed; `None` if they were not read.
     pub local_checkpoints: Option<LocalCheckpoints>,
     /// A witness that is asked over HTTP, and the last checkpoint that it signed, as it is kept.
     pub remote_witness: Option<(Cosigner, Option<checkpoint_files::CheckpointCopy>)>,
     /// Whether it is a divergence that nothing is kept, and that there are records that nothing proves.
     pub strict: bool,
-    /// The log whose lines are held against the runs.
+    /// The log whose lines are checked against the runs.
     pub log: Option<PathBuf>,
 }
 
@@ -93,15 +93,15 @@ impl Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartPoint {
-    /// The one over so many records.
+    /// The checkpoint of this size.
     Size(u64),
     /// The one with this number in the ledger's stream.
     Number(u64),
-    /// Somebody else's word for one.
+    /// A checkpoint from another party.
     Tree(TreeHead),
 }
 
-/// What came of verifying.
+/// The result of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// What differs, by place in the ledger; not more than a hundred.
@@ -126,7 +126,7 @@ pub struct Report {
     /// How many signed runs only their own first record vouches for.
     pub self_vouched_runs: u64,
     pub checkpoints: u64,
-    /// How many of these nobody signed.
+    /// How many of these are unsigned.
     pub unsigned: u64,
     /// How many records the last checkpoint is over.
     pub sealed: u64,
@@ -134,11 +134,11 @@ pub struct Report {
     pub signed: u64,
     /// How many records stand after the last checkpoint, its own one not counting.
     pub unsealed: u64,
-    /// How many records nobody signed, checkpoints aside.
+    /// The number of unsigned records, checkpoints aside.
     pub unsigned_records: u64,
     /// How many of these stand behind the last signed checkpoint: who can write the ledger can have added them.
     pub unproven: u64,
-    /// How many records of the ledger's own stream nobody signed, where no key is known that should have.
+    /// The number of unsigned records in the ledger's own stream, while no key is known that should have signed them.
     pub unsigned_ledger_records: u64,
     pub texts: u64,
     /// How many runs are open.
@@ -149,15 +149,15 @@ pub struct Report {
     pub ledger_key_signed: Option<bool>,
     /// Whether each of the given keys signed a checkpoint.
     pub trusted_keys_signed: Vec<bool>,
-    /// What came of the witness.
+    /// The result for the witness.
     pub witness: Option<WitnessCheck>,
-    /// The copies of the last checkpoint that the ledger's own key signed; `None` where nobody looked.
+    /// The local copies of the last checkpoint that the ledger's own key signed; `None` if they were not read.
     pub local_checkpoints: Option<WitnessCheck>,
     /// What the witness that is asked over HTTP signed last.
     pub cosignature: Option<Cosignature>,
     /// Rollbacks that a person accepted, the first one first.
     pub rollbacks: Vec<Rollback>,
-    /// What came of the log.
+    /// The result for the log.
     pub log: Option<LogCheck>,
     /// How long the records took, without the time that the signatures took.
     pub records_duration: Duration,
@@ -185,7 +185,7 @@ pub enum VerifyError {
 /// Verifies a ledger.
 ///
 /// # Errors
-/// [`VerifyError`]. Whatever is wrong with what the ledger holds stands in the report.
+/// [`VerifyError`]. Divergences of the ledger's content are in the report.
 pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyError> {
     let options = Arc::new(options);
     let (mut report, mut walk) = {
@@ -193,7 +193,7 @@ pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyErr
         let engine = connection.engine().await.map_err(|error| store.error(error))?;
         engine.begin_read().await.map_err(|error| store.error(error))?;
         let verified = verify_snapshot(engine, &options).await;
-        // Nothing was written: what is not rolled back ends with the connection.
+        // Nothing was written: an open transaction ends with the connection.
         let _ = engine.execute_raw("ROLLBACK").await;
         verified.map_err(|failed| failed.into_verify_error(store))?
     };
@@ -443,7 +443,7 @@ pub(crate) async fn check_before_seal(
     Ok(found.into_iter().find(|divergence| looked_at.contains(&divergence.part)))
 }
 
-/// What a note says, whoever signed it.
+/// The checkpoint in a note, signatures unchecked.
 fn parse_checkpoint(note: &str) -> Option<Checkpoint> {
     Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok()
 }

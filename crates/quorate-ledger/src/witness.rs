@@ -1,7 +1,7 @@
-//! The witness: a file elsewhere, perhaps in a repository, that each signed checkpoint is appended to. Who cuts the ledger
-//! or writes it anew cannot take back what stands there.
+//! The witness file: a file elsewhere, perhaps in a repository, that each signed checkpoint is appended to. An attacker who
+//! truncates or rewrites the ledger cannot change that file.
 //!
-//! It is signed notes one after another, each with an empty line behind it.
+//! It holds signed notes, each followed by an empty line.
 
 pub mod remote;
 
@@ -18,7 +18,7 @@ pub enum Error {
     /// It cannot be read or written.
     #[error("it cannot be written")]
     Io(#[from] std::io::Error),
-    /// What is to be appended is no signed checkpoint.
+    /// The text to append is not a signed checkpoint.
     #[error("{0}")]
     NotACheckpoint(String),
     /// It is another file.
@@ -32,7 +32,7 @@ pub enum Error {
 /// What a witness holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Witness {
-    /// Its notes in their order, as they stand there. Nobody has verified them yet.
+    /// Its notes in order, verbatim and unverified.
     pub notes: Vec<String>,
     /// What else stands there, such as the beginning of a note that was not written to its end.
     pub fragments: Vec<String>,

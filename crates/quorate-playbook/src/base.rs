@@ -1,8 +1,7 @@
 //! The base of a prompt: the text of a persona or an operator, with blocks that a playbook can replace (B9).
 //!
 //! Blocks are the sections from a persona's frontmatter, and text between `<!-- block: id -->` and `<!-- /block -->` in a
-//! body. The
-//! markers are not part of the prompt. A marker without its counterpart is plain text.
+//! body. The markers are not part of the prompt. A marker without its counterpart is plain text.
 
 use std::collections::BTreeMap;
 

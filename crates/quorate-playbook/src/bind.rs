@@ -1,10 +1,8 @@
 //! Binding (B2): which operators a playbook targets.
 //!
 //! A subject, which is an operator at work, has values on axes. A playbook's selector requires values on axes; its targets,
-//! the older
-//! notation, are converted to a selector. A selector overrides targets. An empty selector matches no subject, and neither
-//! does a term
-//! on an axis that the subject has no value on.
+//! the older notation, are converted to a selector. A selector overrides targets. An empty selector matches no subject, and
+//! neither does a term on an axis that the subject has no value on.
 
 mod index;
 mod pattern;

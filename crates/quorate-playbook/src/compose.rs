@@ -1,6 +1,5 @@
 //! Composes the prompt of one agent: weaves active playbooks, leaves out what a locked trait bars, and computes shadow
-//! playbooks beside
-//! it (B3, B4, B6).
+//! playbooks beside it (B3, B4, B6).
 
 use quorate_manifest::playbook::Status;
 

@@ -1,6 +1,5 @@
 //! Curation (B5, B6): why a proposed playbook is refused, checked for every operator that it targets. The manifest checks
-//! shape, slug and
-//! times itself; these checks are about the effect on prompts.
+//! shape, slug and times itself; these checks are about the effect on prompts.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Deltas: what reflection proposes and people write by hand, as typed JSON. One that adds is a whole playbook; one that
-//! revises gives a playbook in shadow another text.
+//! Deltas: typed JSON proposals, from reflection or written by hand. One kind adds a whole playbook; the other gives a
+//! shadow playbook a new text.
 
 use quorate_manifest::tree::reader::nearest;
 use schemars::{JsonSchema, schema_for};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(title = "Deltas")]
 pub struct Deltas {
-    /// What is proposed; it may be empty.
+    /// The proposals; may be empty.
     pub deltas: Vec<Delta>,
 }
 
@@ -24,7 +24,7 @@ pub enum Delta {
     Revise(Revise),
 }
 
-/// A new playbook: the keys of its manifest, and its body. It begins in shadow whatever it says.
+/// A new playbook: the keys of its manifest, and its body. It starts in shadow, whatever its status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Add {
     /// The playbook's id, in kebab case.
@@ -89,10 +89,10 @@ pub struct Error {
 }
 
 impl Delta {
-    /// Reads a delta. A key that it does not have is refused: what somebody has misspelt would be left out unseen.
+    /// Parses a delta. Unknown keys are refused, so that a misspelled key is not dropped silently.
     ///
     /// # Errors
-    /// Why it is none.
+    /// If it is not a delta, and why.
     pub fn parse(value: Value) -> Result<Self, Error> {
         let misread = |why: String| Error { reason: why, help: None };
         let Value::Object(mut object) = value else { return Err(misread("it is no object".to_owned())) };

@@ -1,19 +1,18 @@
-//! Gates (B6): what a playbook has to pass before it is woven, as functions of evidence that callers bring.
+//! Gates (B6): the conditions for weaving a playbook, as functions of evidence that callers supply.
 //!
 //! # The sequential test
 //!
-//! Outcomes are looked at again and again while they come in, so the test has to hold at every look. Only like is compared
-//! with like: an outcome with the playbook makes a pair with one without it that the same instrument gave. Outcomes are taken
-//! in the order in which they ended, and each makes a pair with the oldest of the other side that has none; so a later
-//! outcome adds a pair at the end, and changes none that an earlier look has counted. A pair that came out the same says
-//! nothing; of the others, if the playbook makes nothing better, each is a win with a probability
-//! of at most one half. The evidence is how much somebody would have made who bet on wins at those odds, in equal parts
-//! on the strengths of [`WIN_PROBABILITIES`]: it starts at 1, and if nothing is better, it ever reaches 1/e with a probability of
-//! at most e (Ville's inequality), however often one looks. The gate opens at `1 / error_rate`, and not before each side
-//! has its minimum of outcomes.
+//! Outcomes are evaluated repeatedly while they come in, so the test must be valid at every evaluation. Only comparable
+//! outcomes are compared: an outcome with the playbook is paired with one without it from the same instrument. Outcomes are
+//! taken in the order in which they ended, and each is paired with the oldest unpaired one of the other side; so a later
+//! outcome appends a pair, and changes none that was counted. A tied pair is ignored; under the null hypothesis that the
+//! playbook improves nothing, any other pair is a win with a probability of at most one half. The evidence is the fortune
+//! of a gambler who bets on wins at those odds, in equal parts on the strengths of [`WIN_PROBABILITIES`]: it starts at 1,
+//! and under the null hypothesis it ever reaches 1/e with a probability of at most e (Ville's inequality), however often it
+//! is evaluated. The gate opens at `1 / error_rate`, and not before each side has its minimum of outcomes.
 //!
-//! What is nearly the same text as one that counts already on its side counts no more ([`SeenTexts`]), whoever judged it: pairs
-//! have to be of things that were made, not of one thing that was handed in often.
+//! A text nearly the same as one that already counts on its side is not counted ([`SeenTexts`]), whatever instrument judged
+//! it: pairs must be of different texts, not of one text submitted often.
 
 pub mod similarity;
 
@@ -38,7 +37,7 @@ pub struct Thresholds {
     pub error_rate: f64,
 }
 
-/// What the evidence comes to.
+/// The evidence so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestResult {
     /// How many outcomes there are with the playbook.
@@ -223,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_later_outcome_changes_no_pair() {
-        // B6: what an earlier look has counted stays as it was, whatever comes.
+        // B6: pairs that were counted never change.
         let mut state = 23_u64;
         let mut draw = |below: u64| {
             state ^= state << 13;

@@ -1,9 +1,9 @@
-//! `<slug>.history.md` (B7): every version of a playbook's file, to be read by people and exact to the byte.
+//! `<slug>.history.md` (B7): every version of a playbook's file, readable by people and exact to the byte.
 //!
-//! A section holds a version: its heading and a line for people, a comment with the same for machines, and the file's text
-//! in a fence. Sections are only added. Each carries the SHA-256 of its data, of its text and of the whole section before
-//! it, and has exactly one form: what is not written as [`append`] writes it was changed. Versions missing at the end
-//! leave no trace here; how many there are, the playbook's own `history` and the ledger say.
+//! A section holds a version: a heading and a line for people, a comment with the same data for machines, and the file's
+//! text in a fence. Sections are only added. Each carries the SHA-256 of its data, of its text and of the whole previous
+//! section, and has exactly one form: a section that differs from what [`append`] writes was changed. Versions removed from
+//! the end leave no trace here; the playbook's own `history` and the ledger know their number.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::log::{code_span, escaped, one_line};
 
-/// What stands below the heading.
+/// The line below the heading.
 const ABOUT: &str = "Every version of the file, the oldest first. `quorate` adds versions and changes none; each is sealed with \
 the hash of the one before it.";
 
@@ -41,7 +41,7 @@ pub struct Version {
     /// What was done, in words.
     pub summary: String,
     pub by: Option<String>,
-    /// The whole file as it was then.
+    /// The whole file of that version.
     pub text: String,
 }
 
@@ -65,7 +65,7 @@ impl std::error::Error for Error {}
 /// The versions that a history holds, in order; an empty text holds none.
 ///
 /// # Errors
-/// When anything in it is not as it was written.
+/// If any part differs from what was written.
 pub fn parse(text: &str) -> Result<Vec<Version>, Error> {
     Ok(read(text)?.versions)
 }
@@ -93,7 +93,7 @@ pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, E
 
 /// A history that was read.
 struct History {
-    /// The text as it was written.
+    /// The text of that version.
     text: String,
     versions: Vec<Version>,
     /// The hash of the last section.
@@ -138,7 +138,7 @@ fn read_exact(text: &str) -> Result<History, Error> {
     Ok(history)
 }
 
-/// The version that begins at a place, and its section, held against what would have been written for it.
+/// The version at an offset, and its section, compared with what [`append`] would write.
 fn next_version(text: &str, at: usize, n: usize, before: &str) -> Result<(Version, String), Error> {
     let version = parse_version(text, at)?;
     let section = section(&version, before);
@@ -232,7 +232,7 @@ fn section(version: &Version, before: &str) -> String {
         text.len(),
         sha256_hex(text.as_bytes()),
     );
-    // No comment and no tag may begin or end inside; both signs stand in texts only, where JSON can escape them.
+    // The data must not open or close a comment or a tag; both signs occur only in strings, where JSON can escape them.
     let data = data.replace('<', "\\u003c").replace('>', "\\u003e");
     let seal = sha256_hex(data.as_bytes());
     let words = match by {
@@ -253,7 +253,7 @@ fn section(version: &Version, before: &str) -> String {
     out
 }
 
-/// How many backticks or tildes stand in a row at most.
+/// The longest run of backticks or tildes.
 fn longest_run(text: &str) -> usize {
     let runs = |mark: char| text.split(move |c| c != mark).map(str::len).max().unwrap_or(0);
     runs('`').max(runs('~'))

@@ -1,5 +1,5 @@
-//! `_index.md` (B5): every playbook of a scope with what a person looks for. A function of the playbooks alone, so that it
-//! can be held against them.
+//! `_index.md` (B5): lists every playbook of a scope for people. It depends only on the playbooks, so that it can be
+//! checked against them.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ pub const FILE_NAME: &str = "_index.md";
 /// The priority of what says none.
 pub const DEFAULT_PRIORITY: u8 = 50;
 
-/// The index of playbooks: by status, then priority, then slug. Whatever order they are given in makes no difference.
+/// The index of playbooks: by status, then priority, then slug, independent of the input order.
 pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
     let mut all: Vec<&Playbook> = playbooks.into_iter().collect();
     all.sort_by_key(|playbook| {

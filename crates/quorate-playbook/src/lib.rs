@@ -1,7 +1,7 @@
 //! Prompts of agents: a persona's own text, and the overlays that are woven into it.
 //!
-//! Everything here is a function of what it is given. No file is read, no model is asked, and nothing is known of who
-//! deliberated: what a prompt is made of comes from callers, and what is said in it is all that an agent learns.
+//! Everything here is a function of its inputs: it reads no file, asks no model, and knows nothing of deliberations.
+//! Callers supply the parts of a prompt, and an agent learns only what the prompt says.
 
 pub mod base;
 pub mod bind;

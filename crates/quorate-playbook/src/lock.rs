@@ -1,5 +1,5 @@
 //! Locked persona traits (B4): whether a playbook's text betrays one, by what it says about it and in which direction.
-//! English. Which traits are locked for whom, and what follows from a touch, is left to callers.
+//! English only. Callers decide which traits are locked for which operator, and what follows from a touch.
 //!
 //! # The rule
 //!

@@ -1,4 +1,4 @@
-//! `_log.md` (B5, B10): one line for everything that happened to playbooks, the oldest first. Lines are only added.
+//! `_log.md` (B5, B10): one line for each event of a playbook, oldest first. Lines are only added.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! A persona as an agent is told it (Q3): the body of its manifest, then the sections that its frontmatter gives; and
-//! as executors read it, as JSON.
+//! A persona as agents and executors read it (Q3): for agents the body of its manifest and the sections of its frontmatter;
+//! for executors JSON.
 
 mod section;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::base::BasePrompt;
 
-/// The key under which the body stands beside the frontmatter's.
+/// The key of the body beside the frontmatter's keys.
 const BODY: &str = "body";
 
 /// The prompt of a persona: its body, then voice, boundaries, backstory and sign-off, each where there is something to

@@ -1,6 +1,5 @@
-//! What takes the place of what: `supersedes` of playbooks that hold at the same time. A promotion archives what the
-//! playbook supersedes; here it is about files that somebody has written by hand, of which both may say that they are
-//! active.
+//! Which playbook replaces which: `supersedes` of playbooks that are active at the same time. A promotion archives what the
+//! playbook supersedes; this module handles files edited by hand, of which both may be active.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +17,7 @@ pub enum NoEffect {
     Unknown,
     /// The other one takes the place of this one, itself or over others.
     Mutual,
-    /// Only what governance promotes takes the place of what it has promoted.
+    /// A playbook that governance promoted is superseded only by another one that governance promoted.
     Governed,
 }
 

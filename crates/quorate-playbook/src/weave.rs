@@ -1,7 +1,7 @@
-//! The weave (B3): which overlays an agent is told, in which order, and the prompt that comes of it.
+//! The weave (B3): which overlays an agent gets, in which order, and the resulting prompt.
 //!
-//! An overlay's text stands in the prompt as a paragraph like any other, or in place of a block. No slug, marker or
-//! origin goes with it: an agent is not to learn that anybody deliberated about it (C7).
+//! An overlay's text is a paragraph of the prompt like any other, or replaces a block. It carries no slug, marker or
+//! origin: an agent must not learn that a council deliberated about it (C7).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -20,10 +20,10 @@ pub struct Overlay {
     pub id: String,
     /// Where it comes from.
     pub origin: Origin,
-    /// What the agent is told.
+    /// The prompt.
     pub text: String,
     pub placement: Placement,
-    /// From 0 to 100, as whoever wrote it gave it.
+    /// From 0 to 100, as its author set it.
     pub priority: u8,
     /// When it was written; what nothing says that of comes last.
     pub written_ms: Option<i64>,
@@ -86,7 +86,7 @@ pub enum SkipReason {
     Duplicate(String),
     /// The prompt has no block of this name.
     UnknownBlock(String),
-    /// Another overlay, whose id this is, stands in place of the same block.
+    /// Another overlay, with this id, replaces the same block.
     Replaced(String),
     /// Another playbook, whose slug this is, takes its place.
     Superseded(String),
@@ -126,7 +126,7 @@ impl Overlay {
 /// given makes no difference.
 pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
     let mut ordered: Vec<&Overlay> = overlays.iter().collect();
-    // The last ones decide only between overlays that somebody gave the same id.
+    // The last criteria only decide between overlays with the same id.
     ordered.sort_by(|a, b| {
         let rank = (b.effective_priority(), b.written_ms).cmp(&(a.effective_priority(), a.written_ms));
         let of = |overlay: &'_ Overlay| {

@@ -1,6 +1,5 @@
 //! The setup of an assembly's run: the resolved manifest and the request, in the form that `run.opened` stores, so that a
-//! run can be
-//! derived from the ledger alone.
+//! run can be derived from the ledger alone.
 
 use std::collections::BTreeSet;
 

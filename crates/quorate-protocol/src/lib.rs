@@ -1,10 +1,8 @@
 //! Pure protocols: which member is asked next, and what follows from the answers.
 //!
 //! A [`Protocol`] is a function of its setup and of the events fed so far. It uses no async, no clock, no randomness and no
-//! files:
-//! its only `now` is the time recorded with an event, its only random input the seed of [`Event::Opened`]. The same
-//! recorded events
-//! therefore give the same commands on any machine; resume, replay and simulation rely on that.
+//! files: its only `now` is the time recorded with an event, its only random input the seed of [`Event::Opened`]. The same
+//! recorded events therefore give the same commands on any machine; resume, replay and simulation rely on that.
 
 pub mod answers;
 pub mod assembly;

@@ -7,8 +7,7 @@
 //! `locks/patterns.rs` tries regular expressions, and `locks/search.rs` combines the passes.
 //!
 //! A verbatim match counts anywhere, within longer words too, as a substring does. A short trait that only matches by
-//! looks, or set
-//! apart, must be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
+//! looks, or set apart, must be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
 
 mod automaton;
 mod character;

@@ -1,6 +1,5 @@
 //! The maximum nesting of JSON. JSON parsers stop at 127 levels, and each record, stamp or message adds levels around its
-//! content: a value
-//! accepted close to that limit could be stored and never be read again.
+//! content: a value accepted close to that limit could be stored and never be read again.
 
 use serde_json::Map;
 

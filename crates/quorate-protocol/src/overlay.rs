@@ -1,6 +1,5 @@
 //! Overlays: advisory fragments in force. Each assembly has one stream of them; its records and the time determine which
-//! are active, and
-//! new overlays determine which are evicted (A5, A8).
+//! are active, and new overlays determine which are evicted (A5, A8).
 
 use std::collections::{BTreeMap, BTreeSet};
 

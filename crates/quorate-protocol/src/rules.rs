@@ -1,6 +1,5 @@
 //! Synthesis rules: one file for each built-in kind, with its name, its modes, its parameters, and its effect in each mode.
-//! Custom kinds
-//! are registered here by name and schema, and applied by the host.
+//! Custom kinds are registered here by name and schema, and applied by the host.
 
 pub(crate) mod advice;
 pub mod aggregate;

@@ -38,8 +38,7 @@ impl Quorate {
     }
 
     /// Loads an assembly as `convene` would: resolves and merges its chain, enforces inherited limits, and follows its
-    /// refs.
-    /// AIP-24 calls this `defineAssemblyWorkspace`. The path is an `ASSEMBLY.md`, or the directory that holds it.
+    /// refs. AIP-24 calls this `defineAssemblyWorkspace`. The path is an `ASSEMBLY.md`, or the directory that holds it.
     ///
     /// # Errors
     /// Every problem of the assembly, at once.

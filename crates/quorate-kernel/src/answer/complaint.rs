@@ -1,10 +1,10 @@
-//! What keeps an answer from fitting its schema, as it is told to the member that gave it: in the words of JSON Schema,
-//! which models know best.
+//! Why an answer does not fit its schema, phrased for the member that gave it: in the words of JSON Schema, which models
+//! know best.
 
 use quorate_manifest::json_schema::{Bound, ErrorKind, SchemaError};
 use quorate_protocol::Json;
 
-/// A misfit's place, as a JSON pointer, and what is wrong there.
+/// An error's place, as a JSON pointer, and its description.
 pub(super) fn describe(answer: &Json, misfit: &SchemaError) -> (String, String) {
     let place = misfit.pointer().to_string();
     let value = answer.pointer(&place).unwrap_or(&Json::Null);

@@ -1,4 +1,4 @@
-//! Whether an object of an output is a quotation: whether what the member was shown has it, however either is written.
+//! Whether an object in an output is a quotation: whether the member's material contains it, in any notation.
 
 use quorate_protocol::Json;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! One process's work on a run: what is under way, what happens, and what follows from it.
+//! One process's work on a run: pending invocations, events, and their consequences.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
@@ -33,7 +33,7 @@ struct ActiveCall {
 }
 
 impl ActiveCall {
-    /// Ends it, and says what it cost as far as that is known.
+    /// Ends it, and returns its cost as far as known.
     fn abort(self) -> (Invoke, Cost) {
         self.abort.abort();
         let spent = self.spent();
@@ -76,7 +76,7 @@ pub(super) struct RunLoop {
     host_calls: BTreeMap<Name, HostCall>,
     extensions: Arc<Extensions>,
     futures: FuturesUnordered<Abortable<EndFuture>>,
-    /// Invocations that nobody is asked for any more.
+    /// Invocations that were cancelled.
     over_budget: VecDeque<(Invoke, Cost)>,
     pub(super) outcome: Option<Map<String, Json>>,
     finished: bool,

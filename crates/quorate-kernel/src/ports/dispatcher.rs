@@ -2,15 +2,16 @@
 //!
 //! # For adapter authors
 //!
-//! A dispatcher looks at a window of the conversation and names participants. What an adapter owes:
+//! A dispatcher looks at a window of the conversation and names participants. An adapter must satisfy:
 //!
 //! - It never names the author of the last turn, unless its block sets `reentry`; without that the kernel takes the
 //!   name out in any case.
-//! - None is normal: the runtime is idle. Several speak in one cycle, from the same window.
-//! - The same window gives the same names, as far as what it asks does. It keeps nothing between calls: where it left
-//!   off follows from the window.
-//! - What it needs of the substrate it looks up in [`Input::capabilities`]; without it, it names nobody.
-//! - Whom it wants to ask, it asks through [`Input::ask`], which is where deadlines, budgets and records are.
+//! - An empty selection is normal: the runtime is idle. Several selected participants speak in one cycle, from the same
+//!   window.
+//! - The same window gives the same names, unless a model it asks answers differently. It keeps no state between calls: the
+//!   window shows where it left off.
+//! - It looks up required substrate features in [`Input::capabilities`]; without them it selects no participant.
+//! - It asks models only through [`Input::ask`], which applies deadlines and budgets and makes records.
 //!
 //! `quorate_testkit::conformance::dispatcher` checks the first four.
 
@@ -36,7 +37,7 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// The turn that is to be dispatched.
+    /// The turn to dispatch.
     pub fn trigger(&self) -> Option<&Turn> {
         self.window.last()
     }
@@ -45,7 +46,7 @@ impl Input<'_> {
 /// A question that a dispatcher has.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// What the one who is asked is told to be.
+    /// The role prompt of the executor that is asked.
     pub role: String,
     /// What is wanted, in a sentence or two.
     pub task: String,
@@ -66,10 +67,10 @@ pub trait Ask: Send + Sync {
     ) -> Result<Json, Unanswered>;
 }
 
-/// A question that nobody has answered.
+/// A question without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
-    /// What came of it.
+    /// The result.
     pub absent: AbsenceReason,
     /// Why, where more is known.
     pub why: Option<String>,
@@ -81,7 +82,7 @@ impl From<AbsenceReason> for Unanswered {
     }
 }
 
-/// Why a dispatcher names nobody although it should have.
+/// Why a dispatcher failed to select participants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub String);
@@ -94,13 +95,13 @@ pub trait Dispatcher: Send + Sync {
     /// Who speaks next, in order, each once.
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error>;
 
-    /// Who was probably meant where a text names nobody: a sentence for each, for the one who wrote it.
+    /// Suggestions for mentions of unknown participants: a sentence for each, for the author of the text.
     fn near_misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
         let _ = (text, participants);
         Vec::new()
     }
 
-    /// What a person should know about this roster before it runs: names that select each other, nobody who could
+    /// Warnings about this roster before it runs: names that select each other, no participant who could
     /// ever be named. Shown by `check` as warnings.
     fn warnings(&self, participants: &[Participant]) -> Vec<String> {
         let _ = participants;

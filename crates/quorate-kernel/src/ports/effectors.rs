@@ -2,9 +2,8 @@
 //!
 //! # For adapter authors
 //!
-//! Effectors are declared by the manifest, resolved here, and used by the executor, which gets them as
-//! [`Tools`] with every turn. Nothing else enforces them. A server that nobody has
-//! configured is named by `check`, and not passed on.
+//! Effectors are declared by the manifest, resolved here, and used by the executor, which gets them as [`Tools`] with every
+//! turn. Only the executor enforces them. `check` reports a server that is not configured, and it is not passed on.
 
 use crate::conversation::Tools;
 
@@ -15,6 +14,6 @@ pub trait Effectors: Send + Sync {
     /// The tools of a participant.
     fn tools(&self, participant: &str) -> Tools;
 
-    /// Servers that are named and that nobody has configured, with the participant that names each.
+    /// Named servers that are not configured, each with its participant.
     fn unknown_servers(&self) -> Vec<(String, String)>;
 }

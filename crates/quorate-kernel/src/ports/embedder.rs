@@ -3,8 +3,8 @@
 //! # For adapter authors
 //!
 //! - One vector for each text, all of one length, in the order of the texts; the same text gives the same vector.
-//! - A failure is said, never papered over with zeros: what could not be compared is not persisted.
-//! - [`Embedder::threshold`] is the cosine from which on two texts of this model count as near.
+//! - A failure is reported, never replaced with zeros: a text that could not be compared is not persisted.
+//! - [`Embedder::threshold`] is the cosine from which on two texts of this model count as similar.
 
 use async_trait::async_trait;
 

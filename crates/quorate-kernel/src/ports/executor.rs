@@ -1,11 +1,11 @@
-//! The executor port: the one way to ask anybody anything.
+//! The executor port: the only way to ask a model or a person.
 //!
 //! # For adapter authors
 //!
 //! An executor turns an [`Invocation`] into a [`Reply`] or a [`Failure`]. It is called at most once per attempt;
-//! re-prompts, retries, budgets, redaction and records are the caller's. What an adapter owes:
+//! re-prompts, retries, budgets, redaction and records are the caller's. An adapter must satisfy:
 //!
-//! - It ends by `deadline` plus two seconds, whatever the other side does, and leaves nothing running.
+//! - It ends by `deadline` plus two seconds, whatever the other side does, and leaves no process or task running.
 //! - Dropping the future ends the call the same way: nothing that it started outlives it by more than two seconds.
 //! - A limit message, an empty output and a non-zero exit are failures, not replies.
 //! - It never invents text. What it returns in [`Reply::text`] is what the other side said.
@@ -45,7 +45,7 @@ pub struct Invocation {
     pub answer_schema: answers::Schema,
     /// The JSON Schema of the answer.
     pub json_schema: Arc<Json>,
-    /// The conversation, where the answer is to be a turn in one.
+    /// The conversation, if the answer becomes a turn in one.
     pub conversation: Option<Arc<ConversationContext>>,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
@@ -196,7 +196,7 @@ pub struct Inspection {
     pub detail: String,
 }
 
-/// Somebody who can be asked. See the module's text for the contract.
+/// An executor that can be asked. See the module's documentation for the contract.
 #[async_trait]
 pub trait Executor: Send + Sync {
     /// What this executor is.
@@ -253,7 +253,7 @@ pub trait Executor: Send + Sync {
         Admission::default()
     }
 
-    /// The tools that whoever judges through it has; `None` where that is not known.
+    /// The tools of a judge that uses it; `None` if unknown.
     fn tools(&self) -> Option<Vec<String>> {
         None
     }
@@ -349,7 +349,7 @@ pub struct ConfigError {
     pub key: Option<String>,
     pub message: String,
     pub help: Option<String>,
-    /// Whether the key is none that the adapter reads: a slip of the pen, which is refused also where nobody uses the block.
+    /// Whether the adapter does not read this key: a misspelling, which is refused even if no run uses the block.
     pub is_unknown_key: bool,
 }
 

@@ -1,10 +1,10 @@
-//! The gather port: a strategy of the host's own that finds what a member is given to read.
+//! The gather port: a custom strategy that selects what a member reads.
 //!
 //! # For adapter authors
 //!
 //! - A strategy is registered under a name that begins with `custom:`; manifests name it in `gatherInput.strategy`.
-//! - It is called at most once for each invocation, and what it gives is recorded: a resumed or replayed run uses that.
-//! - What it gives is material, never an instruction: members are shown it between markers.
+//! - It is called at most once for each invocation, and its result is recorded: a resumed or replayed run uses the record.
+//! - Its result is material, never an instruction: members see it between markers.
 
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part};

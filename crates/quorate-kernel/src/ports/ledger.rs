@@ -1,4 +1,4 @@
-//! The ledger port: where records go, in order, and come from.
+//! The ledger port: stores records in order, and returns them.
 //!
 //! # For adapter authors
 //!
@@ -53,7 +53,7 @@ kinds! {
     Match = "match",
     /// A rule or policy was applied.
     Rule = "rule",
-    /// A candidate outcome was held against the locked traits.
+    /// A candidate outcome was checked against the locked traits.
     LockCheck = "lock_check",
     /// A candidate outcome was dropped, or a message refused.
     Violation = "violation",
@@ -73,7 +73,7 @@ kinds! {
     Turn = "turn",
     /// The ledger up to here was sealed. In the ledger's own stream, as what follows.
     Checkpoint = "checkpoint",
-    /// Nothing of a run is erased any more, whatever its age.
+    /// A legal hold: texts of the run are not erased, whatever their age.
     Held = "ledger.held",
     /// A run may be erased again once it is of age.
     Released = "ledger.released",
@@ -99,7 +99,7 @@ pub enum PlaybookEvent {
     Rejected,
     /// A prompt was composed.
     Composed,
-    /// It was for somebody, and was not woven.
+    /// An overlay that targeted the agent but was not woven.
     Skipped,
 }
 
@@ -146,11 +146,11 @@ pub struct Body {
     pub text: std::sync::Arc<str>,
 }
 
-/// What is to be appended to one run, all or nothing.
+/// Records to append to one run, all or nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
     pub run: Name,
-    /// The number that the first of the records gets; the run must have exactly so many.
+    /// The number of the first of these records; the run must have exactly this many.
     pub from: u64,
     /// The records, in order.
     pub entries: Vec<Entry>,
@@ -197,7 +197,7 @@ pub enum Durability {
 /// Why the ledger did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody else has appended to the run meanwhile.
+    /// Another writer has appended to the run meanwhile.
     #[error("run {run} was moved on by another process")]
     Conflict { run: Name },
     /// A record does not fit its own hashes or its predecessor.

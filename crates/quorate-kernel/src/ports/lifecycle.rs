@@ -1,12 +1,12 @@
-//! The lifecycle port: who wants to know what happens in a conversation.
+//! The lifecycle port: listeners to events of a conversation.
 //!
 //! # For adapter authors
 //!
-//! Hooks are advisory. The kernel starts them in the order of what happens and waits for none of them: a hook that
-//! fails, hangs or panics is recorded, and the conversation goes on. Each has [`DEADLINE`] to end. A few run at once and
-//! some hundred wait; where a conversation is faster than its hooks for long, calls are dropped, which is recorded too.
+//! Hooks are advisory. The kernel starts them in the order of events and waits for none of them: a hook that fails, hangs
+//! or panics is recorded, and the conversation continues. Each has [`DEADLINE`] to end. A few run at once and some hundred
+//! wait; if a conversation outpaces its hooks for long, calls are dropped, which is recorded too.
 //!
-//! `quorate_testkit::conformance::lifecycle` checks that a hook's trouble stays its own.
+//! `quorate_testkit::conformance::lifecycle` checks that a failing hook does not affect the conversation.
 
 use std::time::Duration;
 

@@ -1,18 +1,18 @@
-//! The provisioning port: where the files come from that a runtime needs in a workspace (AIP-48, "Provisioning").
+//! The provisioning port: the source of files that a runtime needs in a workspace (AIP-48, "Provisioning").
 //!
 //! # For adapter authors
 //!
-//! An adapter hands over a [`Package`]: which files there are to be, and how each goes together with what is there. It
-//! writes nothing. Writing beneath the target, the setup ledger, drift, crashes and uninstalling are the host's and
-//! exist once, whatever the adapter. What an adapter owes:
+//! An adapter returns a [`Package`]: which files to install, and how each combines with an existing file. It writes
+//! nothing. Writing beneath the target, the setup ledger, drift, crashes and uninstalling belong to the host, whatever the
+//! adapter. An adapter must satisfy:
 //!
-//! - [`Provisioning::package`] gives the same package until what it is read from changes. It is called again for each
-//!   install, and a package that differs is an upgrade.
-//! - A package is whole: the bytes of every file are in it. One that can be had only in part is a [`Failure`].
-//! - Nothing of a package comes from outside of what was named: a link, `..` or an absolute path that leads out of the
+//! - [`Provisioning::package`] returns the same package until its source changes. It is called again for each install, and
+//!   a package that differs is an upgrade.
+//! - A package is complete: it has the bytes of every file. A partially available package is a [`Failure`].
+//! - A package takes no file from outside of the named source: a link, `..` or an absolute path that leads out of the
 //!   package is refused, by name.
-//! - The limits [`MAX_FILES`], [`MAX_FILE_BYTES`] and [`MAX_PACKAGE_BYTES`] hold before bytes are taken into memory, not after.
-//! - What is wrong with the package's text is [`Failure::Refused`]: coded, with places, all at once.
+//! - The limits [`MAX_FILES`], [`MAX_FILE_BYTES`] and [`MAX_PACKAGE_BYTES`] are checked before bytes are read into memory.
+//! - Errors in the package's text are [`Failure::Refused`]: coded, with places, all at once.
 //!
 //! [`Destination`] and [`Package::new`] rule out destinations that lead out, and two files for one place.
 //! `quorate_testkit::conformance::provisioning` checks the rest.
@@ -37,17 +37,17 @@ pub const MAX_PACKAGE_BYTES: u64 = 64 << 20;
 /// The longest slug, in bytes.
 pub const SLUG: usize = 80;
 
-/// How a file goes together with what is there.
+/// How a file combines with an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// It takes the place of what is there.
+    /// It replaces the file.
     Overwrite,
     /// It is written only where nothing is.
     Preserve,
     /// Objects are merged key by key; the package wins on everything else, and arrays get what they lack.
     MergeJsonDeep,
-    /// Its text is added at the end of what is there.
+    /// Its text is added at the end of the file.
     Append,
 }
 
@@ -72,7 +72,7 @@ impl Strategy {
 }
 
 /// A place beneath the target: names joined with `/`. None of them is empty, `.` or `..`, and the first is not
-/// `.quorate`, whatever its case.
+/// `.quorate`, in any case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination(Box<str>);
 
@@ -103,7 +103,7 @@ impl Destination {
         }
     }
 
-    /// Whether it lies in a folder of Git's own: what is put there, hooks first of all, runs without anybody's doing.
+    /// Whether it is in a folder of Git: files there, hooks above all, run without anyone's action.
     pub fn is_in_git_dir(&self) -> bool {
         self.0.split('/').any(is_git_dir)
     }
@@ -151,7 +151,7 @@ pub fn is_slug(text: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageFile {
     pub dest: Destination,
-    /// How it goes together with what is there.
+    /// How it combines with an existing file.
     pub strategy: Strategy,
     /// Whether it can be run.
     pub mode: FileMode,
@@ -166,14 +166,14 @@ pub struct PackageFile {
 #[serde(rename_all = "lowercase")]
 pub enum FileMode {
     Plain,
-    /// Whoever may read it may run it.
+    /// Readers may execute it.
     Executable,
 }
 
 /// What an adapter has to install.
 #[derive(Debug, Clone)]
 pub struct Package {
-    /// What it is called, whatever its version.
+    /// Its name without a version.
     pub slug: String,
     pub version: String,
     files: Vec<PackageFile>,
@@ -198,7 +198,7 @@ pub enum PackageError {
         /// Why they cannot both be.
         why: &'static str,
     },
-    /// A file lies in Git's own folder.
+    /// A file is in Git's folder.
     #[error("{0} lies in .git, which is Git's own: what is put there runs by itself")]
     InGitDir(Destination),
     /// It is larger than a package may be.
@@ -210,7 +210,7 @@ impl Package {
     /// A package that can be installed.
     ///
     /// # Errors
-    /// When its slug is none, two files clash, one lies in Git's own folder, or it is too large.
+    /// If its slug is invalid, two files clash, one is in Git's folder, or it is too large.
     pub fn new(
         slug: impl Into<String>,
         version: impl Into<String>,
@@ -271,7 +271,7 @@ pub enum Failure {
     /// It could not be read.
     #[error("{message}")]
     Unavailable {
-        /// What was attempted, and what came of it.
+        /// The result of an operation.
         message: String,
         /// Where it comes from.
         #[source]

@@ -1,4 +1,4 @@
-//! The rule port: a synthesis rule of the host's own.
+//! The rule port: a custom synthesis rule.
 //!
 //! # For adapter authors
 //!

@@ -2,9 +2,9 @@
 //!
 //! # For adapter authors
 //!
-//! - A participant that has none has the empty object.
-//! - [`State::write`] replaces the whole. Who reads during a write, or after a crash in the middle of one, gets the old
-//!   or the new, never a mixture.
+//! - A participant without a state has the empty object.
+//! - [`State::write`] replaces the whole state. A read during a write, or after a crash in the middle of one, returns the
+//!   old or the new state, never a mixture.
 //! - A state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::MAX_DEPTH) levels is refused, written and read.
 //! - Ids are any text; two of them never share an entry, whatever the store does to names.
 //!
@@ -18,7 +18,7 @@ use serde_json::Map;
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Error {
-    /// What was attempted, and what came of it.
+    /// The result of an operation.
     pub what: String,
     /// Where it comes from.
     #[source]

@@ -1,9 +1,9 @@
-//! The substrate port: where a conversation lives.
+//! The substrate port: where a conversation is stored.
 //!
 //! # For adapter authors
 //!
-//! A substrate is append-only, and it is the only thing inside a cycle that lasts: everything else is made good from
-//! it. What an adapter owes:
+//! A substrate is append-only, and it is the only part of a cycle that lasts: everything else is restored from it. An
+//! adapter must satisfy:
 //!
 //! - [`Substrate::append`] keeps the turn before it returns, in the order of its calls, with the content byte for byte
 //!   as given. A turn with a stamp is taken once for each key: who appends a second one gets the first back, with
@@ -16,9 +16,9 @@
 //! - [`Substrate::window`] gives up to `count` turns that end with `at`, oldest first.
 //! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;
 //!   it must not stay silent. It waits for a notification where the other side has one.
-//! - Only capabilities that hold are declared.
+//! - It declares only capabilities that it has.
 //! - Metadata or a state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::MAX_DEPTH) levels is refused.
-//! - Ids are opaque to everybody else, hold no white space, and never change.
+//! - Ids are opaque to all callers, contain no white space, and never change.
 //!
 //! `quorate_testkit::conformance::substrate` checks all of it, by declared capability.
 
@@ -91,7 +91,7 @@ pub enum Error {
     #[error("{what}")]
     Unavailable {
         what: String,
-        /// What came of it.
+        /// The result of an operation.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
@@ -111,8 +111,8 @@ impl Error {
 pub trait Substrate: Send + Sync {
     fn about(&self) -> About;
 
-    /// What a person should know of the conversation as it stands: text that is nobody's turn, a turn that was cut off.
-    /// Shown as warnings, by `check` too. It connects to nobody, and it does not cost the whole conversation.
+    /// Warnings about the stored conversation: text without an author, a truncated turn. `check` shows them too, so it
+    /// makes no connection and does not read the whole conversation.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }

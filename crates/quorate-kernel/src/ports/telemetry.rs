@@ -46,7 +46,7 @@ pub enum EventKind {
         /// How long it took.
         ms: u64,
     },
-    /// The dispatcher failed; nobody is selected.
+    /// The dispatcher failed; no participant is selected.
     #[serde(rename = "dispatch.failed")]
     DispatchFailed { dispatcher: &'static str, error: String },
     /// A participant is asked.
@@ -98,7 +98,7 @@ pub enum EventKind {
     },
     #[serde(rename = "cycle.idle")]
     CycleIdle {
-        /// The trigger that nobody answers.
+        /// The trigger that no participant answers.
         trigger: Name,
     },
     /// The cycle is over.

@@ -1,5 +1,5 @@
-//! Where the value of a name stands that no sign joins to it: in the pair beside it, in a list, on the lines below, behind
-//! a command. Each looks at a bounded number of bytes.
+//! Values that no sign joins to their name: in the adjacent pair, in a list, on the lines below, behind a command. Each
+//! check reads a bounded number of bytes.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ fn ends(bytes: &[u8], word: &str) -> bool {
     bytes[at..].eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// What stands before a place, without the blanks and quotation marks at its end.
+/// The text before a position, without trailing blanks and quotation marks.
 fn before(text: &str, at: usize) -> &[u8] {
     let bytes = &text.as_bytes()[..at];
     let gap =

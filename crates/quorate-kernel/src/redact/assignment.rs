@@ -133,7 +133,7 @@ fn name(text: &str, anchor: &Range<usize>) -> Range<usize> {
     anchor.start - before..anchor.end + after
 }
 
-/// What a name promises, by the part of it that leads here and what stands before and after that.
+/// The confidence that a name gives, by its matched part and the text before and after that.
 fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> {
     let anchor = anchor.to_ascii_lowercase();
     let ends =
@@ -162,7 +162,7 @@ fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> 
             (SecretKind::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after))
         }
     };
-    // What goes on in small letters is another word: a tokenizer, a passenger, a keyboard.
+    // A lower-case continuation is another word: a tokenizer, a passenger, a keyboard.
     let goes_on = rest.starts_with(|c: char| c.is_ascii_lowercase())
         && !rest.starts_with("value")
         && !rest.starts_with("key");
@@ -197,7 +197,7 @@ fn blank(bytes: &[u8], most: usize) -> usize {
     bytes.iter().take(most).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// How a value is joined to the name before it, where it begins, and in what it is quoted.
+/// How a value is joined to the preceding name, where it begins, and its quotation mark.
 fn find_separator(text: &str, name: &Range<usize>) -> Option<(Separator, usize, Option<u8>)> {
     let bytes = text.as_bytes();
     let (closing, mark) = quotation(&bytes[name.end..]);

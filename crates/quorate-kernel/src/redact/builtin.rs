@@ -1,5 +1,5 @@
-//! Secrets that are known without a pattern or a value: tokens by the shape that their issuers give them
-//! (`vendors.rs`, `services.rs`), and others by the place that they stand in (`context.rs`, `commands.rs`, `assignment.rs`).
+//! Secrets recognized without a pattern or a value: tokens by their issuers' documented shape (`vendors.rs`,
+//! `services.rs`), and others by their context (`context.rs`, `commands.rs`, `assignment.rs`).
 //!
 //! One automaton finds the anchors of all kinds in one pass. At each of them the kind looks at a bounded number of bytes,
 //! and never again within a secret that it has found: the time is in proportion to the length of the text, whatever the

@@ -1,4 +1,4 @@
-//! Passwords that commands, statements and files of databases give away: `mysql -p…`, `IDENTIFIED BY '…'`, `.pgpass`.
+//! Passwords in commands, statements and files of databases: `mysql -p…`, `IDENTIFIED BY '…'`, `.pgpass`.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ const fn by_context(name: &'static str, anchors: &'static [&'static str], find: 
     Kind { name, detector: Detector::Place(anchors, find) }
 }
 
-/// What stands before an option in its command, as far as it is looked at; `None` where none can begin.
+/// The bounded text before an option in its command; `None` if no option can begin here.
 fn command<'t>(text: &'t str, anchor: &Range<usize>) -> Option<&'t [u8]> {
     let bytes = &text.as_bytes()[..anchor.start];
     if !matches!(bytes.last(), Some(b' ' | b'\t')) {
@@ -53,7 +53,7 @@ fn option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     is_one.then(|| assignment::password_at(text, anchor.end + gap)).flatten()
 }
 
-/// What `curl` sends as a cookie, where a value in it is random. A file of cookies is none.
+/// The cookie that `curl` sends, if a value in it is random. A file of cookies is not.
 fn cookie_option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     if !has_word(command(text, &anchor)?, "curl") {
         return None;

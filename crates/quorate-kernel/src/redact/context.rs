@@ -1,4 +1,4 @@
-//! Secrets that their place gives away: blocks, headers, URLs, cookies, command lines and files of credentials.
+//! Secrets recognized by context: blocks, headers, URLs, cookies, command lines and files of credentials.
 
 use std::ops::Range;
 
@@ -202,7 +202,7 @@ fn value(text: &str, at: usize) -> Range<usize> {
     at..at + length
 }
 
-/// The password before an `@`, or what stands there alone and is random; a placeholder is none.
+/// The password before an `@`, or a random user name; not a placeholder.
 fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let rest = &text[anchor.end..];
     let of_it = |byte: &u8| {

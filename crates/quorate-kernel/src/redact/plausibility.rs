@@ -1,5 +1,5 @@
-//! Whether a value looks like a secret, where only its place says that it may be one. Words, paths, placeholders and
-//! hashes do not; what nobody would type or remember does.
+//! Whether a value looks like a secret if only its context suggests so. Words, paths, placeholders and hashes do not;
+//! values that a person would not type or remember do.
 
 use quorate_diagnostics::word_list::WordList;
 
@@ -28,7 +28,7 @@ pub(super) fn is_mixed(value: &str) -> bool {
         && bits_per_char(value) >= MIN_BITS_PER_CHAR
 }
 
-/// Whether what stands beside the anchor of a token is random: not one word in small letters, not an example of one.
+/// Whether the text beside the anchor of a token is random: not a lower-case word, not an example value.
 pub(super) fn is_random(parts: &[&str]) -> bool {
     let all = || parts.iter().flat_map(|part| part.bytes());
     let mut used = [false; 256];
@@ -178,7 +178,7 @@ pub(super) fn may_follow_secret_word(part: &str) -> bool {
     !NOT.contains(&part.to_ascii_lowercase())
 }
 
-/// Whether a part of a name, before the word that would promise a secret, says that it is none.
+/// Whether a part of a name, before the word that suggests a secret, rules one out.
 pub(super) fn denies_secret(part: &str) -> bool {
     static NOT: WordList = WordList::new(LISTS, "not before");
     NOT.contains(&part.to_ascii_lowercase())

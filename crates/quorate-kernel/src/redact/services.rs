@@ -1,4 +1,4 @@
-//! Tokens of services: talk, money, data, watching and work, by the shape that the issuer documents.
+//! Tokens of services for messaging, payment, data, monitoring and work, by their issuers' documented shape.
 
 use super::kind::Kind;
 use super::shape::Segment::{Literal, Run};

@@ -1,5 +1,5 @@
-//! Shapes of tokens: the text that gives a token away, and which bytes stand around it. A check reads a bounded number
-//! of bytes before it decides, so a text full of beginnings costs time in proportion to its length.
+//! Shapes of tokens: the anchor, and which bytes surround it. A check reads a bounded number of bytes before it decides, so
+//! a text full of anchors costs time in proportion to its length.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ pub(super) type ByteSet = fn(u8) -> bool;
 #[derive(Clone, Copy)]
 pub(super) enum Segment {
     Literal(&'static str),
-    /// At least and at most so many bytes of a set, as many as there are.
+    /// A minimum and maximum count of bytes of a set, matched greedily.
     Run(ByteSet, usize, usize),
 }
 
-/// What stands after an anchor.
+/// The text after an anchor.
 #[derive(Clone, Copy)]
 pub(super) enum Body {
-    /// So many bytes of a set.
+    /// This number of bytes of a set.
     One(ByteSet, usize),
     /// One piece after the other.
     Pieces(&'static [Segment]),

@@ -1,4 +1,4 @@
-//! Secrets that are known by their value, in the forms in which they may come out.
+//! Secrets recognized by value, in the encodings in which they may appear.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const MAX_REGEX_BYTES: usize = 64 << 20;
 /// An expression that finds the values in any of their forms, the longest first; `None` where there is nothing to find.
 ///
 /// # Errors
-/// When there are so many that it would be too large.
+/// If there are so many that the automaton would be too large.
 pub(super) fn compile(values: &[String]) -> Result<Option<Regex>, regex::Error> {
     let forms: BTreeSet<String> = values
         .iter()

@@ -1,4 +1,4 @@
-//! Tokens of clouds, of code hosting, builds and packages, and of models, by the shape that the issuer documents.
+//! Tokens of clouds, code hosting, builds, packages and models, by their issuers' documented shape.
 
 use super::kind::{Detector, Kind};
 use super::shape::Segment::{Literal, Run};

@@ -1,5 +1,5 @@
-//! Appending to the log: under its lock, one line per run, synced; a torn last line is set aside first and never
-//! glued to the next.
+//! Appends to the log: under its lock, one line per run, synced. A torn last line is moved to quarantine first and never
+//! joined with the next.
 
 use std::fs::File;
 use std::io::{
@@ -16,7 +16,7 @@ use crate::quarantine::{self, QuarantinedFile};
 pub struct AppendResult {
     /// Whether a line was written; `false` when the run's line of this event stood there already.
     pub written: bool,
-    /// A torn last line that now lies in `aside/`.
+    /// A torn last line, now in `aside/`.
     pub quarantined: Option<QuarantinedFile>,
 }
 
@@ -130,7 +130,7 @@ fn repair_tail(file: &mut File, log: &Path, aside_dir: &Path) -> Result<Option<Q
     Ok(Some(piece))
 }
 
-/// Where the last line without line break starts; the file's length where there is none.
+/// The offset of a last line without line break; the file's length if there is none.
 fn last_line_start(file: &mut File, length: u64) -> Result<u64> {
     const CHUNK: u64 = 64 * 1024;
     let mut end = length;

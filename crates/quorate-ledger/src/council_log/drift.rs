@@ -1,4 +1,4 @@
-//! Drift: a type of artifact whose verdicts become stricter, or milder, from week to week.
+//! Drift: artifact types whose verdicts become stricter or milder from week to week.
 
 use std::collections::BTreeMap;
 

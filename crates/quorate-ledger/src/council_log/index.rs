@@ -1,4 +1,4 @@
-//! The index of the log: kept up by reading what was appended since the last time, rebuilt when the log is another.
+//! The index of the log: updated with appended lines, rebuilt if the log was replaced.
 
 mod index_diff;
 
@@ -19,7 +19,7 @@ use crate::store::connection::{Connection, Writer};
 
 pub(crate) use index_diff::find_index_diff;
 
-/// How many bytes at either end of what is indexed tell one log from another.
+/// How many bytes at either end of the indexed part identify the log.
 const EDGE_BYTES: u64 = 4096;
 /// How many lines go to the store at once; SQLite takes 32 766 values in a statement.
 const BATCH: usize = 1000;
@@ -44,7 +44,7 @@ struct IndexRow {
     ends_sha256: String,
 }
 
-/// How a log stands to what was indexed.
+/// How a log compares with its indexed part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogState {
     /// All of it is indexed.
@@ -302,7 +302,7 @@ async fn insert(
     Ok(first + i64::try_from(batch.lines.len()).unwrap_or(0))
 }
 
-/// What the first and the last bytes of a log's indexed part hash to. Whoever changes a line in between moves the last
+/// The hash of the first and the last bytes of a log's indexed part. Changing a line in between moves the last
 /// ones, unless the line keeps its length, and then every place that the index names still holds.
 fn edge_hash(file: &mut File, bytes: u64) -> std::io::Result<String> {
     let mut text = Vec::new();

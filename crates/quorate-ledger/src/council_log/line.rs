@@ -11,7 +11,7 @@ use serde_json::Value;
 /// few of them would be more than a sum can hold.
 const MAX_ELAPSED_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
 
-/// What stands in place of a verdict where the draft changed before there was one: the run is closed, and counts for nothing.
+/// The verdict word of a run that was closed because its draft changed; it counts for nothing.
 pub const SUPERSEDED: &str = "SUPERSEDED";
 
 /// What the index keeps of a line.
@@ -86,9 +86,9 @@ pub struct Behavior {
     pub schema_failed: bool,
     /// It ran out of time, in either round.
     pub timed_out: bool,
-    /// Its first score, in hundredths; -1 where there is none.
+    /// Its first score, in hundredths; -1 without one.
     pub first_score: i64,
-    /// Its last score, in hundredths; -1 where there is none.
+    /// Its last score, in hundredths; -1 without one.
     pub last_score: i64,
     /// How often it was asked again, since its answer did not fit.
     pub reprompts: i64,
@@ -137,7 +137,7 @@ impl Line {
         if let Ok(wire) = serde_json::from_slice::<LogObject>(text) {
             return wire.into_line();
         }
-        // A field of a kind that nobody expects costs its meaning, not the line.
+        // A field of an unexpected type is ignored; the line still counts.
         let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).ok()?;
         object.retain(|key, value| {
             let one = serde_json::Value::Object(serde_json::Map::from_iter([(key.clone(), value.clone())]));
@@ -270,7 +270,7 @@ impl LogObject {
                 .map_or(0, |seconds| (seconds * 1000.0).clamp(0.0, MAX_ELAPSED_MS) as i64),
             calls: self.calls.map_or(NOT_STATED, i64::from),
             tokens: tokens.or(self.tokens_total).map_or(NOT_STATED, clamp_count),
-            // Nobody finished what it says.
+            // It is not finished.
             deliberators: if is_superseded { Vec::new() } else { deliberators },
         })
     }

@@ -1,4 +1,4 @@
-//! What the log says of a council over time, counted by the index.
+//! Statistics of a council over time, counted from the index.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Our lines of the log, made from the records of a run: the published schema, and beside it what the public tool's
-//! reader looks for (C10).
+//! Makes our log lines from a run's records: the published schema, plus the fields that the public tool's reader expects
+//! (C10).
 
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::history::History;

@@ -1,4 +1,4 @@
-//! The records of an export, each held against the checkpoint before it is written: what was altered since it was sealed is
+//! The records of an export, each checked against the checkpoint before it is written: records altered since sealing are
 //! not exported.
 
 use super::select::Cursor;
@@ -19,7 +19,7 @@ pub(super) struct CheckedRecords {
     checking: RecordChecker,
     /// The public keys of the signers.
     pub(super) signers: Vec<PublicKey>,
-    /// Names of keys that signed and whose public halves nobody knows.
+    /// Names of keys that signed, but whose public halves are unknown.
     pub(super) unknown_keys: Vec<String>,
 }
 

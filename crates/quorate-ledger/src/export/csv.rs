@@ -1,5 +1,5 @@
-//! An export as comma-separated values (RFC 4180): one line for each record, for spreadsheets. No texts of members are in
-//! it, and no cell is a formula.
+//! An export as comma-separated values (RFC 4180): one line for each record, for spreadsheets. It contains no member's
+//! text, and no cell is a formula.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! An export as JSON Lines: a header, the records with their proofs and the texts that they name, and a last line by which
-//! a shortened file is seen.
+//! An export as JSON Lines: a header, the records with their proofs and texts, and a last line that reveals truncation.
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! An export as OpenTelemetry traces: one document of OTLP/JSON, with a span for each record. A run is a trace; its first
-//! record is the root span, which lasts to its last record, and every other one is a child. No texts are in it.
+//! record is the root span, which lasts to its last record, and all others are children. It contains no texts.
 //!
-//! Trace and span ids follow from the ids of runs and records, so that exporting twice makes no second trace.
+//! Trace and span ids are derived from the ids of runs and records, so that a second export adds no second trace.
 
 mod attribute;
 

@@ -1,5 +1,5 @@
-//! Reading an export back, checking each line as it comes. What it gives before the last line is proven by itself; that
-//! nothing is missing, only the last line shows.
+//! Reads an export and checks each line as it comes. Every record returned before the last line is proven; only the last
+//! line proves that none is missing.
 
 use std::io::{BufRead, Read as _};
 
@@ -170,7 +170,7 @@ impl<R: BufRead> Reader<R> {
         self.file_sha256.as_deref()
     }
 
-    /// The key of the checkpoint that somebody vouched for.
+    /// The trusted key that signed the checkpoint.
     pub fn trusted_key(&self, trusted: &[TrustedKey]) -> Option<String> {
         self.checkpoint.as_ref()?.trusted_key(trusted).map(ToString::to_string)
     }
@@ -272,7 +272,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// The checkpoint of a header; `None` where nobody signed it.
+/// The checkpoint of a header; `None` for an unsigned export.
 fn open_checkpoint(header: &Header, tree: &TreeHead) -> Result<Option<SignedCheckpoint>, String> {
     let Some(note) = &header.note else {
         return if header.keys.is_empty() { Ok(None) } else { Err("it has keys and no signed note".into()) };

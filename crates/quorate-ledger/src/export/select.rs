@@ -1,4 +1,4 @@
-//! What of the ledger an export is of, and reading that a page at a time.
+//! Selects the records of an export, and reads them page by page.
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::Error;
@@ -15,9 +15,9 @@ const PAGE: u64 = 256;
 /// What an export is of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// These runs or streams alone; all, where there is none.
+    /// Only these runs or streams; empty for all.
     pub runs: Vec<Name>,
-    /// What follows the first so many records.
+    /// Records after the first `after` ones.
     pub since: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The lines of an export. Each is canonical JSON; the fields of these types stand in its order.
+//! The lines of an export. Each is canonical JSON; the fields of these types are in its order.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub struct Header {
     pub from: Option<Prefix>,
     /// Who signed the checkpoint: verifiers' lines.
     pub keys: Vec<String>,
-    /// The checkpoint, as a signed note; null where nobody signed it.
+    /// The checkpoint, as a signed note; null if unsigned.
     pub note: Option<String>,
     pub origin: String,
     /// The version of the format.

@@ -1,4 +1,4 @@
-//! How a key's file is read and put in its place: in one step, to stay, and for its owner alone.
+//! Reads and writes key files: atomically, durably, and readable only by their owner.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 1024;
 const TEMP_PREFIX: &str = ".new-";
 const LEGACY_TEMP_PREFIX: &str = ".tmp";
 
-/// Reads a file with a secret key; `None` where there is none.
+/// Reads a file with a secret key; `None` if it does not exist.
 ///
 /// # Errors
 /// [`Error`] where it cannot be read, is no key, or is open to others than its owner.
@@ -28,7 +28,7 @@ pub fn read(path: &Path) -> Result<Option<SecretKey>, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io("read", path, error)),
     };
-    // Asked of the opened file, so that nobody can put another in its place in between.
+    // Checks the opened file, so that it cannot be swapped in between.
     let metadata = file.metadata().map_err(|error| io("read", path, error))?;
     if !metadata.is_file() {
         return Err(io("read", path, std::io::Error::new(ErrorKind::InvalidInput, "it is no plain file")));
@@ -86,7 +86,7 @@ pub(crate) fn replace_locked<E: From<Error>>(
     Ok(())
 }
 
-/// A file beside the one it is to become: readable by its owner alone, and on the disk.
+/// A temporary file beside its target: readable by its owner alone, and synced.
 fn write_temp(dir: &Path, path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
     let write = || {
         let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(dir)?;

@@ -1,5 +1,5 @@
-//! Proofs from a store that cannot be asked in the middle of one: first what a proof reads, as a list to fetch in any
-//! way, then the proof from what was fetched.
+//! Proofs from a store that cannot be queried in the middle of one: lists the hashes to fetch, then makes the proof of
+//! them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -63,7 +63,7 @@ pub struct MissingHash {
 }
 
 impl FetchedHashes {
-    /// Nothing yet, of a tree of this size, with the same kept levels as [`required_hashes`] was told.
+    /// Nothing fetched yet, for a tree of this size and the kept levels given to [`required_hashes`].
     pub fn new(size: u64, keeps: impl Fn(u32) -> bool) -> Self {
         let stored_levels =
             (0..u64::BITS).filter(|&level| keeps(level)).fold(1, |kept, level| kept | 1 << level);

@@ -1,5 +1,5 @@
-//! The frontier: what of a tree is needed to append to it (RFC 9162, section 2.1.2). These are the roots of the complete
-//! subtrees that the tree is made of, at most one of each size.
+//! The frontier: the hashes needed to append to a tree (RFC 9162, section 2.1.2). They are the roots of its complete
+//! subtrees, at most one of each size.
 
 use super::subtree::Subtree;
 use super::{EMPTY, Hash, TreeHead, node};

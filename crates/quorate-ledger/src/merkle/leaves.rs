@@ -1,4 +1,4 @@
-//! Where hashes are read when a root or a proof is made, and how subtrees that are kept stand in for their leaves.
+//! Sources of hashes for roots and proofs; stored subtree roots replace their leaves.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub const MAX_HASHES_PER_READ: u64 = 256;
 /// Why no root or proof can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error<Source> {
-    /// There are not so many leaves.
+    /// The tree has fewer leaves.
     #[error("the tree has {size} leaves, and {asked} are asked for")]
     OutOfRange {
         /// How many leaves are asked for.
@@ -66,7 +66,7 @@ pub enum Error<Source> {
 /// The root of the tree of the first `size` leaves.
 ///
 /// # Errors
-/// [`Error`] where there are not so many leaves or they cannot be read.
+/// [`Error`] if the tree has fewer leaves or they cannot be read.
 pub fn root<Source: HashSource>(source: &Source, size: u64) -> Result<Hash, Error<Source::Error>> {
     check_size(source, size)?;
     range_root(source, 0..size)

@@ -51,7 +51,7 @@ impl Consistency {
 /// Proves that leaf `index` is in the tree of the first `size` leaves.
 ///
 /// # Errors
-/// [`Error`] where there are not so many leaves or they cannot be read.
+/// [`Error`] if the tree has fewer leaves or they cannot be read.
 pub fn inclusion<Source: HashSource>(
     source: &Source,
     index: u64,
@@ -69,7 +69,7 @@ pub fn inclusion<Source: HashSource>(
 /// Proves that the tree of the first `old` leaves is a prefix of the tree of the first `new`.
 ///
 /// # Errors
-/// [`Error`] where `old` is more than `new`, there are not so many leaves or they cannot be read.
+/// [`Error`] if `old` is more than `new`, the tree has fewer leaves or they cannot be read.
 pub fn consistency<Source: HashSource>(
     source: &Source,
     old: u64,

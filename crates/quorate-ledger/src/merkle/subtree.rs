@@ -1,5 +1,5 @@
-//! Which ranges of leaves a proof speaks of (RFC 9162, sections 2.1.3.1 and 2.1.4.1), and the complete subtrees that a
-//! range is made of. Arithmetic only; the hashes are read in `leaves`.
+//! The ranges of leaves in a proof (RFC 9162, sections 2.1.3.1 and 2.1.4.1), and the complete subtrees of a range.
+//! Arithmetic only; `leaves` reads the hashes.
 
 use std::ops::Range;
 

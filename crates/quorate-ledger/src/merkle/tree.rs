@@ -69,7 +69,7 @@ impl HashSource for Tree {
     }
 
     fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Infallible> {
-        // What is not there comes out short, and whoever asked says so.
+        // A missing hash makes the result too short, and the caller reports it.
         let all = self.levels.get((level / STRIDE) as usize).map(Vec::as_slice).unwrap_or_default();
         let within = usize::try_from(indices.start).ok().zip(usize::try_from(indices.end).ok());
         Ok(within.and_then(|(start, end)| all.get(start..end)).unwrap_or_default().to_vec())

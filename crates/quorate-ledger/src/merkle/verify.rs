@@ -1,7 +1,7 @@
-//! Verification (RFC 9162, sections 2.1.3.2 and 2.1.4.2): from public data alone, and for whatever a stranger sends.
+//! Verification (RFC 9162, sections 2.1.3.2 and 2.1.4.2), from public data alone and for untrusted input.
 //!
-//! The steps are the RFC's: two counters walk from leaf to root, and a hash that comes when the walk is over, or that is
-//! missing when it is not, refuses the proof. A path too long costs at most 65 steps.
+//! The steps are the RFC's: two counters walk from leaf to root, and a surplus or missing hash refuses the proof. A path
+//! that is too long costs at most 65 steps.
 
 use super::{EMPTY, Hash, TreeHead, node};
 
@@ -107,7 +107,7 @@ fn check_size(proof: u64, tree: &TreeHead) -> Result<(), Mismatch> {
     if proof == tree.size { Ok(()) } else { Err(Mismatch::Size { proof, tree: tree.size }) }
 }
 
-/// The same tree twice, or the empty one first: nothing is to be shown.
+/// The same tree twice, or the empty one first: there is nothing to prove.
 fn verify_without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
     if !path.is_empty() {
         return Err(Mismatch::Length { hashes: path.len() });

@@ -1,5 +1,5 @@
-//! Checkpoints (c2sp.org/tlog-checkpoint): a note whose text names a log, its size and its root, a line each, and
-//! perhaps extension lines.
+//! Checkpoints (c2sp.org/tlog-checkpoint): a note whose text has a log's name, its size and its root, a line each, and
+//! optional extension lines.
 
 use std::fmt;
 
@@ -96,7 +96,7 @@ impl Checkpoint {
     /// Reads a signed checkpoint and holds its signatures against known keys.
     ///
     /// # Errors
-    /// [`OpenError`] where it is none, or must not be believed.
+    /// [`OpenError`] if it is not a checkpoint, or not trustworthy.
     pub fn open<'a>(note: &[u8], known: &'a [Verifier]) -> Result<VerifiedCheckpoint<'a>, OpenError> {
         let note = Note::parse(note)?;
         let signers = note.verify(known)?;

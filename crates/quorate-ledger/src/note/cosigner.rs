@@ -44,7 +44,7 @@ impl Cosigner {
     /// The line of a note that this witness signed, and when it did, in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// [`CosignatureError`]: where one of its lines does not verify, whatever others do.
+    /// [`CosignatureError`] if one of its lines does not verify, whatever the others do.
     pub fn find_signature<'a>(&self, note: &'a Note) -> Result<(&'a SignatureLine, u64), CosignatureError> {
         let lines = note.signatures().iter().filter(|line| line.name == self.name && line.id == self.id);
         let mut last = None;

@@ -1,4 +1,4 @@
-//! The keys of notes: a name, an Ed25519 key, and the four bytes by which signature lines name the two together.
+//! Note keys: a name, an Ed25519 key, and the four-byte key id that signature lines use.
 //!
 //! A verifier's text is `<name>+<key id, 8 hexadecimal digits>+<base64 of the type and the key>`.
 
@@ -41,7 +41,7 @@ pub enum InvalidVerifier {
     /// Not three parts joined by plus signs, the second of 8 hexadecimal digits in lower case, the third base64.
     #[error("a verifier key is <name>+<8 hexadecimal digits>+<base64>")]
     Form,
-    /// The name is none.
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] InvalidName),
     /// Another type of signature.
@@ -63,7 +63,7 @@ impl Signer {
     /// A key under a name.
     ///
     /// # Errors
-    /// [`InvalidName`] where the name is none.
+    /// [`InvalidName`] if the name is invalid.
     pub fn new(name: &str, key: impl Into<Arc<SecretKey>>) -> Result<Self, InvalidName> {
         let key = key.into();
         let verifier = Verifier::new(name, key.public())?;
@@ -85,7 +85,7 @@ impl Verifier {
     /// A public key under a name.
     ///
     /// # Errors
-    /// [`InvalidName`] where the name is none.
+    /// [`InvalidName`] if the name is invalid.
     pub fn new(name: &str, key: PublicKey) -> Result<Self, InvalidName> {
         if !is_name(name) {
             return Err(InvalidName);

@@ -17,14 +17,14 @@ pub const MAX_SIGNATURES: usize = 100;
 /// What a signature line begins with: an em dash and a space.
 const DASH: &str = "\u{2014} ";
 
-/// A note, in the one form that its text has. That somebody signed it, only [`Note::verify`] says.
+/// A parsed note. Only [`Note::verify`] says whether it is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     text: String,
     signatures: Vec<SignatureLine>,
 }
 
-/// A signature line, of whatever type.
+/// A signature line, of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureLine {
     pub name: String,
@@ -77,7 +77,7 @@ pub enum VerifyError {
 }
 
 impl Note {
-    /// A text that nobody signed yet.
+    /// An unsigned text.
     ///
     /// # Errors
     /// [`MalformedNote`] where the text does not end in a line end, has control characters or is too long.
@@ -139,7 +139,7 @@ impl Note {
         let others = self.signatures.iter().filter(|signature| !signature.is_by(verifier));
         let signatures: Vec<SignatureLine> = others.cloned().chain([line]).collect();
         let signed = Note { text: self.text.clone(), signatures };
-        // What is written has to read back, or a checkpoint would be lost on the day that somebody needs it.
+        // The written note must parse, or its checkpoint would be lost when it is needed.
         *self = Note::parse(signed.to_string().as_bytes())?;
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Note {
     pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, VerifyError> {
         let mut signers: Vec<&Verifier> = Vec::new();
         for line in &self.signatures {
-            // Two keys may share name and id by somebody's effort; then the signature is of one of them.
+            // Two keys may be crafted to share name and id; then the signature is of one of them.
             let mut named = known.iter().filter(|key| line.is_by(key)).peekable();
             if named.peek().is_none() {
                 continue;

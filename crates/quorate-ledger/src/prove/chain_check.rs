@@ -1,5 +1,4 @@
-//! Records one after another: what each of them has to be after those before it. A run's chain, and that a run is
-//! signed from its first record on, or not at all.
+//! Checks consecutive records: each continues its run's chain, and a run is signed from its first record on, or not at all.
 
 use std::collections::BTreeMap;
 

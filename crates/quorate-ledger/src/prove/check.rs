@@ -1,4 +1,4 @@
-//! Checking a proof offline: without the ledger, from the file and keys alone.
+//! Checks a proof offline, from the file and keys alone.
 
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Outcome, Override};
@@ -20,7 +20,7 @@ pub struct VerifiedProof {
     pub origin: String,
     /// Its size and root.
     pub tree: TreeHead,
-    /// The key that somebody vouched for; `None` where nobody did, and then all of this is one stranger's word.
+    /// The trusted key; `None` means that a forger could have made the proof.
     pub trusted_key: Option<Verifier>,
     /// The keys that signed the checkpoint.
     pub keys: Vec<Verifier>,
@@ -175,7 +175,7 @@ fn parse_override(data: &serde_json::Map<String, Json>) -> Option<OverrideDecisi
     (!verdict.is_empty()).then_some(OverrideDecision { verdict, by, council })
 }
 
-/// The keys of signers that came with a file, and those that whoever checks has.
+/// The signers' keys in the file, and those that the verifier trusts.
 pub(crate) fn signer_keys(listed: &[String], given: &[PublicKey]) -> Result<Vec<PublicKey>, String> {
     if listed.windows(2).any(|two| two[0] >= two[1]) {
         return Err("its signers are not sorted".to_owned());

@@ -1,5 +1,5 @@
-//! DSSE envelopes (github.com/secure-systems-lab/dsse, v1): the form in which a record's detached signature leaves the
-//! ledger. The payload is the record's leaf, and the payload type is part of what is signed.
+//! DSSE envelopes (github.com/secure-systems-lab/dsse, v1): the format of a record's detached signature in exports and
+//! proofs. The payload is the record's leaf, and the payload type is signed, too.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

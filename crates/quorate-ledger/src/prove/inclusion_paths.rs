@@ -1,4 +1,4 @@
-//! Inclusion paths for many records at once. 256 neighbours share what is above them, so it is made once for them all.
+//! Inclusion paths for many records at once. 256 neighbours share their upper path, which is made once for all.
 
 use crate::merkle::{self, Hash, HashSource as _, STRIDE, TreeHead};
 use crate::store::engine::Engine;

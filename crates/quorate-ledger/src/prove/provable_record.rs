@@ -1,4 +1,4 @@
-//! One record as an export or a proof has it, and everything that can be said of it from public data alone.
+//! One record in an export or a proof, and all checks that need only public data.
 
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
@@ -28,7 +28,7 @@ pub struct ProvableRecord {
     pub signatures: Vec<Envelope>,
 }
 
-/// A record that holds against its tree.
+/// A record verified against its tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedRecord {
     pub head: Head,
@@ -122,7 +122,7 @@ pub fn from_canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Resul
     if canonical::text(&value).ok().as_deref() != Some(text) {
         return Err("it is not in the one form that its value has".to_owned());
     }
-    // An integer past 2^53 is a float to whoever reads canonical JSON, and counts nothing.
+    // A reader of canonical JSON takes an integer past 2^53 for a float, so it is not a count.
     from_exact_value(canonical::normalize(value))
 }
 

@@ -1,4 +1,4 @@
-//! Holding what leaves the ledger against its checkpoint, by the rules by which a reader holds it: a ledger that was altered
+//! Checks records against their checkpoint before they leave the ledger, by the rules of the reader: an altered ledger
 //! gives no proof and no export.
 
 use super::provable_record::CheckedRecord;

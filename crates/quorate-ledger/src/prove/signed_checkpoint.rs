@@ -1,10 +1,10 @@
-//! What an export or a proof stands on: a checkpoint as a signed note, and who vouches for the key that signed it.
+//! The base of an export or a proof: a checkpoint as a signed note, and whether its keys are trusted.
 
 use crate::merkle::TreeHead;
 use crate::note::{Checkpoint, Note, Verifier};
 use crate::signing::PublicKey;
 
-/// A key that whoever checks has from elsewhere.
+/// A key that the verifier trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustedKey {
     /// A key under the name of one log.
@@ -13,7 +13,7 @@ pub enum TrustedKey {
     Public(PublicKey),
 }
 
-/// A checkpoint, every signature of which holds against the keys that came with it.
+/// A checkpoint, all of whose signatures verify with the keys that came with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedCheckpoint {
     pub origin: String,
@@ -81,7 +81,7 @@ impl SignedCheckpoint {
         })
     }
 
-    /// The first of its keys that somebody vouched for.
+    /// The first of its keys that the verifier trusts.
     pub fn trusted_key(&self, trusted: &[TrustedKey]) -> Option<&Verifier> {
         self.keys.iter().find(|key| trusted.iter().any(|candidate| candidate.matches(key)))
     }

@@ -1,4 +1,4 @@
-//! Legal holds: runs that nothing is erased of, whatever their age. Each hold and each release is a record.
+//! Legal holds: texts of a run on hold are not erased, whatever its age. Each hold and each release is a record.
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};

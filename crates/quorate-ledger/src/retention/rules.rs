@@ -1,5 +1,5 @@
-//! When answers may be erased (D4, D5, D11). Erasing asks this before it erases, and verifying asks it of each record that
-//! says so, so that what one does the other accepts.
+//! When answers may be erased (D4, D5, D11). Erasure and verification share these rules, so that one accepts what the other
+//! does.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub(crate) struct Erasure {
     pub(crate) records: Vec<Range<u64>>,
     /// The texts, by SHA-256.
     pub(crate) texts: Vec<String>,
-    /// Because so many days are over; `None` where nothing was to be kept beyond the run's end.
+    /// After this number of days; `None` if nothing was to be kept beyond the run's end.
     pub(crate) days: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ErasureTarget {
     pub(crate) is_stream: bool,
     /// It has come to an outcome.
     pub(crate) is_decided: bool,
-    /// When it ended, in milliseconds since the Unix epoch; `None` while it goes on.
+    /// Its end, in milliseconds since the Unix epoch; `None` for an open run.
     pub(crate) ended_ms: Option<i64>,
     pub(crate) held: bool,
     pub(crate) imported: bool,
@@ -127,7 +127,7 @@ pub(crate) fn check_allowed(erasure: &Erasure, subject: &ErasureTarget, at_ms: i
     }
 }
 
-/// Whether a text that a run names may go with the erasure of another run's answers: nobody else may need it.
+/// Whether a run's text may be erased with another run's answers: no other run may need it.
 pub(crate) fn may_free_text(erasure: &Erasure, other: &ErasureTarget, at_ms: i64) -> bool {
     match other.period {
         _ if other.held => false,
@@ -148,7 +148,7 @@ pub(crate) fn may_free_text(erasure: &Erasure, other: &ErasureTarget, at_ms: i64
     }
 }
 
-/// Whether so many days are over. Times are milliseconds since the Unix epoch.
+/// Whether this number of days has passed. Times are milliseconds since the Unix epoch.
 pub(crate) fn is_old_enough(days: u32, since_ms: i64, now_ms: i64) -> bool {
     now_ms.saturating_sub(since_ms) >= i64::from(days) * DAY_MS
 }

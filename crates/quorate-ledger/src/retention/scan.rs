@@ -1,4 +1,4 @@
-//! Who names a text: a text that any record names whose run is not over stays, whoever else named it.
+//! Which runs name a text: a text that an unexpired run names stays, whichever other runs name it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

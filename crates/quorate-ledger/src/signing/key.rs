@@ -1,4 +1,4 @@
-//! Keys: made from the operating system's chance or from their text, and named by what they are.
+//! Keys: generated from the operating system's randomness or parsed from text, and named by their hash.
 //!
 //! A key is Ed25519 (RFC 8032). In a file its secret is one line, `quorate:ed25519:seed:` and the 32 bytes of the seed in
 //! standard base64 (RFC 4648, section 4); the public key is `quorate:ed25519:public:` and its 32 bytes alike. The prefix
@@ -87,7 +87,7 @@ impl SecretKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// Signs a message as it stands. Whoever calls it makes sure that no message of one kind is one of another's.
+    /// Signs a message as it is. The caller makes sure that messages of different purposes never coincide.
     pub(crate) fn sign_message(&self, message: &[u8]) -> [u8; 64] {
         self.0.sign(message).to_bytes()
     }
@@ -156,7 +156,7 @@ impl KeyId {
     /// Reads a key's name.
     ///
     /// # Errors
-    /// [`InvalidKey::Name`] where it is none.
+    /// [`InvalidKey::Name`] if it is invalid.
     pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let mut id = [0; 16];
         let digits = text.as_bytes();

@@ -1,8 +1,8 @@
-//! The keyring (D3, D9): which keys there are, when each may sign, and whether a signature counts.
+//! The keyring (D3, D9): the keys, when each may sign, and whether a signature counts.
 //!
-//! Times are milliseconds since the Unix epoch. A record's time is its signer's word: who holds a stolen key can write any
-//! time. So whoever judges a signature by a time before a revocation takes that time from where the thief has no hand, such
-//! as a checkpoint that others have seen; or revokes the key from its beginning.
+//! Times are milliseconds since the Unix epoch. A record's time is its signer's claim: a thief of a key can write any time.
+//! So a verifier who accepts signatures from before a revocation must take the time from a source that the thief does not
+//! control, such as a checkpoint that others have seen; or revoke the key from its beginning.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,5 +1,5 @@
-//! Which keys may sign for a run (D3, D10), and whether one of them may at a time. Verifying judges by this what was
-//! written, and the store what it is about to write.
+//! Which keys may sign for a run (D3, D10), and when. Verification applies this to stored records, and the store to records
+//! it is about to write.
 
 use std::collections::BTreeMap;
 

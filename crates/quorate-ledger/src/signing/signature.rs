@@ -1,4 +1,4 @@
-//! Detached signatures, and the message that one is over: the pre-authentication encoding (PAE) of DSSE v1.
+//! Detached signatures, and the signed message: the pre-authentication encoding (PAE) of DSSE v1.
 
 use std::fmt;
 
@@ -80,7 +80,7 @@ impl Signature {
     /// Reads a signature's text.
     ///
     /// # Errors
-    /// [`InvalidSignature::Encoding`] where it is none.
+    /// [`InvalidSignature::Encoding`] if it is malformed.
     pub fn from_text(text: &str) -> Result<Self, InvalidSignature> {
         // 64 bytes are 88 letters, and nothing longer is looked at.
         if text.len() != 88 {

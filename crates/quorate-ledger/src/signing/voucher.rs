@@ -1,5 +1,5 @@
-//! Vouchers (D10): a key says of another one that its signatures count wherever its own do. So the key that follows a
-//! rotated one, or a colleague's, goes on with runs that were opened before it was in the keyring.
+//! Vouchers (D10): a key states that another key's signatures count wherever its own do. So a rotated key's successor, or a
+//! colleague's key, can continue runs that were opened before it was in the keyring.
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Where a ledger is: a file, or a database of a Postgres server. A password in an address is never shown.
+//! The address of a ledger: a file, or a Postgres database. A password in an address is never shown.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum Address {
     Postgres {
         /// How it is reached, with everything that was said.
         url: String,
-        /// This machine's directory for what is not in the database: keys, holds, the index of the log.
+        /// This machine's directory for keys, run locks and the index of the log, which are not in the database.
         dir: PathBuf,
     },
 }
@@ -49,7 +49,7 @@ impl Address {
         !text.contains("://") && !is_path && (is_ours || user_and_password())
     }
 
-    /// The file; `None` where it is none.
+    /// The file; `None` for a database.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Address::File(path) => Some(path),
@@ -65,7 +65,7 @@ impl Address {
         }
     }
 
-    /// The directory on this machine for what is not in the ledger itself.
+    /// This machine's directory for files that are not in the ledger itself.
     pub fn dir(&self) -> &Path {
         match self {
             Address::File(path) => path.parent().unwrap_or(Path::new(".")),
@@ -81,7 +81,7 @@ impl Address {
         }
     }
 
-    /// Whether a ledger may be there: a file that is not there is none, and of a server only it knows.
+    /// Whether a ledger may exist: a missing file is none, and only the server knows about a database.
     pub fn may_exist(&self) -> bool {
         self.file().is_none_or(Path::is_file)
     }
@@ -166,7 +166,7 @@ fn without_secrets(url: &str) -> String {
         Some((user, host)) => (user.split(':').next(), host),
         None => (None, authority),
     };
-    // What stands where a port belongs and is none.
+    // The text in the place of a port is not one.
     if host.rsplit_once(':').is_some_and(|(_, port)| port.contains(|c: char| !c.is_ascii_digit() && c != ']'))
     {
         return format!("{scheme}://…");

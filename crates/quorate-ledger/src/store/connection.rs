@@ -1,4 +1,4 @@
-//! The one connection to the database, and what is known of it so that it need not be asked for again.
+//! The one connection to the database, and cached facts about it.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -56,7 +56,7 @@ pub(super) struct Tail {
     pub(super) signers: Option<RunSigners>,
 }
 
-/// A transaction. One that was not committed is rolled back as soon as the connection is let go of.
+/// A transaction. An uncommitted one is rolled back when the connection is released.
 pub(crate) struct Transaction<'a> {
     connection: &'a mut Connection,
 }
@@ -285,7 +285,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The connection, in the hands of one task. What it leaves open is rolled back when it lets go, and not when the next
+/// The connection, owned by one task. A transaction that it leaves open is rolled back on release, and not when the next
 /// one comes: until then others could not write.
 pub(crate) struct Writer(Option<OwnedMutexGuard<Connection>>);
 

@@ -50,7 +50,7 @@ pub(crate) struct Statement {
 #[derive(Clone)]
 enum StatementText {
     Fixed(&'static str),
-    /// A head and a tail, and between them rows of so many values.
+    /// A head and a tail, and between them rows with this number of values.
     Rows {
         head: String,
         widths: Vec<usize>,
@@ -141,7 +141,7 @@ impl Statement {
         }
     }
 
-    /// Adds so many rows.
+    /// Adds this number of rows.
     ///
     /// # Errors
     /// As [`Statement::execute`], and where the table took another number of rows: a rule or a trigger stands in between.
@@ -298,7 +298,7 @@ impl Row {
         columns.iter().enumerate().map(value).collect::<Result<_, _>>().map(Row)
     }
 
-    /// An integer; 0 where there is none.
+    /// An integer; 0 for NULL.
     pub(crate) fn int(&self, at: usize) -> i64 {
         match self.0.get(at) {
             Some(Value::Int(Some(value))) => *value,
@@ -311,7 +311,7 @@ impl Row {
         self.int(at).unsigned_abs()
     }
 
-    /// A text; nothing where there is none.
+    /// A text; `None` for NULL.
     pub(crate) fn opt_text(&self, at: usize) -> Option<&str> {
         match self.0.get(at) {
             Some(Value::Text(Some(value))) => Some(value),
@@ -319,7 +319,7 @@ impl Row {
         }
     }
 
-    /// A text; the empty one where there is none.
+    /// A text; empty for NULL.
     pub(crate) fn text(&self, at: usize) -> &str {
         self.opt_text(at).unwrap_or_default()
     }

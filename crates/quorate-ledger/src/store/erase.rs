@@ -1,4 +1,4 @@
-//! Erasing bodies for real (D4): out of their rows, out of the file's free space, out of its log.
+//! Erases bodies physically (D4): from their rows, from the file's free space, from its log.
 //!
 //! SQLite overwrites what is erased, and what it moves from page to page (`secure_delete`); its log has copies until it is
 //! emptied. A file that an older version wrote may have more of them, which go when the file is written anew. Until all of
@@ -30,7 +30,7 @@ const READERS_TIMEOUT: Duration = Duration::from_secs(3);
 pub enum WipeMode {
     /// The file is written anew, which takes as long as it is large and gives its free space back.
     Rebuild,
-    /// It is overwritten where it lies.
+    /// It is overwritten in place.
     InPlace,
 }
 
@@ -40,7 +40,7 @@ pub struct ErasureReport {
     /// Why something of what was erased, now or earlier, can still be found in the ledger's files. Nothing where all of
     /// it is gone.
     pub residue: Option<String>,
-    /// Where else it can still be found, whatever is done here.
+    /// Other places that may still have it.
     pub server_residue: Option<&'static str>,
 }
 
@@ -152,7 +152,7 @@ async fn erase_in_transaction(
     key: &SecretKey,
 ) -> Result<Result<(), Error>, sqlx::Error> {
     let engine = transaction.engine();
-    // What was planned may have changed until nobody else could write.
+    // The plan may be outdated until the write lock was acquired.
     let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
     let on_hold = crate::retention::runs_on_hold(engine).await?;
     let mut spared = on_hold.clone();
@@ -197,7 +197,7 @@ async fn erase_in_transaction(
     transaction.append_ledger_records(entries, key).await
 }
 
-/// Holds the database to what it was told to erase: a rule or a trigger may have kept it.
+/// Checks that the database erased the rows: a rule or a trigger may have kept them.
 async fn ensure_erased(engine: &mut Engine, table: &str, kept: Statement) -> Result<(), sqlx::Error> {
     match kept.row(engine, &[Column::Int]).await? {
         None => Ok(()),
@@ -251,7 +251,7 @@ fn busy_timeout(time: Duration) -> AssertSqlSafe<String> {
 /// How far the files were gone over.
 enum WipeOutcome {
     All,
-    /// Somebody reads it, and the log could not be emptied.
+    /// A reader is active, and the log could not be emptied.
     ExceptWal,
     /// Only the owner of the tables can have the space of what was erased freed.
     #[cfg(feature = "postgres")]

@@ -1,4 +1,4 @@
-//! Following a stream: reading the records that came since it was last read, and no others.
+//! Follows a stream: reads only the records added since the last read.
 
 use quorate_kernel::ports::ledger::{Error, Record};
 use quorate_protocol::Name;

@@ -1,6 +1,5 @@
-//! What a SQLite file must not have beside the ledger's own tables: a trigger changes records while they are written, a view
-//! shows other rows than there are, and so does a table that was declared in another way. It is looked for whenever a file
-//! is opened, in one query.
+//! Foreign objects that a SQLite file must not have: a trigger changes records while they are written, a view shows other
+//! rows than exist, and so does a table with another declaration. One query checks for them whenever a file is opened.
 
 use std::sync::LazyLock;
 

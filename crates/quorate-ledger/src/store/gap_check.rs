@@ -1,11 +1,11 @@
-//! The places of records: every record has the next one. Whoever can write the tables can put a row anywhere, and what is
-//! appended behind it would be acknowledged and stand behind a gap, so a gap is looked for before anything is appended.
+//! Checks that the records' positions have no gap. A process that can write the tables can put a row anywhere, and records
+//! appended behind it would be acknowledged behind a gap, so the check runs before any append.
 
 use quorate_kernel::ports::ledger::Error;
 
 use super::engine::{Column, Engine, sql};
 
-/// Up to which place there was no gap when somebody looked. Before that was done it is the last checkpoint's.
+/// The position up to which no gap was found; at first that of the last checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct GapCheck(Option<u64>);
 
@@ -20,7 +20,7 @@ pub(super) struct Gap {
 }
 
 impl GapCheck {
-    /// Refuses to go on behind a gap.
+    /// Refuses to append behind a gap.
     ///
     /// # Errors
     /// Where there is one ([`Gap::of`] tells), and where the store does not answer.

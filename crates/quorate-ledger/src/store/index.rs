@@ -1,4 +1,4 @@
-//! The index of runs: typed columns that follow from the records, written in the same transaction.
+//! The index of runs: typed columns derived from the records, written in the same transaction.
 
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Held, Imported, Override, Released, RunIntent, RunOpened};
@@ -146,7 +146,7 @@ impl Engine {
                 let _ = greatest;
                 Ok(Value::Int(None))
             }
-            // Nobody else adds any meanwhile: every transaction that writes has the lock.
+            // No other writer can add any: every writing transaction holds the lock.
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
                 let row = sql(greatest).row(self, &[super::engine::Column::Int]).await?;

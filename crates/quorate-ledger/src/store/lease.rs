@@ -1,7 +1,7 @@
-//! Who drives a run. In a ledger that is a file, the lock on a file beside it says so (`run_lock.rs`). Where several machines
-//! write to one ledger, the driver also has a *lease*: a row with its name and a time by the server's clock, renewed while
-//! the driver lives. An append of a run whose lease is another's is refused, so a driver that was taken for dead writes
-//! nothing more.
+//! Which process drives a run. For a ledger in a file, a lock on a file beside it decides (`run_lock.rs`). If several
+//! machines write to one ledger, the driver also has a *lease*: a row with its name and a time by the server's clock,
+//! renewed while the driver lives. An append to a run under another's lease is refused, so a driver that was presumed dead
+//! cannot write.
 
 #[cfg(feature = "postgres")]
 mod server;
@@ -15,7 +15,7 @@ use super::leases::Fence;
 use super::run_lock::RunLock;
 use super::{Store, unavailable};
 
-/// What came of asking for a run.
+/// The result of acquiring a run.
 #[derive(Debug)]
 pub enum LockOutcome {
     /// This process drives it.
@@ -27,7 +27,7 @@ pub enum LockOutcome {
     HeldRemotely { until_ms: i64 },
 }
 
-/// A run that this process drives. Dropping it lets go.
+/// A run that this process drives. Dropping it releases it.
 #[derive(Debug)]
 pub struct RunGuard {
     // It ends first: who finds the lock free on this machine finds no lease of a living process.
@@ -37,7 +37,7 @@ pub struct RunGuard {
 }
 
 impl Store {
-    /// Takes a run, so that nobody else takes it up meanwhile.
+    /// Acquires a run exclusively.
     ///
     /// # Errors
     /// When the lock's file cannot be made, or the store does not answer.
@@ -60,7 +60,7 @@ impl Store {
         }))
     }
 
-    /// The runs that somebody else drives at this moment, as far as the ledger says it; in a file none.
+    /// The runs that others drive now, as far as the ledger knows; empty for a file.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -1,4 +1,4 @@
-//! Writing records that another ledger has sealed, byte for byte as they are. Whoever calls this has verified them.
+//! Writes records that another ledger has sealed, byte for byte. The caller has verified them.
 
 use quorate_kernel::ports::ledger::{Entry, Error};
 use quorate_protocol::Name;

@@ -1,5 +1,4 @@
-//! Opening the ledger: making it, bringing an older one up to date, setting a broken one aside, and reading one
-//! that nothing can be written to.
+//! Opens the ledger: creates it, migrates an older one, quarantines a broken one, and opens a read-only one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +33,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// A ledger that was opened, and what had to be set aside for it.
 pub struct OpenedStore {
     pub store: Store,
-    /// A file that was no ledger and now lies in `aside/`.
+    /// A file that was not a ledger, now in `aside/`.
     pub quarantined: Option<QuarantinedFile>,
 }
 
@@ -61,10 +60,10 @@ impl Store {
         }
         let is_new = !path.exists();
         // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
-        // new one's log for its own: nobody opens meanwhile.
+        // new one's log for its own: no other process opens meanwhile.
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
         if is_new {
-            // Where that fails, SQLite says what is wrong with the place.
+            // If that fails, SQLite explains the problem.
             let _ = files::ensure_private(path);
         }
         let connected = Box::pin(connect(path)).await;
@@ -95,7 +94,7 @@ impl Store {
     /// Opens a ledger as it is, for reading alone: no file is made, mended or set aside.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]: where it is not there, is none, or cannot be read.
+    /// [`Error::Unavailable`] if it does not exist, is not a ledger, or cannot be read.
     pub async fn open_read_only(address: &Address) -> Result<Store, Error> {
         let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
         match Box::pin(connect_read_only(path)).await {
@@ -277,7 +276,7 @@ async fn connect_with_retry(path: &Path) -> Result<SqliteConnection, sqlx::Error
     }
 }
 
-/// Brings the tables up to date; says why nothing is to be written where they are of a newer version.
+/// Migrates the tables; returns why they are read-only if a newer version wrote them.
 async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
     match schema_version(connection).await? {
         version if version < SCHEMAS.len() => {
@@ -305,12 +304,12 @@ async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Erro
     sqlx::raw_sql(busy(Duration::ZERO)).execute(&mut *connection).await?;
     // It begins a transaction of a protected file, and refuses whatever writes, also where that touches nothing.
     let written = sqlx::raw_sql("BEGIN IMMEDIATE; DELETE FROM held WHERE 0").execute(&mut *connection).await;
-    // There is none where another process has the file.
+    // There is none if another process has the file.
     let _ = sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await;
     sqlx::raw_sql(busy(LOCK_TIMEOUT)).execute(&mut *connection).await?;
     match written {
         Err(error) if primary_code(&error) == Some(8) => Ok(false),
-        // Somebody writes at this moment.
+        // Another process writes at this moment.
         Err(error) if is_busy(&error) => Ok(true),
         done => done.map(|_| true),
     }
@@ -321,7 +320,7 @@ fn newer_schema(version: usize) -> String {
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
-/// Opens what is there for reading alone: where it lies nothing can be written.
+/// Opens a ledger read-only, on a place that cannot be written.
 async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(LOCK_TIMEOUT);
     let opened = options.clone().disable_statement_logging().connect().await;
@@ -331,7 +330,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     };
     let (mut connection, version) = match read {
         Ok(read) => read,
-        // Reading a log needs a file beside it. Where there is no log, and no such file can be made, nobody writes.
+        // Reading a log needs a file beside it. Without a log, and if no such file can be made, there is no writer.
         Err(_) if !wal_path(path).is_file() => {
             let mut connection = options.immutable(true).disable_statement_logging().connect().await?;
             let version = schema_version(&mut connection).await?;

@@ -1,5 +1,5 @@
-//! A ledger in a Postgres database, which several machines write to. Whoever writes takes one lock first, so records have
-//! their places in the order of the commits and no place is left out. The index of the log is in a file of this machine.
+//! A ledger in a Postgres database, which several machines write to. A writer acquires one lock first, so records have
+//! positions in the order of the commits, without gaps. The index of the log is in a local file.
 
 mod options;
 pub(super) mod server;

@@ -1,4 +1,4 @@
-//! The queue of the group commit: what waits to be written, and writing it.
+//! The queue of the group commit: pending appends, and writing them.
 
 mod rows;
 mod write_error;
@@ -27,7 +27,7 @@ pub(super) type Reply = Result<u64, Error>;
 /// How many records go to SQLite in one statement, which takes 32 766 values.
 pub(super) const MAX_ROWS: usize = 1000;
 
-/// Says what is known of keys outside of the ledger, or why that cannot be said.
+/// Returns the keys known outside of the ledger, or an error.
 pub(super) type ExternalKeysFn = dyn Fn() -> Result<ExternalKeys, String> + Send + Sync;
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ struct PreparedAppend {
     key_events: BTreeMap<usize, KeyEvent>,
 }
 
-/// What appends are held against.
+/// The rules that appends are checked against.
 #[derive(Default)]
 struct AppendRules<'a> {
     fence: Fence,
@@ -94,7 +94,7 @@ impl Queue {
         *self.outside.lock().unwrap_or_else(PoisonError::into_inner) = Some(outside);
     }
 
-    /// What is known of keys outside of the ledger; `None` where nobody is asked.
+    /// The keys known outside of the ledger; `None` without a source.
     pub(super) fn external_keys(&self) -> Option<Result<ExternalKeys, String>> {
         let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
         outside.map(|outside| outside())
@@ -124,14 +124,14 @@ impl Queue {
             }
         };
         for (reply, done) in replies.into_iter().zip(results) {
-            // Nobody listens any more when the run was dropped; its records stand all the same.
+            // The receiver is gone if the run was dropped; its records stay.
             let _ = reply.send(done);
         }
     }
 }
 
 impl AppendRules<'_> {
-    /// What is known of keys outside of the ledger. Where nobody can be asked, that is the key at hand.
+    /// The keys known outside of the ledger. Without a source, that is the key at hand.
     fn external_keys(&self, key: Option<&SecretKey>) -> Result<ExternalKeys, String> {
         match &self.outside {
             Some(outside) => outside.clone(),
@@ -167,14 +167,14 @@ impl PreparedAppend {
     }
 }
 
-/// Writes all of them or, after an error, none; says for each what came of it.
+/// Writes all of them or, after an error, none; returns the result of each.
 async fn write(
     connection: &mut Connection,
     appends: Vec<PreparedAppend>,
     durability: Durability,
     outside: Option<Result<ExternalKeys, String>>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
-    // Until all is well nothing is known of any run, and whoever comes next looks.
+    // Cached tails are dropped until the commit succeeds; the next writer reads them again.
     let mut tails = std::mem::take(&mut connection.tails);
     let alone = match &appends[..] {
         // A consultation that ends is the most frequent append, and one statement is a transaction by itself.
@@ -457,7 +457,7 @@ async fn find_tail(
     }))
 }
 
-/// What came of writing records.
+/// The result of inserting records.
 enum InsertOutcome {
     All,
     /// None was: the number of one is taken.

@@ -1,5 +1,5 @@
-//! Holds: a process that drives a run keeps a lock on a file named after it, so that nobody else takes the run up
-//! while it lives. The system lets go of the lock when the process ends, however it ends.
+//! Run locks: a process that drives a run locks a file named after it, so that no other process drives the run meanwhile.
+//! The system releases the lock when the process ends, however it ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::Result;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::files;
 
-/// A run that this process drives. Dropping it lets go.
+/// A run that this process drives. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct RunLock {
     path: PathBuf,
@@ -61,7 +61,7 @@ impl RunLock {
                 Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
                 Err(std::fs::TryLockError::Error(error)) => return Err(error),
             }
-            // Whoever held it before may have removed the file between our opening and our locking it.
+            // The previous owner may have removed the file between our opening and our locking it.
             if same_file(&file, &path) {
                 return Ok(Some(RunLock { path, file }));
             }
@@ -83,7 +83,7 @@ fn same_file(_: &File, path: &Path) -> bool {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Removed while it is locked, so that nobody takes a file that is about to go. One that stays does no harm.
+        // Removed while it is locked, so that no process locks a file that is about to go. One that stays does no harm.
         let _ = files::remove(&self.path);
         let _ = self.file.unlock();
     }

@@ -1,5 +1,5 @@
-//! What a signed run asks of the next signature, held before it is made: by the rules that verifying holds it by
-//! afterwards (D10).
+//! What the next signature of a signed run must satisfy, checked before it is made by the rules that verification applies
+//! later (D10).
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::{Entry, Kind};

@@ -31,7 +31,7 @@ impl Store {
         read_last(engine).await.map_err(|error| self.seal_error(error))
     }
 
-    /// Who verifies the last checkpoint that anybody signed; `None` where there is none.
+    /// The verifiers of the last signed checkpoint; `None` without one.
     ///
     /// # Errors
     /// When the store does not answer, or a checkpoint's record cannot be read.
@@ -135,7 +135,7 @@ impl Store {
         if let Err(SealError::Store(error)) = &sealed {
             connection.record_failure(error);
         }
-        // What was not sealed is sealed by whoever closes the ledger.
+        // Closing the ledger seals unsealed records.
         self.appended.fetch_or(had_appended && sealed.is_err(), Ordering::Relaxed);
         sealed.map_err(|error| self.seal_error(error))
     }
@@ -184,7 +184,7 @@ async fn read_last(engine: &mut Engine) -> Result<Option<CheckpointRecord>, Seal
     sealed.map(Some).ok_or_else(unreadable)
 }
 
-/// The last checkpoint that anybody signed.
+/// The last signed checkpoint.
 async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord>, SealError> {
     let mut before = i64::MAX;
     loop {
@@ -269,7 +269,7 @@ async fn seal_in_transaction(
 ) -> Result<CheckpointRecord, SealError> {
     let (engine, tails) = transaction.engine_and_tails();
     let before = read_last(engine).await?;
-    // One that nobody could sign is signed by whoever can: over all of it, in a new one.
+    // An unsigned checkpoint is replaced by a new, signed one over all records.
     if let Some(sealed) = &before
         && !again
         && (sealed.note.is_some() || keys.is_empty())
@@ -306,7 +306,7 @@ async fn seal_in_transaction(
     Ok(sealed)
 }
 
-/// The tree of all records: that of the last checkpoint, and what came since.
+/// The tree of all records: that of the last checkpoint, plus newer records.
 async fn current_tree(
     engine: &mut Engine,
     before: Option<&CheckpointRecord>,

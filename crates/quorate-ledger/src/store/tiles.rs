@@ -1,5 +1,5 @@
-//! The stored part of the Merkle tree: the hashes of complete subtrees, 256 in a row of the table `tile`, as far as the
-//! last checkpoint reaches. They follow from the records; `verify` holds them against these.
+//! The stored part of the Merkle tree: the hashes of complete subtrees, 256 in a row of the table `tile`, up to the last
+//! checkpoint. They are derived from the records; `verify` checks them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -71,7 +71,7 @@ impl TreeWriter {
         &self.frontier
     }
 
-    /// Rows as they are to be stored, by level and index.
+    /// Rows to store, by level and index.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, u64, &[u8])> {
         self.rows.iter().map(|((level, idx), hashes)| (*level, *idx, &**hashes))
     }
@@ -131,7 +131,7 @@ async fn read_row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, 
     Ok(row.map(|row| row.bytes(0).to_vec()).unwrap_or_default())
 }
 
-/// How long so many hashes of a row are.
+/// The length of a row with this number of hashes.
 fn byte_len(hashes: u64) -> usize {
     // A row has no more than 256.
     usize::try_from(hashes).unwrap_or(0) * 32

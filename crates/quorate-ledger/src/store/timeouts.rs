@@ -1,4 +1,4 @@
-//! How long the ledger waits for its server: every wait has an end. A command that was interrupted has less time.
+//! Timeouts of the ledger's server: every wait is bounded, and shorter for an interrupted command.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Checkpoints while records are walked: what each says of itself, who signed it, and that each key was brought in by the
-//! one before it.
+//! Checks checkpoints during the walk: their content, their signatures, and that each new key was introduced by the
+//! checkpoint before.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ pub(super) struct Checkpoints {
     pub(super) count: u64,
     pub(super) unsigned: u64,
     pub(super) origin: Option<String>,
-    /// The size of the last one, and of the last one that somebody signed.
+    /// The sizes of the last checkpoint and of the last signed one.
     pub(super) size: u64,
     pub(super) signed_size: u64,
-    /// The last one that somebody signed: its number in the stream, and its place.
+    /// The last signed one: its number in the stream, and its position.
     last_signed: Option<(u64, u64)>,
-    /// Who signed the last one that somebody signed.
+    /// The signers of the last signed one.
     current: Vec<Verifier>,
     /// Everybody who signed.
     pub(super) signers: Vec<Verifier>,
-    /// Keys that whoever verifies vouches for.
+    /// Keys that the verifier trusts.
     trusted_keys: Vec<PublicKey>,
     /// What the table of checkpoints has, by size: root and number.
     pub(super) rows: BTreeMap<u64, (Hash, u64)>,
-    /// When the last one that somebody signed was made, in milliseconds since the Unix epoch.
+    /// The time of the last signed one, in milliseconds since the Unix epoch.
     pub(super) signed_ms: Option<i64>,
 }
 
@@ -52,7 +52,7 @@ impl Checkpoints {
         }
     }
 
-    /// With keys that whoever verifies vouches for.
+    /// Adds the keys that the verifier trusts.
     pub(super) fn with_trusted_keys(self, given: Vec<PublicKey>) -> Self {
         Checkpoints { trusted_keys: given, ..self }
     }
@@ -120,7 +120,7 @@ impl Checkpoints {
         if note.signatures().len() != keys.len() {
             return Err("its note is not signed by the keys that its record names".to_owned());
         }
-        // Where the old key was lost, whoever verifies has been told of the new one.
+        // If the old key was lost, the verifier must have been told of the new one.
         let is_given = |key: &Verifier| self.trusted_keys.contains(key.key());
         if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key) || is_given(key)) {
             let signers = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
@@ -151,7 +151,7 @@ impl Checkpoints {
         public_keys(&self.current).chain(self.trusted_keys.iter().copied()).collect()
     }
 
-    /// Whether one of these keys signed the last signed checkpoint; `None` where there is none.
+    /// Whether one of these keys signed the last signed checkpoint; `None` without one.
     pub(super) fn last_is_signed_by_any(&self, keys: &[PublicKey]) -> Option<bool> {
         let any = |verifier: &Verifier| keys.iter().any(|key| key == verifier.key());
         (!self.current.is_empty()).then(|| self.current.iter().any(any))

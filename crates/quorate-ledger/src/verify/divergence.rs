@@ -1,4 +1,4 @@
-//! What verifying finds: where the ledger differs from what it was, and how.
+//! Divergences: where and how the ledger differs from what was recorded.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Signatures, which are most of the work, verified on all cores.
+//! Verifies signatures, which are most of the work, on all cores.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The ledger's own stream (D11): the ledger's key signs each of its records when it is written, a checkpoint by its note
-//! and the others like records of a run. What older versions left to the next checkpoint is not told from what lost its
-//! signature, so it is said, too, until a person has it signed.
+//! The ledger's own stream (D11): the ledger's key signs each of its records on writing, a checkpoint by its note and the
+//! others like records of a run. A record that an older version left unsigned looks like one that lost its signature, so
+//! both are reported until a person has it signed.
 
 use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};

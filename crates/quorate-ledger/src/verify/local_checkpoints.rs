@@ -1,4 +1,5 @@
-//! The copies of the last checkpoint that the ledger's own key signed. Their roots are compared with the tree on the way.
+//! Checks the local copies of the last checkpoint that the ledger's own key signed, and accepted rollbacks. The walk
+//! compares the copies' roots with the tree.
 
 use super::divergence::{Divergence, Kind, Part};
 use super::walk::Walk;

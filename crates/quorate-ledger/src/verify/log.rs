@@ -1,5 +1,5 @@
-//! `council_log.jsonl` against the ledger: each line of ours follows from the records of its run, so it is made again and
-//! compared. What other programs and other ledgers wrote is theirs.
+//! Checks `council_log.jsonl` against the ledger: each of our lines is derived again from its run's records and compared.
+//! Lines of other programs and ledgers are not checked.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -29,7 +29,7 @@ const REVIEW_PREFIX: &str = "council/";
 /// The longest line that is looked at, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// What came of the log.
+/// The result for the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogCheck {
     /// How many lines belong to runs of this ledger.
@@ -40,13 +40,13 @@ pub struct LogCheck {
     pub first_unknown: Option<(u64, Name)>,
     /// How many lines cannot be read, or say that they follow up on a run and do not name it.
     pub unreadable: u64,
-    /// How many runs have their lines in other logs, so that nothing was held against these.
+    /// The number of runs with lines in other logs, which were not checked.
     pub elsewhere: u64,
     /// The log of the first of these runs.
     pub first_elsewhere: Option<PathBuf>,
 }
 
-/// A line of ours.
+/// One of our lines.
 struct LoggedLine {
     number: u64,
     event: Event,
@@ -57,7 +57,7 @@ struct LoggedLine {
     is_ours: bool,
 }
 
-/// What stands in the log for a run, or has to.
+/// A run's line in the log, or one that is required.
 struct ExpectedLine {
     event: Event,
     verdict: String,
@@ -356,7 +356,7 @@ fn review(
     Some(ExpectedLine { event, verdict, hash, after: n, before: None, pending: true, log: None })
 }
 
-/// Says what is wrong with a run's lines. Gives those that are right, with what they are.
+/// Reports wrong lines of a run. Returns the right ones with their kind.
 fn match_lines(
     run: &Name,
     wanted: Vec<ExpectedLine>,

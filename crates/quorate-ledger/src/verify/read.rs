@@ -1,5 +1,5 @@
-//! Reading what is verified, page by page and in one snapshot: records in their order with their signatures and the
-//! stored leaves beside them. A row that cannot be read costs itself and not the others.
+//! Reads records page by page in one snapshot, in order, with their signatures and stored leaves. An unreadable row does
+//! not affect the others.
 
 use std::collections::BTreeMap;
 

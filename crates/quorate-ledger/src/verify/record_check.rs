@@ -1,5 +1,5 @@
-//! One record by itself: whether its head is the one canonical text of what the row says, after the record that it
-//! follows, and whether its data has the hash that the head names.
+//! Checks one record: whether its head is the canonical text of its row and predecessor, and whether its data has the hash
+//! in the head.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::read::StoredRecord;
 use crate::merkle::Hash;
 use crate::record::{Head, VERSION};
 
-/// What stands in a head before its time and before its data's hash, and how long these are.
+/// The parts of a head before its time and before its data's hash, with their lengths.
 const AT_PREFIX: &str = "{\"at\":\"";
 const AT_LEN: usize = 24;
 const HASH_PREFIX: &str = "\",\"data_sha256\":\"";
@@ -72,7 +72,7 @@ fn parse_time(at: &str) -> Option<i64> {
     parse_rfc3339(at).filter(|at_ms| rfc3339(*at_ms) == at)
 }
 
-/// Says what is wrong with a record.
+/// Explains a record's mismatch.
 pub(super) fn explain_mismatch(stored: &StoredRecord) -> Mismatch {
     let head: Head = match serde_json::from_str(&stored.head) {
         Ok(head) => head,

@@ -1,5 +1,5 @@
-//! What is known of each run while records are walked: where its chain stands, what its row in the index has to be, who
-//! may sign it, and whether it is open.
+//! The state of each run during the walk: the end of its chain, its expected index row, its signers, and whether it is
+//! open.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl StreamState {
         }
     }
 
-    /// What a record makes of its row, and how far the run is then; says what may not follow.
+    /// Applies a record to its run's row and state; returns an error if it may not follow.
     pub(super) fn apply(
         &mut self,
         run: &str,

@@ -1,5 +1,5 @@
-//! Whether a record's data can be read, without building anything of it: the same parser with the same limits as every
-//! reader has, at a fraction of the cost.
+//! Whether a record's data is parsable, without building a value: the same parser with the same limits as other readers
+//! use, at a fraction of the cost.
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 

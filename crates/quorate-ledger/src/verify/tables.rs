@@ -1,5 +1,5 @@
-//! The tables that follow from the records, held against what the walk has found: runs, checkpoints, stored hashes, legal
-//! holds, imports, texts, and signatures that belong to no record.
+//! Checks the derived tables against the walk: runs, checkpoints, stored hashes, legal holds, imports, texts, and
+//! signatures without a record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::index::RunRow;
 use crate::store::tiles::HASHES_PER_ROW;
 
-/// What stands before each version in the history of a playbook.
+/// The marker before each version in a playbook's history.
 const HISTORY_MARKER: &str = "<!-- quorate:version ";
 
 /// How many rows are read at once, and how many that belong to nothing are named.
@@ -302,7 +302,7 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
     Ok(count)
 }
 
-/// Of some texts those that no record names: neither a run as what it is about, nor another one anywhere in its data.
+/// Of some texts those that no record names, neither as a run's input nor elsewhere in its data.
 async fn unnamed_texts(
     engine: &mut Engine,
     mut texts: BTreeSet<String>,

@@ -1,5 +1,5 @@
-//! The Merkle tree while records are walked: their leaves against the stored ones, and both against the roots that
-//! checkpoints and witnesses name. The roots decide which of the two is the one that was sealed.
+//! The Merkle tree during the walk: records' leaves against the stored ones, and both against the roots that checkpoints
+//! and witnesses name. The roots decide which of the two was sealed.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl Difference {
         };
         let divergence = Divergence::new(kind, Part::Record, what).at_seq(self.seq);
         match kind {
-            // Which one it was, nobody knows any more.
+            // It is undecidable which one was sealed.
             Kind::Removed => {
                 let what = format!("{what}: it stood before {}/{}", self.run, self.n);
                 Divergence { what, ..divergence }
@@ -75,7 +75,7 @@ impl Difference {
 }
 
 impl TreeCheck {
-    /// A tree that begins so; the stored rows above the leaves are held against what comes.
+    /// A tree with this start; the stored rows above the leaves are compared during the walk.
     pub(super) fn new(begin: Frontier, rows: TileRows) -> Self {
         TreeCheck {
             last_good_size: begin.size(),
@@ -166,7 +166,7 @@ impl TreeCheck {
         }
     }
 
-    /// Holds the tree as it stands against a root that somebody vouches for.
+    /// Compares the tree with a trusted root.
     pub(super) fn check_root(&mut self, root: &Hash, part: Part, who: &str, findings: &mut Findings) {
         let size = self.size();
         if self.incomplete || self.diverged {

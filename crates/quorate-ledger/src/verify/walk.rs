@@ -1,4 +1,4 @@
-//! The walk over all records in their order: each by itself, in its run's chain, and at its place of the tree.
+//! The walk over all records in order: checks each one, its place in its run's chain, and its place in the tree.
 
 mod ledger_stream;
 
@@ -66,7 +66,7 @@ pub(super) struct Counts {
     pub(super) records: u64,
     pub(super) erased: u64,
     pub(super) signed_runs: u64,
-    /// Records that nobody signed, checkpoints aside.
+    /// The number of unsigned records, checkpoints aside.
     pub(super) unsigned: u64,
     /// Those of them behind the last signed checkpoint: how many, and the place of the first.
     pub(super) unproven: u64,
@@ -135,7 +135,7 @@ impl Walk {
         }
     }
 
-    /// The same, behind so many records whose tree is not looked at.
+    /// The same, after this number of records whose tree is not checked.
     pub(super) fn starting_at(self, place: u64) -> Self {
         Walk { started_after: place, seq: place, ..self }
     }
@@ -237,7 +237,7 @@ impl Walk {
         self.runs.entry(run.into()).or_insert_with(StreamState::new)
     }
 
-    /// Says what is wrong with a record that does not simply follow in its run, and goes on after it.
+    /// Reports a record that does not follow in its run, and continues after it.
     fn irregular_record(&mut self, stored: &StoredRecord, leaf: Hash, place: u64, sound: bool) {
         let mismatch = record_check::explain_mismatch(stored);
         let next = |run: &str| self.runs.get(run).map_or(0, |state| state.next);

@@ -1,5 +1,5 @@
-//! Where a walk begins: at the first record, or behind a checkpoint whose root is trusted. Then the stored tree has to
-//! have that root, and how the runs stood that go on after it is looked up.
+//! The start of a walk: the first record, or the one after a trusted checkpoint. In that case the stored tree must have the
+//! trusted root, and the state of runs that continue after it is loaded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) async fn after_checkpoint(
     let size = trusted.size;
     let last = last_seq(engine).await?;
     if last < size {
-        // There is nothing behind it: what is there is walked over from the first record on.
+        // Without newer records the walk covers all from the first one.
         let what = format!("the trusted checkpoint is over {size} records, and there are {last}");
         let divergence = Divergence::new(Kind::Cut, Part::Checkpoint, what).at_seq(last + 1).up_to_seq(size);
         begin.mismatch = Some((trusted, divergence));
@@ -142,7 +142,7 @@ pub(super) fn witness_trees<'a>(
     ours.map(|checkpoint| *checkpoint.tree())
 }
 
-/// Which ledger it is, as its first checkpoint says; `None` where there is none that can be read.
+/// The ledger's identity, from its first checkpoint; `None` without a readable one.
 pub(super) async fn read_origin(engine: &mut Engine) -> Option<String> {
     let row = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n LIMIT 1")
         .bind(STREAM)

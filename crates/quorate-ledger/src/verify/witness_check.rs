@@ -1,5 +1,5 @@
-//! The checkpoints that a witness keeps: who signed them, which ledger they are of, and whether it still has so many
-//! records. Their roots are held against the tree on the way.
+//! Checks a witness's checkpoints: their signatures, their ledger, and whether it still has as many records. The walk
+//! compares their roots with the tree.
 
 use super::divergence::{Divergence, Kind, Part};
 use super::parse_checkpoint;
@@ -8,7 +8,7 @@ use crate::local_checkpoints::CheckpointCopy;
 use crate::note::{Cosigner, Note, Verifier};
 use crate::witness::Witness;
 
-/// What came of a witness.
+/// The result for a witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WitnessCheck {
     /// How many checkpoints of this ledger it keeps.
@@ -43,7 +43,7 @@ pub struct Cosignature {
     pub at_s: u64,
 }
 
-/// Holds the checkpoint that a witness signed last against what was walked over; `None` where it is none.
+/// Compares the witness's last signed checkpoint with the walk; `None` if it is not a checkpoint.
 pub(super) fn check_cosignature(
     walk: &mut Walk,
     cosigner: &Cosigner,
@@ -92,7 +92,7 @@ pub(super) fn check_note(walk: &mut Walk, note: &str, part: Part, name: &str) ->
     Some(checkpoint.tree().size)
 }
 
-/// Says that the ledger has fewer records than somebody has seen.
+/// Reports that the ledger has fewer records than the witness has seen.
 pub(super) fn check_not_cut(walk: &mut Walk, size: u64, part: Part, name: &str) {
     let last_seq = walk.seq();
     if size > last_seq {

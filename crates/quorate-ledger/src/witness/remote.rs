@@ -1,5 +1,4 @@
-//! The protocol of witnesses that are asked over HTTP (c2sp.org/tlog-witness): what they are sent, and what their answers
-//! mean. Nothing here talks to one.
+//! The HTTP protocol of witnesses (c2sp.org/tlog-witness): requests, and the meaning of answers. Does no I/O.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +17,7 @@ pub const MAX_BYTES: usize = 64 << 10;
 pub enum Answer {
     /// It signed: the checkpoint with the log's signatures and the witness's.
     Cosigned(String),
-    /// It has seen so many records, and wants to be shown how these lead to the checkpoint.
+    /// It has seen this many records, and requires a proof that the checkpoint extends them.
     Seen(u64),
 }
 

@@ -1,12 +1,9 @@
 //! An index of many bindings by value: out of 10 000 playbooks an operator is matched only against the few that require one
-//! of its
-//! values.
+//! of its values.
 //!
 //! A playbook requires several values, so it is indexed under the one that the fewest playbooks require: a subject without
-//! it cannot match.
-//! Each axis keeps exact values, globs by their prefix, and wildcards apart. Every candidate is then checked against its
-//! whole binding,
-//! so hash collisions of axes and values are harmless.
+//! it cannot match. Each axis keeps exact values, globs by their prefix, and wildcards apart. Every candidate is then
+//! checked against its whole binding, so hash collisions of axes and values are harmless.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -1,10 +1,10 @@
-//! Whether two texts are nearly the same: a gate counts what was made once, however often it is handed in with a blank, a
-//! digit or a paragraph more.
+//! Whether two texts are nearly the same: a gate counts a text once, even if it is submitted again with a blank, a digit or
+//! a paragraph added.
 //!
-//! A text is read as its folded letters, without blanks and marks and with one digit for every number, and cut into
-//! overlapping shingles of `SHINGLE` characters. The sketch of it keeps the `KEPT` lowest hashes of these. Two texts
-//! are alike where most of the shingles of the shorter one are in the other one. A sketch is recorded with its run, so that
-//! a gate finds the same after the text was erased.
+//! A text is reduced to its folded letters, without blanks and marks and with one digit for every number, and cut into
+//! overlapping shingles of `SHINGLE` characters. Its sketch keeps the `KEPT` lowest hashes of these. Two texts are similar
+//! if most shingles of the shorter one are in the other. A sketch is recorded with its run, so that a gate gets the same
+//! result after the text was erased.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Direction: what a block does to the traits' words in it, by the words before and after them in their clause.
+//! Direction: whether a block weakens or strengthens the traits' words in it, by the words before and after them in their
+//! clause.
 
 mod preceding;
 
@@ -11,7 +12,7 @@ use super::words::Separator;
 /// How many words of content a negation or a diminishing verb reaches over.
 const MAX_CONTENT_WORDS: usize = 6;
 
-/// How many words are looked at on either side, whatever they are.
+/// The maximum number of words examined on either side.
 const MAX_WORDS: usize = 40;
 
 /// Something that acts on words: a word or a sequence.
@@ -55,7 +56,7 @@ pub(super) struct BlockAnalysis<'a> {
     pub(super) matches: Vec<TraitMatch>,
 }
 
-/// What stands before a word: how often it is turned round, and by what.
+/// The context before a word: how often it is negated, and by what.
 #[derive(Debug, Default)]
 struct Polarity {
     flips: usize,
@@ -232,7 +233,7 @@ impl<'a> BlockAnalysis<'a> {
         }
     }
 
-    /// Whether a spot stands in a condition about somebody else: `if the user is not friendly`.
+    /// Whether a match is in a condition about another person: `if the user is not friendly`.
     fn is_third_party_condition(&self, spot: &TraitMatch) -> bool {
         let part = self.clause_starts[spot.start];
         if !self.has_flag(part, flag::SUBORDINATE) {
@@ -248,7 +249,7 @@ impl<'a> BlockAnalysis<'a> {
         self.has_flag(at, flag::ASK) && (1..=2).any(|ahead| self.has_flag(at + ahead, flag::TO))
     }
 
-    /// Counts what is said of a spot after it.
+    /// Counts the negations after a match.
     fn apply_following(&self, spot: &TraitMatch, found: &mut Polarity) {
         if !self.is_subject(spot) {
             return;

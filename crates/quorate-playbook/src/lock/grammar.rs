@@ -1,4 +1,4 @@
-//! Words by number, and sequences of words in a trie: whatever a text is searched for, compiled once for all traits.
+//! Word numbers, and sequences of words in a trie, compiled once for all traits.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,7 +24,7 @@ pub(super) enum ModifierKind {
     Comparison,
     /// Diminishes its object: `skip`.
     Verb,
-    /// Diminishes what stands between it and a particle: `leave … out`.
+    /// Diminishes the words between it and a particle: `leave … out`.
     SeparableVerb,
     /// The particle of such a verb.
     Particle,
@@ -34,7 +34,7 @@ pub(super) enum ModifierKind {
     NegativeVerb,
     /// Said of a subject with `not`, it diminishes it: `is not needed`.
     PositivePredicate,
-    /// Diminishes what stands before its colon: `warmth: off`.
+    /// Diminishes the words before its colon: `warmth: off`.
     Switch,
     /// Keeps what follows it.
     Keeper,
@@ -232,7 +232,7 @@ impl Grammar {
     /// Adds a word of a trait. Of a sequence the last word is inflected.
     pub(super) fn add_word(&mut self, at: usize, entry: &str) {
         self.insert_each(entry, &|_| true, false, &|form| Meaning::Word(at, form));
-        // A verb stands at the front: `refusing harmful`.
+        // A leading verb: `refusing harmful`.
         self.insert_each(entry, &|form| form != Inflection::Adverb, true, &|form| Meaning::Word(at, form));
     }
 
@@ -400,7 +400,7 @@ impl Grammar {
     }
 }
 
-/// The forms of an English word that rules make, and those that stand in the list.
+/// The inflected forms of an English word: by rule, and irregular ones from the list.
 fn inflections(word: &str) -> Vec<(String, Inflection)> {
     let mut all = vec![(word.to_owned(), Inflection::Base)];
     if let Some(others) = IRREGULAR.get(word) {

@@ -1,4 +1,4 @@
-//! Structure: a verb whose object stands in a sentence or a block of its own, and a topic that the next one speaks of.
+//! Structure: a verb whose object is in another sentence or block, and a topic that the next sentence refers to.
 
 use super::direction::BlockAnalysis;
 use super::grammar::{Inflection, ModifierKind, flag};
@@ -7,7 +7,7 @@ use super::words::Separator;
 /// How many words a sentence without an object may have, and one that hangs on such a sentence.
 const MAX_WORDS: usize = 12;
 
-/// A sentence whose object, or subject, stands in the lines that follow.
+/// A sentence whose object, or subject, is in the following lines.
 #[derive(Debug, Clone)]
 pub(super) struct Lead {
     /// What is read before them, or after them.
@@ -127,7 +127,7 @@ impl BlockAnalysis<'_> {
             return None;
         }
         let from = points.filter(|at| is_predicate && at + 1 < end).map_or(start, |at| at + 1);
-        // Of a contraction both words stand at one place.
+        // Both words of a contraction have one position.
         let words = (from..end).filter(|at| {
             let is_article =
                 self.has_flag(*at, flag::OPEN) && self.has_flag(at + 1, flag::POINTER) && at + 1 < end;

@@ -1,4 +1,4 @@
-//! The built-in traits: what each is, the words that stand for it, and the phrases that betray it by themselves.
+//! The built-in traits: description, words that stand for the trait, and phrases that betray it on their own.
 //!
 //! Words betray nothing alone; a diminishing word has to stand by them. Phrases betray unless they are negated. Both are
 //! found in their inflected forms, and a phrase that begins with `be` also under `sound`, `act`, `stay` and their like.
@@ -10,7 +10,7 @@ use quorate_diagnostics::word_list;
 
 use super::Trait;
 
-/// Id and description; words and phrases stand in `lexicon.txt`.
+/// Id and description; words and phrases are in `lexicon.txt`.
 const TABLE: [(&str, &str); 8] = [
     ("warmth", "Meets people with warmth: greets them, is friendly, has time for a kind word."),
     ("honesty", "Says what is true, says what is not known, and hides nothing that matters."),
@@ -37,7 +37,7 @@ static LEXICON: LazyLock<Vec<Trait>> = LazyLock::new(|| {
     TABLE.into_iter().map(read).collect()
 });
 
-/// What looks like a trait's word or phrase and is none: `identity provider`. Each hides what is in it.
+/// Expressions that contain a trait's word but are unrelated: `identity provider`. Each hides the words in it.
 pub(super) fn harmless() -> impl Iterator<Item = String> {
     word_list::section(WORDS, "harmless").flat_map(expand_alternatives)
 }
@@ -52,7 +52,7 @@ pub fn built_in(id: &str) -> Option<&'static Trait> {
     lexicon().iter().find(|locked_trait| locked_trait.id == id)
 }
 
-/// The entries that one with choices stands for: `make it|them up`.
+/// The entries of an entry with choices: `make it|them up`.
 pub(super) fn expand_alternatives(entry: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for word in entry.split_whitespace() {

@@ -1,11 +1,11 @@
-//! A text as the matcher reads it: blocks, folded, in Latin letters, cut into words that know what divides them.
+//! A text as the matcher reads it: blocks, folded to Latin letters, cut into words with their separators.
 
 use quorate_diagnostics::word_list::WordList;
 
 use super::grammar::{Grammar, WORDS};
 use super::words::{CONTRACTIONS, Separator, raw_words, separator_in};
 
-/// After these a sentence does not end, whatever stands there.
+/// A sentence does not end after these words.
 static CONTINUING: WordList = WordList::new(WORDS, "continuing");
 
 /// A word of a block.
@@ -13,7 +13,7 @@ static CONTINUING: WordList = WordList::new(WORDS, "continuing");
 pub(super) struct Token {
     /// Its number; 0 for what no list has.
     pub(super) id: u32,
-    /// What stands before it.
+    /// The separator before it.
     pub(super) separator: Separator,
     /// Its bytes in the block.
     pub(super) span: (usize, usize),
@@ -161,7 +161,7 @@ fn flush(spelled: &mut Vec<(usize, usize, String, Separator)>, all: &mut Vec<Tok
     spelled.clear();
 }
 
-/// How long a word must be to be looked through for words written together, and how long it may be.
+/// The minimum and maximum length of a word that is searched for joined words.
 const COMPOUND_LENGTHS: std::ops::RangeInclusive<usize> = 8..=48;
 
 fn push(all: &mut Vec<Token>, word: &str, gap: Separator, span: (usize, usize), grammar: &Grammar) {

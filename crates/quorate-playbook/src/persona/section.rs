@@ -1,5 +1,5 @@
-//! The sections of a persona's prompt that its frontmatter gives: one function each, in Markdown. They are also the
-//! blocks that a playbook can replace (B9), by their ids.
+//! The prompt sections of a persona's frontmatter: one function each, in Markdown. They are also the blocks that a playbook
+//! can replace (B9), by their ids.
 
 use quorate_manifest::persona::Persona;
 use quorate_manifest::persona::boundaries::Redirect;
@@ -108,7 +108,7 @@ fn redirect(redirect: &Redirect) -> String {
     format!("{} to {}{notes}", redirect.topic, redirect.to)
 }
 
-/// A value on one line: a line break in it would end the list item that it stands in.
+/// A value on one line: a line break would end its list item.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,5 @@
 //! Answers of a reflection: deltas, which propose playbooks, and the judgement of a prompt fragment by the locked traits.
-//! The caller
-//! applies a delta to the workspace; this module only validates its shape.
+//! The caller applies a delta to the workspace; this module only validates its shape.
 
 use serde_json::{Map, json};
 

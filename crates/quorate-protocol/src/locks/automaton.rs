@@ -1,8 +1,7 @@
 //! An automaton that finds many byte strings in one pass (Aho and Corasick), with a row of transitions for each state and a
-//! column for
-//! each byte that occurs in a string. It has two columns that no library offers: one keeps the state, for separators
-//! between letters,
-//! and one takes two steps at once, for an `m` that looks like `rn`. So it reads text as given, without a folded copy.
+//! column for each byte that occurs in a string. It has two columns that no library offers: one keeps the state, for
+//! separators between letters, and one takes two steps at once, for an `m` that looks like `rn`. So it reads text as given,
+//! without a folded copy.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,5 @@
 //! Character classes of the matcher: letter, mark, space or invisible; the folded form, and the look. The table is filled
-//! page by page
-//! on demand: its entries are constants of Unicode, but a run needs few of them.
+//! page by page on demand: its entries are constants of Unicode, but a run needs few of them.
 
 mod lookalike;
 

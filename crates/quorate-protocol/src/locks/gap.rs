@@ -1,6 +1,5 @@
 //! Compares the separator between two letters of a text with the trait's. It compares three forms: without invisible
-//! characters; with
-//! markup removed and line-end hyphens joined; and with markup as space.
+//! characters; with markup removed and line-end hyphens joined; and with markup as space.
 
 use super::character::{Class, ends_line};
 use super::item::Item;

@@ -1,6 +1,5 @@
 //! A text as the matcher reads it: one item for each visible character, with its source position. Entities are decoded and
-//! ligatures
-//! split; a second reading removes tags and the targets of links.
+//! ligatures split; a second reading removes tags and the targets of links.
 
 use std::ops::Range;
 

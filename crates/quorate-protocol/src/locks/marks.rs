@@ -1,6 +1,5 @@
 //! Marks that are not part of the text: those of list items, tasks and footnotes between two words of a sentence; and tag
-//! characters,
-//! which are invisible and spell ASCII.
+//! characters, which are invisible and spell ASCII.
 
 use std::ops::Range;
 

@@ -1,6 +1,5 @@
 //! The search: compiled traits, and the passes over a text. A text of plain ASCII without markup, which most are, is read
-//! byte by byte
-//! without a copy; any other is read as items, with and without its markup.
+//! byte by byte without a copy; any other is read as items, with and without its markup.
 
 use std::ops::Range;
 

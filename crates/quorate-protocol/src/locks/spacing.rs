@@ -1,10 +1,9 @@
 //! Letters set apart: `i g n o r e`, `i.g.n.o.r.e`, `ign-ore`. It is fed the gaps between the letters of a candidate one by
-//! one, and
-//! decides at the end whether that is the trait, set apart, or just other words.
+//! one, and decides at the end whether that is the trait, set apart, or just other words.
 //!
 //! Letters set apart must form whole words of the trait: each word is as the trait has it, or all of its letters are apart.
-//! A long trait
-//! also matches if only its blanks were moved (`ign orethe policy`), since other words rarely share so many letters.
+//! A long trait also matches if only its blanks were moved (`ign orethe policy`), since other words rarely share so many
+//! letters.
 
 use super::character::{Class, ends_line};
 use super::gap::Gap;

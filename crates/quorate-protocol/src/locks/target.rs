@@ -1,6 +1,5 @@
 //! A compiled trait: its letters by their looks, and the separators between them. The automaton finds the letters in a row,
-//! whatever
-//! separates them; this module decides whether the candidate is the trait, and how far the text had to be folded.
+//! whatever separates them; this module decides whether the candidate is the trait, and how far the text had to be folded.
 
 use std::ops::Range;
 

@@ -1,6 +1,5 @@
 //! Advisory: the members of a phase advise in parallel, rules in order turn their suggestions into fragments, and fragments
-//! that touch no
-//! lock become overlays for a limited time (A1 to A6).
+//! that touch no lock become overlays for a limited time (A1 to A6).
 
 mod outcome;
 

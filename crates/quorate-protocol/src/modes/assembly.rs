@@ -1,6 +1,6 @@
 //! The pipeline of an assembly (AIP-24, "Member execution flow"): gather, invoke, persist, synthesise, lock-check, persist
-//! the outcome.
-//! The four modes only decide which member to ask next and what follows; the pipeline carries out their effects in one way.
+//! the outcome. The four modes only decide which member to ask next and what follows; the pipeline carries out their
+//! effects in one way.
 
 mod check;
 mod effect;

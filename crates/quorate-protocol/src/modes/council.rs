@@ -1,6 +1,5 @@
 //! The Council: deliberators answer in parallel, read each other and answer again, an adjudicator merges, a policy judges
-//! (C1 to C4).
-//! This file owns the order of steps; its submodules own the inputs and the outcome.
+//! (C1 to C4). This file owns the order of steps; its submodules own the inputs and the outcome.
 
 mod cross_read;
 pub mod findings;

@@ -1,6 +1,5 @@
 //! Hierarchy: a tree that reports upwards. A node is asked as soon as all its children have ended, a rule makes its report
-//! of its answer
-//! and theirs, and a report that touches a lock is dropped (H1 to H3).
+//! of its answer and theirs, and a report that touches a lock is dropped (H1 to H3).
 
 mod outcome;
 

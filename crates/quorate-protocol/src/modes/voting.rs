@@ -1,6 +1,5 @@
 //! Voting: the voters on the proposal's class vote in parallel; the first rule that decides, decides, in exact arithmetic;
-//! a pass that a
-//! missing vote could still turn does not count (V1 to V8).
+//! a pass that a missing vote could still turn does not count (V1 to V8).
 
 mod decision;
 mod outline;

@@ -1,6 +1,5 @@
 //! Policy `seed`: three or more irreducible blocks hold; three or more blocks hold unless the adjudicator argues for
-//! REVISE; everything
-//! else ships, with the brief.
+//! REVISE; everything else ships, with the brief.
 //!
 //! It deviates from a literal "otherwise SHIP": three blocks without a downgrade are a HOLD.
 

@@ -1,5 +1,5 @@
-//! Composed prompts: a persona or an operator with the playbooks and overlays that hold. Whoever is told a prompt gets it
-//! from here: `weave`, `run` and `convene` (B3, K2).
+//! Composes prompts for `weave`, `run` and `convene`: a persona or an operator with its active playbooks and overlays (B3,
+//! K2).
 //!
 //! Playbooks are read once for a command, as the seed has it; overlays of advisory runs and times count anew whenever
 //! somebody is asked.
@@ -198,8 +198,8 @@ impl Sources {
         !self.matched.is_empty()
     }
 
-    /// Records a composed prompt, unless the last one that was recorded for the same agent is the same; and each pattern
-    /// that matches an operator for the first time (B10).
+    /// Records a composed prompt unless it equals the last one recorded for the same agent; and each pattern that matches
+    /// an operator for the first time (B10).
     ///
     /// # Errors
     /// When the ledger does not answer.

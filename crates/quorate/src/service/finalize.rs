@@ -65,8 +65,7 @@ pub(super) async fn record_run_ended(
 }
 
 /// Appends a review's lines that the log lacks: its verdict, and later decisions of people. Returns `false`, after a
-/// warning,
-/// if the log cannot be written.
+/// warning, if the log cannot be written.
 async fn append_pending_lines(session: &LedgerSession, history: &History) -> bool {
     if history.ended.is_none() && !append_review_line(session, history).await {
         return false;

@@ -1,6 +1,5 @@
 //! The fingerprint of a run (X7): a hash of its configuration. A resume compares it, and a sweep finds what this council
-//! has
-//! already judged.
+//! has already judged.
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::record::RunOpened;

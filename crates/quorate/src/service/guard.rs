@@ -1,7 +1,6 @@
 //! Protects a workspace's own files from being overwritten: the ledger, its keys, its witness, its log, the keyring, the
 //! configuration, and Git's files. Every file that a configuration, a manifest or a person names passes this guard. It
-//! follows
-//! links and compares existing files by identity, so that it finds hard links, too.
+//! follows links and compares existing files by identity, so that it finds hard links, too.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};

@@ -1,8 +1,7 @@
 //! The name under which a person's decision is recorded: the one given, else Git's `user.name` and `user.email`.
 //!
 //! A checkout's Git configuration is untrusted. `git config` runs no command that it names, its includes are not read, and
-//! its
-//! values are cleaned.
+//! its values are cleaned.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Init: writes starter files for a council, an assembly with its personas, a persona, a playbook or a runtime. Existing
-//! files
-//! stay untouched.
+//! files stay untouched.
 
 use std::path::{Path, PathBuf};
 
@@ -52,8 +51,7 @@ pub struct InitResult {
 }
 
 /// Writes a council and returns its files. If one of them exists, none is written. A directory outside of any workspace
-/// gets a
-/// `quorate.toml`.
+/// gets a `quorate.toml`.
 ///
 /// # Errors
 /// If a file exists or cannot be written.

@@ -1,7 +1,6 @@
 //! Keys: their locations, and the commands on them (D3, D10). `keys/secret.rs` finds the key that signs records,
 //! `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them, and `service/signer.rs` decides what a run
-//! is
-//! signed with.
+//! is signed with.
 
 pub mod change;
 pub mod list;

@@ -2,8 +2,7 @@
 //!
 //! It runs the turn cycle over an excerpt of the conversation: the window, of which only the newest turn is answered. So
 //! prompts, deadlines, budgets, redaction and records are those of every other turn. The answer is posted under a key that
-//! a
-//! runtime of the same manifest recognizes, with the stamp of a detached runtime, which finds its position by its own
+//! a runtime of the same manifest recognizes, with the stamp of a detached runtime, which finds its position by its own
 //! turns.
 
 use std::sync::{Arc, Mutex, PoisonError};

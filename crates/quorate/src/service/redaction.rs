@@ -61,8 +61,7 @@ impl Redaction {
     }
 
     /// The part of the run's fingerprint. Values are left out: a run can be resumed after a key was rotated, and the hash
-    /// of a
-    /// secret must not be stored.
+    /// of a secret must not be stored.
     pub fn settings(&self) -> &Json {
         &self.settings
     }
@@ -146,8 +145,7 @@ impl CurrentRedactor {
     }
 
     /// Redacts a text for display, JSON or not. User patterns were applied when the text was made; here they could match
-    /// across
-    /// its quotes.
+    /// across its quotes.
     pub fn redact_text(&self, text: &str) -> String {
         self.redactor().without_patterns().redact(text).0
     }

@@ -261,8 +261,7 @@ impl Report {
     }
 
     /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. If SHIP over
-    /// blocks fails,
-    /// it exits as REVISE does.
+    /// blocks fails, it exits as REVISE does.
     pub fn exit_code(&self) -> u8 {
         let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
         let Some(threshold) = self.fail_on else { return verdict_exit_code(verdict) };
@@ -280,8 +279,7 @@ impl Report {
     }
 
     /// The first thing to change: the first finding of a blocking deliberator, else the first finding, else the brief's
-    /// first line.
-    /// `None` if the verdict requests no change.
+    /// first line. `None` if the verdict requests no change.
     pub fn first_fix(&self) -> Option<String> {
         if !matches!(self.verdict, Some(Verdict::Revise | Verdict::Hold)) {
             return None;

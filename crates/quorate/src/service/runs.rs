@@ -81,8 +81,7 @@ pub async fn open_run(
 }
 
 /// Opens the session of the working directory to append to a run. Only the ledger that a run was recorded in may append to
-/// it,
-/// so imported runs are refused.
+/// it, so imported runs are refused.
 ///
 /// # Errors
 /// As [`open_run`], and if the run was imported.
@@ -102,8 +101,8 @@ pub async fn open_run_for_append(
 }
 
 /// As [`open_run_for_append`], with the council and executors that the run was started with, unless a configuration is
-/// given.
-/// Ledger, keys, log and witness stay those of the working directory's workspace: a record's paths must not choose them.
+/// given. Ledger, keys, log and witness stay those of the working directory's workspace: a record's paths must not choose
+/// them.
 ///
 /// # Errors
 /// As [`open_run_for_append`], and if that configuration is unusable.
@@ -156,8 +155,7 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
 }
 
 /// The report of a run whose command was interrupted after its outcome was recorded. `None` for a run that can be resumed,
-/// and if
-/// the ledger does not answer in time. Finalizes the run as far as time allows.
+/// and if the ledger does not answer in time. Finalizes the run as far as time allows.
 ///
 /// # Errors
 /// As [`is_assembly`].

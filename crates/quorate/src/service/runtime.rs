@@ -1,9 +1,8 @@
 //! A runtime: an AIP-48 manifest with an adapter in each port, and the commands on it. `runtime/load.rs` reads the
-//! manifest,
-//! `runtime/build.rs` fills the ports, `runtime/prompts.rs` composes the participants' prompts, `runtime/drive.rs` runs the
-//! loop,
-//! `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs` and `runtime/config_provenance.rs` warn of
-//! surprises: writes outside of the workspace, and a configuration in a parent folder.
+//! manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` composes the participants' prompts,
+//! `runtime/drive.rs` runs the loop, `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs` and
+//! `runtime/config_provenance.rs` warn of surprises: writes outside of the workspace, and a configuration in a parent
+//! folder.
 
 pub mod build;
 mod config_provenance;
@@ -82,8 +81,7 @@ pub struct Runtime {
 ///
 /// # Errors
 /// If manifest or configuration are refused, an adapter refuses its block, or the conversation or its states are outside of
-/// the
-/// workspace and not trusted: reading them would disclose them, and opening a database creates it.
+/// the workspace and not trusted: reading them would disclose them, and opening a database creates it.
 pub fn open(
     environment: &Environment,
     places: &PathOverrides,
@@ -121,8 +119,7 @@ pub fn open(
 }
 
 /// Problems that `check` reports of a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, names
-/// that
-/// select each other.
+/// that select each other.
 pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
     // Nothing is connected or called, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
@@ -151,8 +148,7 @@ pub struct OpenRuntime {
 
 impl Runtime {
     /// Opens the ledger, which a runner records in and overlays are woven from. From here on the report includes warnings
-    /// for the
-    /// person who runs it.
+    /// for the person who runs it.
     ///
     /// # Errors
     /// If it cannot be opened.

@@ -42,8 +42,7 @@ pub struct SealResult {
 
 impl Sealer<'_> {
     /// Seals. The checkpoint is synced before it is shown or copied: after a power loss the ledger would otherwise
-    /// contradict the
-    /// copy.
+    /// contradict the copy.
     ///
     /// # Errors
     /// If the ledger does not answer, or does not extend its last checkpoint.
@@ -73,8 +72,7 @@ impl Sealer<'_> {
     }
 
     /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning if
-    /// there are
-    /// no local copies.
+    /// there are no local copies.
     pub(super) async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
         let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let copies = self.copies();

@@ -232,8 +232,7 @@ impl LedgerSession {
     }
 
     /// Closes the ledger, and seals unsealed records before, unless the command was interrupted and the ledger takes too
-    /// long: then
-    /// the next command seals them.
+    /// long: then the next command seals them.
     pub async fn close(self) {
         if self.store.has_appended() {
             sealing::within_deadline(&self.store, Box::pin(self.seal())).await;

@@ -1,6 +1,5 @@
 //! The signer of a run (D3): the key, if any, that signs its records. It is chosen before any member is asked and named in
-//! the
-//! run's first record, so that removed signatures are detected.
+//! the run's first record, so that removed signatures are detected.
 
 use std::sync::Arc;
 
@@ -42,8 +41,7 @@ impl Signer {
     ///
     /// # Errors
     /// If signatures are required and there is no key that the keyring lets sign now; and if a key or the keyring exists
-    /// but is
-    /// unusable.
+    /// but is unusable.
     pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, ServiceError> {
         if signing == Signing::None {
             return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
@@ -116,8 +114,7 @@ impl Signer {
     }
 
     /// The signer for appending to a run that began with signatures; `None` for an unsigned run. With it come the vouchers
-    /// to record
-    /// first, if its key is newer than the run.
+    /// to record first, if its key is newer than the run.
     ///
     /// # Errors
     /// If the run is signed, and no key may sign for it.
@@ -180,8 +177,7 @@ fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
 }
 
 /// The keys that governance bound a run to when it began, and those they vouch for; the workspace's keyring bounds their
-/// times.
-/// `None` for a run without governance.
+/// times. `None` for a run without governance.
 fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
     let audit = history.opened.audit.as_ref().filter(|audit| audit.governed)?;
     let key = |text: &str| {

@@ -25,8 +25,7 @@ pub struct SubjectList {
 }
 
 /// Expands names: `-` is standard input; a name with `*`, `?`, `[` or `{` that is no file is a pattern. As in a shell, `*`
-/// stays in
-/// its directory and hidden files need a pattern with a dot; `**` descends into all directories.
+/// stays in its directory and hidden files need a pattern with a dot; `**` descends into all directories.
 ///
 /// # Errors
 /// When a pattern cannot be read or matches nothing, or standard input is named twice.

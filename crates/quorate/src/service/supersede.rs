@@ -15,8 +15,7 @@ use super::session::LedgerSession;
 use super::signer::KeySource;
 
 /// Closes the open reviews of a file that has changed. Reviews that another process holds, or that this ledger cannot
-/// close, stay
-/// open. `subject` is the file's name in the records.
+/// close, stay open. `subject` is the file's name in the records.
 ///
 /// # Errors
 /// When the ledger does not answer.

@@ -362,8 +362,7 @@ impl SweepRun {
     }
 
     /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. A run that cannot
-    /// be
-    /// resumed, or that another process holds, stays as it is.
+    /// be resumed, or that another process holds, stays as it is.
     async fn try_resume(&self, input: &ReviewInput) -> Option<Report> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;

@@ -1,8 +1,6 @@
 //! Workspace trust (X14): Quorate runs a command or contacts a server that a workspace file names only after a person has
-//! trusted
-//! the file. `trust/store.rs` stores decisions outside of any workspace, by the hash of each file; `trust/inventory.rs`
-//! lists side
-//! effects; `trust/owner.rs` refuses files that belong to another user.
+//! trusted the file. `trust/store.rs` stores decisions outside of any workspace, by the hash of each file;
+//! `trust/inventory.rs` lists side effects; `trust/owner.rs` refuses files that belong to another user.
 
 pub mod consent;
 pub mod decide;

@@ -29,8 +29,7 @@ impl Variables {
     }
 
     /// The values to redact: of variables with a secret's name, and of those `forwarded` to members. Paths, words and short
-    /// values
-    /// are no secrets.
+    /// values are no secrets.
     pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
         let holds = |(name, value): (&String, &String)| {
             let named = names_a_secret(name);

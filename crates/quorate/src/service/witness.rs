@@ -1,6 +1,5 @@
 //! The witness keeps the ledger's checkpoints elsewhere: in a file that each is appended to, or at a service that signs
-//! each over
-//! HTTP (c2sp.org/tlog-witness).
+//! each over HTTP (c2sp.org/tlog-witness).
 
 #[cfg(feature = "http-witness")]
 mod http;

@@ -1,6 +1,5 @@
 //! Runs CPU-heavy work on its own thread, so that it does not block the async runtime. The work may await, call and spawn
-//! as
-//! anywhere.
+//! as anywhere.
 
 use std::convert::Infallible;
 

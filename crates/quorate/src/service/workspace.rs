@@ -197,8 +197,7 @@ pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Conf
 }
 
 /// Reads a workspace's council. Its documents may be below the root, or in the working directory if that contains the
-/// council and
-/// the file is trusted (`workspace/boundary.rs`).
+/// council and the file is trusted (`workspace/boundary.rs`).
 pub fn load_council(
     environment: &Environment,
     path: &Path,
@@ -242,8 +241,7 @@ struct TrustBounds<'a> {
 
 impl TrustBounds<'_> {
     /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a directory
-    /// of records
-    /// that belongs to another user.
+    /// of records that belongs to another user.
     fn check(
         &self,
         environment: &Environment,
@@ -282,8 +280,7 @@ impl TrustBounds<'_> {
 }
 
 /// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files of
-/// a
-/// database ledger are there, too.
+/// a database ledger are there, too.
 fn ledger(
     environment: &Environment,
     chosen: Option<&Path>,
@@ -351,10 +348,8 @@ fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> 
 }
 
 /// The nearest council file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the
-/// repository's root.
-/// Elsewhere the search stops at a directory that belongs to another user or is world-writable: its files could be
-/// anybody's, and
-/// a council's file names commands.
+/// repository's root. Elsewhere the search stops at a directory that belongs to another user or is world-writable: its
+/// files could be anybody's, and a council's file names commands.
 fn find_council(
     environment: &Environment,
     start: &Path,

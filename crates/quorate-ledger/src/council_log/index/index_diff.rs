@@ -1,4 +1,4 @@
-//! The index of the log against the log itself: whether what is counted is what the lines say.
+//! Compares the index of the log with the log: whether its counts match the lines.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A lease: its row in the database, and keeping it up.
+//! A lease: its row in the database, and its renewal.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // The keeper takes the row away. It is handed the connection, so that whoever closes the ledger waits for that.
+        // The keeper deletes the row. It is handed the connection, so that closing the ledger waits for it.
         if let (Some(end), Some(connection)) = (self.end.take(), self.connection.upgrade()) {
             let _ = end.send(connection);
         }

@@ -1,6 +1,6 @@
-//! The address of a database: which parameters it may have, which of them contradict each other, and whether the
-//! server's certificate is verified. The client itself passes over parameters that it does not know, and a misspelt
-//! `sslmode` would leave a connection unprotected.
+//! The options in a database address: accepted parameters, contradictions between them, and whether the server's
+//! certificate is verified. The client itself ignores unknown parameters, and a misspelt `sslmode` would leave a connection
+//! unprotected.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

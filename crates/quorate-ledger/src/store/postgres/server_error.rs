@@ -1,4 +1,4 @@
-//! What a server says of a statement. The client adds a line number, which is one of the server's own source.
+//! Errors of the server. The client adds a line number, which is one of the server's own source.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;

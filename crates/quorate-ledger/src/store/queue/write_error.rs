@@ -1,4 +1,4 @@
-//! What is said of records that were not written, or of which that is not known.
+//! Errors of records that were not written, or may not have been.
 
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;

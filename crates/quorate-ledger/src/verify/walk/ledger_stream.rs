@@ -1,4 +1,4 @@
-//! What the records of the ledger's own stream say: checkpoints, holds, erasures, imports, accepted rollbacks.
+//! Records of the ledger's own stream: checkpoints, holds, erasures, imports, accepted rollbacks.
 
 use quorate_kernel::ports::ledger::Kind as Word;
 use quorate_kernel::record::{self, Imported, RecordRange};

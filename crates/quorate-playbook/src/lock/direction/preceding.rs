@@ -1,4 +1,4 @@
-//! What stands before a trait's word and acts on it: as far as its clause goes, and as far as each kind of word reaches.
+//! Words before a trait's word that act on it: within its clause, and within the reach of each kind of word.
 
 use super::super::grammar::{Inflection, ModifierKind, flag};
 use super::super::words::Separator;
@@ -64,7 +64,7 @@ impl BlockAnalysis<'_> {
             && self.clause_starts[at] == self.clause_starts[spot]
     }
 
-    /// Notes what stands between the token here and what is before it.
+    /// Records the separator between this token and the one before.
     fn update_barriers(&self, at: usize, spot: &TraitMatch, content: usize, barriers: &mut Barriers) {
         let is_and = self.has_flag(at, flag::AND);
         let is_or = self.has_flag(at, flag::OR);

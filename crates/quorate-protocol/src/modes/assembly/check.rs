@@ -1,6 +1,5 @@
 //! The lock check (L1): every text that an outcome would persist is checked against the locked traits. A hit drops the
-//! candidate and is
-//! recorded; the consultation stays.
+//! candidate and is recorded; the consultation stays.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! What members see of each other: typed fields only, capped, in roster order, the same block for all members, so that all
-//! prompts of a
-//! round share it.
+//! prompts of a round share it.
 
 use serde_json::{Map, json};
 

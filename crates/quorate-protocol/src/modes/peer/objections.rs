@@ -1,6 +1,5 @@
 //! Objections: who objected, whether they withdrew it, and whether any member answered it. An exchange may end over an
-//! objection; the
-//! outcome then says so.
+//! objection; the outcome then says so.
 
 use std::collections::BTreeMap;
 

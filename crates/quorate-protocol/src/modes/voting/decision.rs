@@ -38,8 +38,7 @@ pub(super) fn without_decision(
 }
 
 /// The outcome of a proposal without a resolution when traits are locked: there is no text to check against the locks, so
-/// no member is
-/// asked (V6).
+/// no member is asked (V6).
 pub(super) fn unresolved(voting: &Voting, case: &ModeContext) -> Option<Completion> {
     if !case.has_locks() || resolution(case.subject_text()).is_some() {
         return None;

@@ -1,8 +1,7 @@
 //! What a reader of the rendered proposal sees (V6): the visible text of each line, and where a resolution visibly ends.
 //!
 //! A proposal is rendered as CommonMark. Only a visible heading or label ends a resolution: not an empty heading, one in
-//! code or in a
-//! comment, or a link definition. Raw HTML may hide anything, so nothing ends a resolution beside it.
+//! code or in a comment, or a link definition. Raw HTML may hide anything, so nothing ends a resolution beside it.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 

@@ -1,12 +1,10 @@
 //! The parts of a proposal that make a decision (V6): its title, and all resolutions.
 //!
 //! A resolution begins where a line says so: `Resolution: …`, `**Resolution**`, a heading `## Resolution`, `RESOLVED, that
-//! …`, also within
-//! a paragraph, `it is resolved that …`. It extends over paragraphs, lists and tables to the next visible heading, or to a
-//! paragraph that
-//! begins its support, `Rationale:` ([`super::outline`]). A proposal may have several. The words are matched as locked
-//! traits are, so that
-//! no alternative spelling hides a resolution. An empty resolution does not count.
+//! …`, also within a paragraph, `it is resolved that …`. It extends over paragraphs, lists and tables to the next visible
+//! heading, or to a paragraph that begins its support, `Rationale:` ([`super::outline`]). A proposal may have several. The
+//! words are matched as locked traits are, so that no alternative spelling hides a resolution. An empty resolution does not
+//! count.
 
 use std::sync::LazyLock;
 

@@ -99,8 +99,7 @@ impl Inputs {
 }
 
 /// A misspelled class, which no member votes on and no rule is for, would skip the rules of the class that was meant, a
-/// veto included
-/// (V1).
+/// veto included (V1).
 ///
 /// # Errors
 /// A usage error with a suggestion.

@@ -156,8 +156,7 @@ pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Par
 }
 
 /// A setup without secrets, as it is read back from its record, and the number of secrets: a replay needs the setup that
-/// was
-/// used.
+/// was used.
 ///
 /// # Errors
 /// If it is invalid without them.

@@ -11,8 +11,7 @@ use super::{SelectedBy, by_name, by_runtime, by_table, refuse, servers, settings
 use crate::service::error::ServiceError;
 
 /// Builds every executor that a configuration or a council names, without calling any, and returns the errors, including
-/// those of
-/// MCP server tables.
+/// those of MCP server tables.
 pub fn build_errors(
     registry: &Registry,
     configuration: Option<&Configuration>,
@@ -39,8 +38,8 @@ pub fn build_errors(
 }
 
 /// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and invalid
-/// `url`s.
-/// They are refused even if no run uses that executor or server; other errors of a table stop only runs that use it.
+/// `url`s. They are refused even if no run uses that executor or server; other errors of a table stop only runs that use
+/// it.
 pub fn typos(registry: &Registry, host: &Configuration) -> Vec<ServiceError> {
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {

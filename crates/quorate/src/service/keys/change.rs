@@ -1,6 +1,5 @@
 //! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and a keyring that
-//! cannot be
-//! written is refused before a key changes.
+//! cannot be written is refused before a key changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,8 +104,7 @@ pub struct Rotation {
 }
 
 /// Replaces the ledger's key. Both keys sign a checkpoint first, so that verifiers who trust the old key can accept the new
-/// one. If
-/// the old key is lost, no key vouches for the new one.
+/// one. If the old key is lost, no key vouches for the new one.
 ///
 /// # Errors
 /// If a file cannot be used or written, or the ledger does not answer.
@@ -147,8 +145,7 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
 }
 
 /// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key vouches
-/// for the
-/// new one, which can then continue its runs.
+/// for the new one, which can then continue its runs.
 ///
 /// # Errors
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
@@ -204,8 +201,7 @@ pub struct Vouch {
 }
 
 /// Makes the key that signs records vouch for another key of the keyring, which can then sign what the first may sign, such
-/// as runs
-/// that were opened before it existed.
+/// as runs that were opened before it existed.
 ///
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.

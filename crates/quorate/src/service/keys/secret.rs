@@ -1,6 +1,5 @@
 //! Finds the key that signs records: in a variable, at the place that quorate.toml names, or in a file beside the ledger.
-//! The key is
-//! never printed, and no message quotes what was read.
+//! The key is never printed, and no message quotes what was read.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -22,8 +22,7 @@ pub struct Request {
 }
 
 /// Checks a proof. If its key is not trusted, [`VerifiedProof::trusted_key`] is `None` and [`unvouched`] warns: it is
-/// consistent,
-/// but so is a forger's.
+/// consistent, but so is a forger's.
 ///
 /// # Errors
 /// If it is not a proof, or is invalid.

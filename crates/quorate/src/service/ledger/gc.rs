@@ -1,6 +1,5 @@
 //! Erases members' answers when they expire: after their days (D4), or at the end of a run that keeps none (D5). Hashes and
-//! outcomes
-//! stay.
+//! outcomes stay.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::RunOpened;
@@ -90,8 +89,7 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
 }
 
 /// Ends a decided run that keeps no answers: erases its answers, then records the end. After a crash in between, the next
-/// process
-/// that opens the ledger continues. Does nothing for other runs.
+/// process that opens the ledger continues. Does nothing for other runs.
 ///
 /// # Errors
 /// When the ledger does not answer.

@@ -20,8 +20,7 @@ pub struct AcceptedRollback {
 }
 
 /// Accepts a rolled-back ledger: a record in the ledger's own stream says who accepted it, why, and what was lost; the
-/// copies move to
-/// `aside/`, and the next checkpoint replaces them.
+/// copies move to `aside/`, and the next checkpoint replaces them.
 ///
 /// # Errors
 /// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.

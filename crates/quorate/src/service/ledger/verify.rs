@@ -57,8 +57,7 @@ pub struct Verification {
 ///
 /// # Errors
 /// If configuration, keys or witness are unusable, the ledger does not exist or cannot be read, or there is no such
-/// checkpoint.
-/// Divergences are no error.
+/// checkpoint. Divergences are no error.
 pub async fn verify(environment: &Environment, request: &Request) -> Result<Verification, ServiceError> {
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
@@ -110,9 +109,8 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
 }
 
 /// Refuses to export or prove records of a ledger that diverges. `concerns` says whether a divergence affects those
-/// records. The
-/// log and the witness are not checked, and neither are keys that were revoked or expired: they do not alter what was
-/// signed.
+/// records. The log and the witness are not checked, and neither are keys that were revoked or expired: they do not alter
+/// what was signed.
 ///
 /// # Errors
 /// With the first divergence that concerns the records, and if the ledger cannot be verified.

@@ -46,8 +46,7 @@ pub async fn archive(
 }
 
 /// Records the end of a playbook whose files were removed, so that checks stop reporting it. The version has no file: files
-/// that are
-/// restored later are not the last version.
+/// that are restored later are not the last version.
 async fn archive_missing(
     keeping: &mut LibraryWriter,
     slug: &str,

@@ -1,10 +1,8 @@
 //! Changes of playbooks: several files, the index, the log and the ledger, all or nothing (B5, B8).
 //!
 //! `_pending.json` holds the planned change first. If the process dies, the next command finds it and `quorate playbook
-//! repair`
-//! continues. Each step is idempotent: a file in its old or new state is written, and a file in a third state was edited
-//! and stays; a
-//! record has the id of its event, and a log line is written once.
+//! repair` continues. Each step is idempotent: a file in its old or new state is written, and a file in a third state was
+//! edited and stays; a record has the id of its event, and a log line is written once.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -140,8 +138,7 @@ fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
 }
 
 /// Records events of a weave, without changing files. Their change's id is unique, so only the end of the stream is read;
-/// `next` is
-/// where that was.
+/// `next` is where that was.
 ///
 /// # Errors
 /// When the ledger does not answer.

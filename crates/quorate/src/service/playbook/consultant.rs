@@ -1,6 +1,5 @@
 //! A consultant is an executor asked outside of any run: the judge of a proposal, or the reflector. It uses the executor
-//! port, and its
-//! questions are recorded in the stream `playbooks/asked`.
+//! port, and its questions are recorded in the stream `playbooks/asked`.
 
 use std::sync::Arc;
 

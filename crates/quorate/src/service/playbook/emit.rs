@@ -1,6 +1,5 @@
 //! Emit: makes shadow playbooks of an advisory run's fragments, each with its mentor's id below `metadata`. Advice that
-//! holds for two
-//! weeks as an overlay can become permanent this way, once it has passed a gate.
+//! holds for two weeks as an overlay can become permanent this way, once it has passed a gate.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::Fragment;

@@ -1,8 +1,6 @@
 //! Exceptions (B4): a person lets one text of one playbook touch one locked trait, and says why. Traits match by few words,
-//! so that a
-//! harmless text may look like a touch. The person decides at a terminal, and the ledger records it; a playbook's file
-//! cannot grant
-//! itself an exception.
+//! so that a harmless text may look like a touch. The person decides at a terminal, and the ledger records it; a playbook's
+//! file cannot grant itself an exception.
 //!
 //! An exception names the text by its hash: another text of the same playbook is checked as usual.
 

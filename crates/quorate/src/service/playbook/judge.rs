@@ -1,6 +1,5 @@
 //! The judge (B4): an executor, named in `quorate.toml`, that reads a proposal against the locked traits. An unsure or
-//! missing answer
-//! rejects the proposal.
+//! missing answer rejects the proposal.
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::dispatcher::Question;

@@ -105,8 +105,7 @@ impl Library {
     }
 
     /// The playbooks for an operator, checked against its locks. Leaves out active ones that diverge from their history:
-    /// they go into no
-    /// prompt.
+    /// they go into no prompt.
     pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
         let counts = |book: &PlaybookFile| {
             book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_intact())

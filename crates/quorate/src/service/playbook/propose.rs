@@ -1,8 +1,7 @@
 //! Propose: makes a shadow playbook of a delta, or refuses and logs it (B5).
 //!
 //! A proposal is checked against every operator it targets before any write. Deltas are processed one by one, so that a
-//! refused one
-//! does not block the others.
+//! refused one does not block the others.
 
 mod draft;
 

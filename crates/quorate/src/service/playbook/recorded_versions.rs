@@ -1,6 +1,5 @@
 //! What the ledger records of playbooks: each version's hash, and the last version. It reveals files that were removed with
-//! their
-//! histories, restored from an old copy, or copied from another workspace.
+//! their histories, restored from an old copy, or copied from another workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 

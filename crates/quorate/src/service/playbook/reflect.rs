@@ -1,10 +1,8 @@
 //! Reflect: an executor reads outcomes of earlier runs and proposes what an operator should learn. Each proposal then goes
-//! through the
-//! same checks as a handwritten one.
+//! through the same checks as a handwritten one.
 //!
 //! All input is between markers, as material (X3): an artifact that asks for a playbook is a finding at most. Without a
-//! `reflector` the
-//! rubric proposes findings that deliberators made repeatedly.
+//! `reflector` the rubric proposes findings that deliberators made repeatedly.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;

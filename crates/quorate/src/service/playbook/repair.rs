@@ -2,10 +2,8 @@
 //! ledger.
 //!
 //! Nothing is lost: a file that was edited during a change keeps its text, and the text planned for it becomes a version in
-//! the history.
-//! A manually edited active playbook changes prompts, so it returns to shadow and must pass a gate again, unless only its
-//! title, tags or
-//! metadata differ.
+//! the history. A manually edited active playbook changes prompts, so it returns to shadow and must pass a gate again,
+//! unless only its title, tags or metadata differ.
 
 use std::path::{Component, Path};
 

@@ -1,6 +1,5 @@
 //! Rollback: restores an earlier version of a playbook, and so the prompt (B7). Rolling back a promotion restores what it
-//! superseded;
-//! reactivating a playbook displaces what had replaced it.
+//! superseded; reactivating a playbook displaces what had replaced it.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
@@ -182,8 +181,7 @@ fn restore(
 }
 
 /// Whether a playbook is active by its history. A file that was made active by hand passed no gate: it is not woven and a
-/// repair moves it
-/// to shadow, so it is not displaced.
+/// repair moves it to shadow, so it is not displaced.
 fn is_active_by_history(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
@@ -221,8 +219,7 @@ fn archive_displaced(
 }
 
 /// A version that passed a gate once may now exceed the cap or touch a new lock. `changed` are all playbooks of the
-/// rollback, `woven` the
-/// versions that are active after it.
+/// rollback, `woven` the versions that are active after it.
 fn ensure_weavable(
     keeping: &LibraryWriter,
     woven: &[Version],

@@ -1,8 +1,7 @@
 //! The locked traits of an operator (B4): the built-in ones, those of `quorate.toml`, its own and its persona's.
 //!
 //! Built-in traits are locked in every operator; `[locks.<id>]` with `operators` narrows one, and adds phrases to a trait.
-//! Manifests can
-//! only add (M13): `locks` names ids, and `metadata.quorate.locks` ids or whole traits.
+//! Manifests can only add (M13): `locks` names ids, and `metadata.quorate.locks` ids or whole traits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

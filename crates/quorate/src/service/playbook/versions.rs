@@ -103,8 +103,7 @@ impl VersionedFile {
     }
 
     /// Whether its last version differs from the ledger's: it was restored from an old copy, copied from another workspace,
-    /// or its history was
-    /// rewritten.
+    /// or its history was rewritten.
     pub fn contradicts_ledger(&self) -> bool {
         let (n, text) = self.last().map_or((0, &self.text), |last| (last.n, &last.text));
         !self.recorded.is_last(n, &sha256_hex(text.as_bytes()))

@@ -16,8 +16,7 @@ use crate::service::manifests::Manifests;
 use crate::service::operators::load_operator;
 
 /// Refuses an unknown operator, and a playbook that does not exist or does not target it: such runs would silently never
-/// count. Looks them up
-/// in each scope in turn.
+/// count. Looks them up in each scope in turn.
 ///
 /// # Errors
 /// A usage error with a suggestion.

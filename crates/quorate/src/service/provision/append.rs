@@ -46,8 +46,7 @@ pub fn take_out(text: &str, added: &str) -> Option<String> {
 }
 
 /// The text without the remaining lines of an edited addition; edited and inserted lines stay. `installed` is the text
-/// right after the
-/// addition. `None` if no such line remains.
+/// right after the addition. `None` if no such line remains.
 pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String> {
     let at = find(installed, added)?;
     // By lines, not bytes: a line break that separates the block also ends another author's line.

@@ -1,6 +1,5 @@
 //! Applies a plan: stores contents, records the intent in the setup, writes files, records completion. After a crash the
-//! next process
-//! continues from any step ([`Setup::recover`]).
+//! next process continues from any step ([`Setup::recover`]).
 
 use std::collections::BTreeSet;
 

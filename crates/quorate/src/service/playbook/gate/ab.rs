@@ -1,15 +1,11 @@
 //! `a-b`: compares outcomes of an operator's texts made with a playbook in its prompt with those made without.
 //!
-//! The caller says which is which: `quorate review draft.md --made-by alice --trying SLUG`, with the prompt of
-//! `quorate weave alice --trying SLUG`. Both kinds count from when the playbook got its current text, in the order in which
-//! the runs
+//! The caller says which is which: `quorate review draft.md --made-by alice --trying SLUG`, with the prompt of `quorate
+//! weave alice --trying SLUG`. Both kinds count from when the playbook got its current text, in the order in which the runs
 //! ended. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth less the more severe it is. Only outcomes of
-//! one
-//! operator, one artifact type and one configuration of a council or assembly are compared. Undecided runs, runs with
-//! missing answers,
-//! and runs that try several playbooks do not count, and a text counts once on each side, whatever council judged it and
-//! however
-//! little it changed.
+//! one operator, one artifact type and one configuration of a council or assembly are compared. Undecided runs, runs with
+//! missing answers, and runs that try several playbooks do not count, and a text counts once on each side, whatever council
+//! judged it and however little it changed.
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -106,8 +102,7 @@ fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceErr
 }
 
 /// The value of an outcome; `None` for an undecided run, or one with missing answers. A person's later decision does not
-/// count: it
-/// would change what an earlier evaluation has counted.
+/// count: it would change what an earlier evaluation has counted.
 fn worth(outcome: &record::Outcome) -> Option<f64> {
     if outcome.partial != Some(false) {
         return None;

@@ -2,8 +2,7 @@
 //!
 //! For each trial it gets one line of JSON on stdin, `{playbook, operator, trial, prompt, counterfactual}`, and answers
 //! `{"without": number, "with": number}`: the agent's score without and with the playbook, in any unit; more is better.
-//! Trials rotate
-//! over the targeted operators. The sequential test of the other gates applies, so the gate may end early.
+//! Trials rotate over the targeted operators. The sequential test of the other gates applies, so the gate may end early.
 
 use std::time::Duration;
 
