@@ -18,7 +18,7 @@ pub struct CheckpointRecord {
     pub origin: String,
     /// Over how many records, and their root.
     pub tree: TreeHead,
-    /// The signed note; `None` where nobody signed it.
+    /// The signed note; `None` if unsigned.
     pub note: Option<String>,
     /// Who verifies it, one line each (see [`crate::note::Verifier`]).
     pub keys: Vec<String>,

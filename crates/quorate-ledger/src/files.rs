@@ -104,7 +104,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(beside)
 }
 
-/// Whether SQLite has a log beside its file, which nobody has folded into it yet.
+/// Whether SQLite has a log beside its file that was not checkpointed.
 pub fn has_wal(path: &Path) -> bool {
     wal_path(path).exists()
 }

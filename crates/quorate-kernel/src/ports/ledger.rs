@@ -128,7 +128,7 @@ impl PlaybookEvent {
     }
 }
 
-/// A record that is to be written. The ledger adds number, predecessor, salt and hashes.
+/// A record to write. The ledger adds number, predecessor, salt and hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// What it is about.

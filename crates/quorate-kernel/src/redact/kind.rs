@@ -13,7 +13,7 @@ pub(super) struct Kind {
 /// How a kind is told.
 pub(super) enum Detector {
     Shape(Shape),
-    /// By what stands around it: the texts that lead to it, in any case, and what finds it from there.
+    /// By context: the texts that lead to it, in any case, and the function that finds it from there.
     Place(&'static [&'static str], Detect),
 }
 

@@ -75,7 +75,7 @@ impl Leases {
 }
 
 #[cfg(feature = "postgres")]
-/// The runs whose lease is another's: those that somebody drives now, and those that we drove and somebody took.
+/// The runs under another's lease: those that others drive now, and those that they took from us.
 async fn blocked_runs(engine: &mut Engine, leases: &Leases) -> Result<BTreeSet<Name>, sqlx::Error> {
     let mut ours = leases.all();
     let mut shut = BTreeSet::new();
@@ -88,7 +88,7 @@ async fn blocked_runs(engine: &mut Engine, leases: &Leases) -> Result<BTreeSet<N
             None => {}
         }
     }
-    // Somebody took it, and has let go of it again.
+    // Another driver took it, and has released it again.
     shut.extend(ours.into_keys());
     Ok(shut)
 }

@@ -25,7 +25,7 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(cur
 /// Connects, making the tables where there are none; says whether there were.
 ///
 /// # Errors
-/// When the address is none, or the server does not answer.
+/// If the address is invalid, or the server does not answer.
 pub(super) async fn connect(
     url: &str,
     log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks::{self as protocol, fold};
 
-/// What stands between a word and the one before it.
+/// The separator between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     None,
@@ -40,7 +40,7 @@ fn replace_lookalikes(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    // What folds to ASCII is that letter, whatever else it looks like: a circled l is no i.
+    // A character that folds to ASCII is that letter, even if it looks like another: a circled l is no i.
     let is_foreign =
         |c: &char| !c.is_ascii() && c.is_alphanumeric() && !fold(c.encode_utf8(&mut [0; 4])).is_ascii();
     let foreign: BTreeSet<char> = text.chars().filter(is_foreign).collect();
@@ -65,7 +65,7 @@ fn replace_lookalikes(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| looks.get(&c).copied().unwrap_or(c)).collect())
 }
 
-/// Contractions, which are read as the words that they stand for.
+/// Contractions, and the words that they stand for.
 pub(super) const CONTRACTIONS: [(&str, [&str; 2]); 19] = [
     ("dont", ["do", "not"]),
     ("youre", ["you", "are"]),
@@ -98,7 +98,7 @@ pub(super) fn words(entry: &str) -> Vec<String> {
     raw_words(&text).into_iter().flat_map(|(_, _, word)| expand_contraction(word)).collect()
 }
 
-/// Whether an entry is in small letters already, as nearly all of ours are: folding thousands of them takes its time.
+/// Whether an entry is lower-case already, as most built-in ones are: folding thousands of them is slow.
 pub(super) fn is_plain(entry: &str) -> bool {
     let words = entry.strip_suffix('.').unwrap_or(entry);
     !words.is_empty() && words.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ')

@@ -21,7 +21,7 @@ const ASK: &str = "ask";
 const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, no, or abstain, with a rationale. \
                     Abstain where it is not yours to judge.";
 
-/// A voter's seat and what became of it.
+/// The state of a voter.
 struct VoterState {
     seat: usize,
     weight: Weight,

@@ -8,7 +8,7 @@ pub(crate) struct MemberAdvice {
     pub(crate) member_index: usize,
     pub(crate) member: Name,
     pub(crate) advice: Advice,
-    /// Whether it suggests something and no earlier rule has emitted it (A4).
+    /// Whether it has a suggestion that no earlier rule has emitted (A4).
     pub(crate) may_emit: bool,
 }
 

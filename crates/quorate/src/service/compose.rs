@@ -1,8 +1,8 @@
 //! Composes prompts for `weave`, `run` and `convene`: a persona or an operator with its active playbooks and overlays (B3,
 //! K2).
 //!
-//! Playbooks are read once for a command, as the seed has it; overlays of advisory runs and times count anew whenever
-//! somebody is asked.
+//! Playbooks are read once per command, as the seed requires; overlays of advisory runs and expiry times are evaluated for
+//! each prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,25 +37,25 @@ use super::playbook::traits::compile;
 use super::projection::Projection;
 use super::redaction::CurrentRedactor;
 
-/// What is recorded of compositions, as far as the stream was read.
+/// The recorded compositions, as far as the stream was read.
 type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
 
-/// What a stream says of an agent's prompt.
+/// Prompt records of one agent.
 #[derive(Debug, Clone, Default)]
 struct PromptHistory {
     /// The last composition of it.
     last: Option<PlaybookEventData>,
-    /// The playbooks that a pattern was seen to match an operator for, with that operator (B10).
+    /// Playbooks and operators that a pattern has already matched (B10).
     matched: BTreeSet<(String, String)>,
 }
 
-/// What an agent's prompt is composed of, but for the overlays of advisory runs.
+/// What an agent's prompt is composed of, except overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
     base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
     traits: Arc<[Trait]>,
-    /// The playbooks that are for it by a pattern, each with the operator that the pattern matches.
+    /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
     matched: Arc<[(String, String)]>,
     root: Arc<Path>,
     scope: Scope,
@@ -68,7 +68,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What is for somebody. A playbook that is not what its history says is left out, and named.
+    /// Collects the sources of an agent. A playbook that differs from its history is left out and reported.
     pub fn new(
         environment: &Environment,
         root: &Path,
@@ -89,7 +89,7 @@ impl Sources {
                 let candidate = one.candidate(&book.playbook, book.text());
                 match candidates.get_mut(&**slug) {
                     None => drop(candidates.insert(slug, candidate)),
-                    // Of several operators that it is for, each has its locks.
+                    // If a playbook targets several operators of the agent, the locks of each apply.
                     Some(there) => there.violations.extend(candidate.violations),
                 }
             }
@@ -124,7 +124,7 @@ impl Sources {
         }
     }
 
-    /// The prompt without anything woven in.
+    /// The prompt before weaving.
     pub fn base(&self) -> &BasePrompt {
         &self.base
     }
@@ -134,16 +134,16 @@ impl Sources {
         &self.candidates
     }
 
-    /// Of overlays of advisory runs those that are for it.
+    /// Keeps those overlays of advisory runs that are for its operators.
     pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
         holding.retain(|one| self.operators.contains(&one.operator));
         holding
     }
 
-    /// The prompt at a time, with these overlays of advisory runs, without secrets.
+    /// Composes the prompt for a time and these overlays of advisory runs, with secrets redacted.
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
-        // Without advice nothing is left to be held against anything.
+        // Without advice there is no overlay to check against traits.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
@@ -154,7 +154,7 @@ impl Sources {
         composed
     }
 
-    /// SHA-256 of each text that was woven, in the order of the prompt.
+    /// SHA-256 of each woven text, in the order of the prompt.
     pub fn hashes(&self, composed: &Composition, advice: &[overlay::Overlay]) -> Vec<String> {
         let text = |id: &str| {
             let book = self.candidates.iter().find(|one| one.overlay.id == id).map(|one| &one.overlay.text);
@@ -164,8 +164,7 @@ impl Sources {
         composed.woven.woven.iter().map(|one| hash(&one.id)).collect()
     }
 
-    /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
-    /// there is nothing but the base.
+    /// The records of a composed prompt: woven, skipped and shadow texts. `None` if the prompt is only the base.
     pub fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
@@ -193,7 +192,7 @@ impl Sources {
         Some((events, bodies))
     }
 
-    /// Whether there is a pattern that a playbook is for it by: what that matches first is recorded.
+    /// Whether a playbook targets it by a pattern; the first match of a pattern is recorded.
     pub fn has_pattern_matches(&self) -> bool {
         !self.matched.is_empty()
     }
@@ -246,7 +245,7 @@ impl Sources {
     }
 }
 
-/// What was computed in shadow, by slug: the hash of the prompt that it would make, or why it would make none.
+/// Shadow prompts by slug: the hash of the prompt, or why there is none.
 pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),

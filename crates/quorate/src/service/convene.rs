@@ -109,7 +109,7 @@ pub async fn convene(
 ) -> Result<Report, ServiceError> {
     let run = spec::start(spec, session, input, observer).await?;
     let report = report::load(session, &session.partial_history(&run).await?).await;
-    // The report has the answers, also of a run that does not keep them.
+    // The report has the answers even if the run erases them at its end.
     gc::after_run(session, &run).await?;
     report
 }

@@ -1,5 +1,5 @@
-//! Overlays in the ledger: each assembly has one stream of them, beside the runs. What a run's fragments become, what is
-//! active, and what goes.
+//! Overlays in the ledger: each assembly has one stream of them, beside the runs. Adds a run's fragments as overlays, lists
+//! the active ones, and evicts.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ use super::projection::Projection;
 use super::run_opened;
 use super::session::LedgerSession;
 
-/// What stands before an assembly's name in the name of its stream.
+/// The prefix of an assembly's overlay stream.
 const STREAM_PREFIX: &str = "overlays/";
-/// How often an append is tried again when somebody else was faster.
+/// Attempts of an append that another process outruns.
 const MAX_ATTEMPTS: usize = 50;
 
 /// The stream of an assembly.
@@ -34,10 +34,10 @@ fn stream_of(assembly: &str) -> Name {
     format!("{STREAM_PREFIX}{assembly}").into()
 }
 
-/// What stands in an assembly's stream.
+/// Reads an assembly's overlays.
 ///
 /// # Errors
-/// When the ledger does not answer, or a record is not as it should be.
+/// If the ledger does not answer, or a record is malformed.
 pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceError> {
     Ok(load_stream(store, &stream_of(assembly)).await?.0)
 }
@@ -48,7 +48,7 @@ async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), 
     Ok((standing, followed.next_n()))
 }
 
-/// Reads what came to a stream since it was last read.
+/// Reads the records that were added since the last read.
 async fn catch_up<'f>(
     store: &Store,
     stream: &Name,
@@ -69,7 +69,7 @@ async fn catch_up<'f>(
     followed.catch_up(store, stream, take).await
 }
 
-/// The texts that are active for a setup's operators, the weightiest first, each once.
+/// The active texts for a setup's operators, by descending weight, without duplicates.
 pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Json> {
     let mut texts: Vec<Json> = Vec::new();
     let active = standing.active(now_ms);
@@ -82,7 +82,7 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
     texts
 }
 
-/// Makes overlays of a run's fragments, and lets go of what has to go. Doing it again does nothing.
+/// Adds a run's fragments as overlays, and evicts what exceeds the cap. Idempotent.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -133,7 +133,7 @@ fn overlay(
     })
 }
 
-/// A text as an agent can be told it: nothing in it that is not seen, and line breaks as `\n` alone.
+/// A text as it goes into a prompt: no invisible characters, line breaks as `\n`.
 pub(super) fn sanitize_text(text: &str) -> String {
     let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
     for (at, c) in find_invisible(text) {
@@ -145,7 +145,7 @@ pub(super) fn sanitize_text(text: &str) -> String {
     plain
 }
 
-/// Appends to a stream what `decide` says of it, again when somebody else was faster.
+/// Appends what `decide` returns, and retries if another process appended first.
 async fn append_with_retry(
     session: &LedgerSession,
     stream: &Name,
@@ -181,14 +181,14 @@ async fn append_with_retry(
 /// Whose overlays are meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OverlayFilter {
-    /// Those of this tenant's assemblies alone; a workspace sees all.
+    /// Only those of this tenant's assemblies; a workspace sees all.
     pub tenant: Option<String>,
-    /// Those of this assembly alone, by its name in its scope.
+    /// Only those of this assembly, by its name in its scope.
     pub assembly: Option<String>,
 }
 
 impl OverlayFilter {
-    /// Whose are meant where somebody works (M10).
+    /// The filter for the scope that the working directory is in (M10).
     pub fn for_directory(environment: &Environment, assembly: Option<&str>) -> Self {
         let (_, scope) = manifests::root_and_scope(environment, None);
         OverlayFilter { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
@@ -197,7 +197,7 @@ impl OverlayFilter {
     async fn streams(&self, store: &Store) -> Result<Vec<Name>, ServiceError> {
         let before = self.tenant.as_ref().map_or_else(String::new, |tenant| format!("{tenant}/"));
         match &self.assembly {
-            // Somebody may write the name as listings have it.
+            // The name may already carry the tenant, as listings write it.
             Some(assembly) if assembly.starts_with(&before) => Ok(vec![stream_of(assembly)]),
             Some(assembly) => Ok(vec![stream_of(&format!("{before}{assembly}"))]),
             None => Ok(store.streams(&format!("{STREAM_PREFIX}{before}")).await?),
@@ -213,8 +213,7 @@ pub struct OverlayEntry {
     pub active: bool,
 }
 
-/// The overlays that are meant; those that hold, the weightiest first, then those whose time is over and that
-/// nobody has swept yet.
+/// The overlays that the filter selects: active ones by descending weight, then expired ones that no sweep has evicted.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -238,7 +237,7 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
     }
 }
 
-/// The overlay that an id or a unique prefix of one names.
+/// Finds an overlay by its id or a unique prefix of it.
 ///
 /// # Errors
 /// When there is none, or several.
@@ -264,10 +263,10 @@ pub async fn find(
     }
 }
 
-/// Takes an overlay away before its time.
+/// Evicts an overlay before it expires.
 ///
 /// # Errors
-/// As [`find`], and when the ledger does not answer.
+/// As [`find`], and if the ledger does not answer.
 pub async fn expire(
     session: &LedgerSession,
     whose: &OverlayFilter,
@@ -287,7 +286,7 @@ pub async fn expire(
     Ok(overlay)
 }
 
-/// Lets go of everything whose time is over; says what went.
+/// Evicts every expired overlay and returns the evictions.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -301,7 +300,7 @@ pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec
     Ok(evicted)
 }
 
-/// The overlays of an assembly, or of all, that were not evicted; a weave says of each whether its time is over.
+/// The overlays of one assembly, or of all, that were not evicted; a weave checks itself which have expired.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -309,7 +308,7 @@ pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Over
     OverlayCache::default().holding(store, assembly).await
 }
 
-/// The streams of assemblies as they were last read: what asks for them again and again reads what is new.
+/// The streams as last read, so that repeated queries read only new records.
 #[derive(Debug, Default)]
 pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<OverlaySet>>>);
 
@@ -369,7 +368,7 @@ mod tests {
             add(&store, n).await;
         }
         assert_eq!(ids(&watched, &store).await.expect("three"), ["o0", "o1", "o2"]);
-        // What was read is not read again: who reads all of it finds that it was changed.
+        // Records that were read are not read again; only a full read detects a change.
         let url = format!("sqlite://{}", path.display());
         let mut sqlite = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.expect("it opens");
         sqlx::raw_sql("UPDATE record SET data = '{}' WHERE n = 1")
@@ -379,7 +378,7 @@ mod tests {
         add(&store, 3).await;
         assert!(unevicted(&store, None).await.is_err());
         assert_eq!(ids(&watched, &store).await.expect("four"), ["o0", "o1", "o2", "o3"]);
-        // Where the ledger is another one, what was read of it does not hold.
+        // For another ledger the cached records are discarded.
         sqlx::raw_sql("DELETE FROM record").execute(&mut sqlite).await.expect("emptied");
         assert!(ids(&watched, &store).await.expect("none").is_empty());
     }

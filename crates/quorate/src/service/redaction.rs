@@ -66,7 +66,7 @@ impl Redaction {
         &self.settings
     }
 
-    /// Cleans what `run.opened` says of surroundings, and adds to its count of redactions.
+    /// Redacts the `run.opened` fields about the environment, and adds to its redaction count.
     pub fn redact_run_opened(&self, opened: &mut RunOpened) {
         let found = [
             self.redact(&mut opened.title),

@@ -31,7 +31,7 @@ pub struct Replay {
 /// If the run's records or texts are incomplete, or another version of the mode wrote it.
 pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
     let mut history = session.history(run).await?;
-    // That a draft was changed is said by whoever closed the run; no protocol comes to it.
+    // A run that was closed because its draft changed has a verdict that no protocol derives.
     history.facts.retain(|(kind, data)| word(kind, data).as_deref() != Some(SUPERSEDED));
     let inputs = session.load_inputs(&history).await?;
     let result = derive(&history, inputs, &mut *protocol(&history)?);

@@ -130,7 +130,7 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-/// From which verdict on a review fails, from the mildest to the worst; what is worse fails as well.
+/// From which verdict on a review fails; worse verdicts fail as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailOn {
     /// SHIP although a deliberator blocks.
@@ -406,7 +406,7 @@ fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator
 }
 
 fn answer(history: &History, step: &str, member: &str) -> Answer {
-    // Of a consultation that was erased the invocation is known, and a step's only one is named after the step.
+    // An erased consultation keeps its invocation, and a step's only invocation is named after the step.
     let only = |ended: &Consultation| ended.status == Status::Erased && &*ended.member == step;
     let is = |ended: &&Consultation| &*ended.step == step && (&*ended.member == member || only(ended));
     let Some(ended) = history.consultations().find(is) else {

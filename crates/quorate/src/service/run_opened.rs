@@ -77,7 +77,7 @@ pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
     })
 }
 
-/// The hash of what a run was opened on.
+/// The hash of the run's input.
 pub fn input_sha256(history: &History) -> String {
     history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
 }

@@ -110,7 +110,7 @@ pub struct NewRun<'a> {
     pub artifact: &'a Artifact,
     /// The artifact as members see it.
     pub part: Part,
-    /// How many secrets were redacted in all of this.
+    /// The number of secrets redacted in these texts.
     pub redactions: usize,
     pub signer: Signer,
     /// What only runs of this protocol say.
@@ -253,7 +253,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(opened)
     }
 
-    /// The executors of all members, each once.
+    /// The executors of all members, without duplicates.
     fn executors(&self) -> Vec<ExecutorUsed> {
         let mut executors: Vec<ExecutorUsed> = Vec::new();
         for member in &self.members {

@@ -30,7 +30,7 @@ pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Resul
 /// Opens the session of the working directory.
 ///
 /// # Errors
-/// When configuration or ledger are unusable.
+/// If configuration or ledger are unusable.
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     open_session::open(environment.clone(), workspace).await

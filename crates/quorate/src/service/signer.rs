@@ -18,7 +18,7 @@ use quorate_protocol::Name;
 use super::error::{ExitClass, ServiceError};
 use super::keys::{self, Keys, SigningKey};
 
-/// Whose signatures count for a run that is taken up again.
+/// Whose signatures count for a resumed run.
 #[derive(Debug, Clone)]
 pub enum KeySource {
     /// The keys that its assembly binds now; `None` is the workspace's keyring.
@@ -86,13 +86,13 @@ impl Signer {
         }
     }
 
-    /// What the first record of an assembly's run says of it.
+    /// Its field in the first record of an assembly's run.
     pub fn assembly_audit(&self, resolved: &Resolved) -> RunAudit {
         let audit = &resolved.audit;
         self.audit(audit.retention_days, audit.consultations == Retention::Full)
     }
 
-    /// What the first record of another run says of it; `None` where nothing is signed.
+    /// Its field in the first record of another run; `None` for an unsigned run.
     pub fn run_audit(&self) -> Option<RunAudit> {
         (self.signing != Signing::None).then(|| self.audit(None, true))
     }

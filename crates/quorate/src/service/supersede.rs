@@ -37,7 +37,7 @@ pub(super) async fn close_outdated(
 
 async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
     let mut history = session.partial_history(run).await?;
-    // Files of one name lie in several directories.
+    // Several directories may have a file of that name.
     let of_this_file = history.opened.artifact_path.as_deref() == path.to_str();
     if !of_this_file || run_opened::is_assembly(&history) || history.outcome().is_some() {
         return Ok(());

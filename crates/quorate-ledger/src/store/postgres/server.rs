@@ -38,7 +38,7 @@ macro_rules! lock {
 
 /// A connection to a server.
 pub(crate) struct Server {
-    /// Dropped as soon as it is lost, so that the server ends what is open on it and lets go of its locks.
+    /// Dropped as soon as it is lost, so that the server rolls back its transaction and releases its locks.
     connection: Option<PgConnection>,
     options: PgConnectOptions,
     log_index: SqliteConnection,
@@ -51,7 +51,7 @@ pub(crate) struct Server {
 /// up after it has the lock is not.
 pub(in crate::store) fn begin_statement(durability: Durability) -> &'static str {
     match durability {
-        // The server's own process writes it: it survives the death of ours, and of the server's process too.
+        // The server's own process writes it: it survives the death of this process, and of the server's process too.
         Durability::Written => {
             concat!("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off; ", lock!())
         }

@@ -10,7 +10,7 @@ use crate::gather::Subject;
 use crate::locks::Locks;
 use crate::{Json, Name};
 
-/// What a mode knows of the run, whatever has happened so far.
+/// What a mode knows of the run, independent of its progress.
 pub(crate) struct ModeContext {
     pub(crate) setup: Arc<Setup>,
     /// The seat of a member: its place in the roster.
@@ -63,7 +63,7 @@ pub(crate) trait Mode: Send {
         result: Result<&Json, &str>,
     ) -> Vec<Effect>;
 
-    /// A candidate was held against the locks.
+    /// A candidate was checked against the locks.
     fn on_checked(
         &mut self,
         case: &ModeContext,

@@ -60,7 +60,7 @@ pub async fn check_due(
             let ours = input.resolution.resolved.metadata.get("quorate");
             let every =
                 ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(DEFAULT_EVERY_MESSAGES);
-            // Another conversation is new from its first message on.
+            // All messages of another conversation are new.
             let same = last.opened.subject.as_ref() == Some(&input.subject.display_name);
             let before = last.opened.messages.filter(|_| same).unwrap_or(0);
             let new = message_count(input).saturating_sub(before);

@@ -86,7 +86,7 @@ pub struct Report {
     pub members: Vec<Member>,
     /// The declared rules, in order.
     pub declared_rules: Vec<assembly::Rule>,
-    /// The rules that were applied, in order.
+    /// The applied rules, in order.
     pub rules: Vec<AppliedRule>,
     /// What was refused, in order.
     pub violations: Vec<Violation>,

@@ -28,7 +28,7 @@ pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, 
 /// Seals new records and updates the witness. Verifies only the records since the last signed checkpoint.
 ///
 /// # Errors
-/// When the ledger does not answer, or does not continue its last checkpoint.
+/// If the ledger does not answer, or does not extend its last checkpoint.
 pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceError> {
     session.sealer().seal().await
 }

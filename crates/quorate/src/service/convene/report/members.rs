@@ -7,7 +7,7 @@ use quorate_kernel::record;
 use quorate_protocol::{Json, assembly};
 use serde_json::{Map, json};
 
-/// A member and everything that it was asked.
+/// A member and all its questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     pub id: String,
@@ -19,13 +19,13 @@ pub struct Member {
     pub classes: Option<Vec<String>>,
     /// Hierarchy: to whom it reports.
     pub parent: Option<String>,
-    /// How its last question ended; `not_asked` where there was none.
+    /// The status of its last question; `not_asked` without one.
     pub status: String,
     /// All of them, in order.
     pub consultations: Vec<Consultation>,
 }
 
-/// A question to a member, and how it ended.
+/// A question to a member, and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consultation {
     pub invocation: String,
@@ -41,7 +41,7 @@ pub struct Consultation {
 }
 
 impl Member {
-    /// All members of a roster, with what their consultations say.
+    /// All members of a roster, with their consultations.
     pub(super) fn all(roster: &[assembly::Member], history: &History) -> Vec<Member> {
         let mut by_member: BTreeMap<&str, Vec<Consultation>> = BTreeMap::new();
         for data in history.consultations() {
