@@ -2,6 +2,7 @@
 //! who post in between; delays and failures in every port, before and after a call takes effect; crashes, power failures
 //! and interruptions at any step. Every checker runs on the result.
 
+mod boundaries;
 mod check;
 mod conversation;
 mod expected;
@@ -28,8 +29,9 @@ use tokio::task::JoinSet;
 use super::Violation;
 use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
+pub use boundaries::{Boundaries, simulate_boundaries};
 use conversation::SharedConversation;
-use life::{Failures, Life};
+use life::{Failures, Life, LifePlan};
 use log::Log;
 use process::{Process, World};
 use setup::{Message, Setup};
@@ -62,19 +64,23 @@ pub struct Summary {
 /// # Errors
 /// The first violated invariant, with the seed to reproduce it.
 pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
-    simulated(seed).await.map_err(|what| Violation::new(seed, what))
+    let simulated = simulated(Setup::new(seed), Vec::new()).await;
+    simulated.map(|(summary, _)| summary).map_err(|what| Violation::new(seed, what))
 }
 
-async fn simulated(seed: u64) -> Result<Summary, String> {
-    let setup = Arc::new(Setup::new(seed));
+/// Simulates a conversation, its first lives as planned; returns the steps of the last of these, too.
+async fn simulated(setup: Setup, plans: Vec<LifePlan>) -> Result<(Summary, Vec<&'static str>), String> {
+    let setup = Arc::new(setup);
     let failures = Failures { percent: setup.failure_percent, left: AtomicUsize::new(setup.failures) };
     let world = Arc::new(World {
         talk: Arc::new(SharedConversation::new(setup.keeps)),
         log: Arc::default(),
-        clock: Arc::new(JumpingClock::new(seed)),
+        clock: Arc::new(JumpingClock::new(setup.seed)),
         failures: Arc::new(failures),
         states: process::states(&setup),
         finished: watch::Sender::new(false),
+        plans: Mutex::new(plans.into()),
+        planned: Mutex::default(),
         deaths: AtomicUsize::new(0),
         interrupts: AtomicUsize::new(0),
         failed: AtomicUsize::new(0),
@@ -115,14 +121,16 @@ async fn simulated(seed: u64) -> Result<Summary, String> {
         records.push(check_nothing_left(&world, manifest, ledgers).await?);
     }
     let summary = check::check_all(&world, &records).map_err(|what| describe(&world, what))?;
-    Ok(Summary {
+    let summary = Summary {
         deaths: world.deaths.load(Ordering::Relaxed),
         interrupts: world.interrupts.load(Ordering::Relaxed),
         bare: setup.keeps == Keeps::Turns,
         processes: idle_at.len(),
         manifests: setup.manifests.len(),
         ..summary
-    })
+    };
+    let planned = world.planned.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok((summary, planned.as_ref().map(|life| life.steps()).unwrap_or_default()))
 }
 
 /// A violation, with the world in which it occurred.
@@ -221,7 +229,7 @@ async fn check_nothing_left(
         let mut runner = open_runner(world, manifest, ledger, &life).await?;
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
         // If a state could not be stored at the end, the record of a skipped turn is missing, and it is skipped again.
-        let may_pass_over = world.setup.failure_percent > 0 && matches!(cycled, CycleResult::Idle { .. });
+        let may_pass_over = world.setup.may_fail && matches!(cycled, CycleResult::Idle { .. });
         if world.setup.manifests[manifest].is_single_process()
             && cycled != CycleResult::NoNewTurn
             && !may_pass_over

@@ -1,7 +1,7 @@
 //! Simulations from seeds: order, delays, failures, kills and power losses between any two steps.
 //! `QUORATE_SEEDS=from..to` runs others; `scripts/soak` runs many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use quorate_testkit::simulate::{Violation, assembly, simulate, swarm};
@@ -12,6 +12,8 @@ const COUNCILS: Range<u64> = 0..1_500;
 const ASSEMBLIES: Range<u64> = 0..2_000;
 /// How many swarms.
 const SWARMS: Range<u64> = 0..2_000;
+/// How many conversations are disturbed at each of their steps.
+const SWEPT: Range<u64> = 0..6;
 
 /// The seeds that somebody asked for, else those of the ordinary run.
 fn seeds(ordinary: Range<u64>) -> Range<u64> {
@@ -107,6 +109,43 @@ fn swarms_survive_every_fault() {
         assert!(enough, "participants answer, fail and loop: {answers}, {failed}, {guarded}");
         assert!(deaths > many / 2 && interrupts > many / 4, "{deaths} deaths, {interrupts} interrupts");
         assert!(bare > many / 10 && crowded > many / 10, "{bare} without stamps, {crowded} crowded");
+    }
+}
+
+#[test]
+fn swarms_survive_a_fault_at_every_boundary_of_a_cycle() {
+    // K2, K3, K5
+    let seeds = seeds(SWEPT);
+    let came = all(seeds.clone(), swarm::simulate_boundaries);
+    let simulations = came.iter().map(|one| one.simulations).sum::<usize>();
+    let disturbed: BTreeSet<_> = came.into_iter().flat_map(|one| one.disturbed).collect();
+    println!("{simulations} simulations, {} boundaries", disturbed.len());
+    if seeds.count() >= 6 {
+        let boundaries = [
+            "the tail is read",
+            "a look back",
+            "a read",
+            "a read that was done",
+            "a wait",
+            "a wait that was over",
+            "a decision",
+            "an advisor's call",
+            "a decision that was made",
+            "a state is read",
+            "a call",
+            "an answer",
+            "an append",
+            "an append that was done",
+            "a state is written",
+            "a state was written",
+            "records are written",
+            "records were written",
+        ];
+        let disturbances: BTreeSet<_> = disturbed.iter().map(|(disturbance, _)| *disturbance).collect();
+        assert_eq!(disturbances.len(), 8, "{disturbances:?}");
+        let all = disturbances.into_iter().flat_map(|one| boundaries.map(|boundary| (one, boundary)));
+        let lacking: Vec<_> = all.filter(|one| !disturbed.contains(one)).collect();
+        assert!(lacking.is_empty(), "no simulation has {lacking:?}");
     }
 }
 

@@ -12,6 +12,7 @@ use quorate_protocol::{Json, Name};
 use super::Summary;
 use super::conversation::position;
 use super::expected::{Answer, FinishedConversation, answers};
+use super::log::Decision;
 use super::process::World;
 use super::setup::Dispatch;
 
@@ -34,6 +35,7 @@ pub(super) fn check_all(world: &World, records: &[LedgerRecords]) -> Result<Summ
     answers_are_in_order(&ended)?;
     answers_say_what_they_answer(&ended)?;
     windows_end_with_the_trigger(&ended)?;
+    decisions_that_cost_are_kept(&ended)?;
     nobody_is_asked_twice_by_one_process(&ended)?;
     the_cursor_is_behind_what_is_open(&ended)?;
     states_are_the_last_update(&ended, world)?;
@@ -67,7 +69,9 @@ fn every_trigger_is_taken_up_in_order(ended: &FinishedConversation<'_>) -> Resul
         let manifest = ended.log.lives[taken.life];
         let at = taken.trigger;
         match last.insert(taken.life, at) {
-            Some(before) if at != before + 1 => {
+            Some(before)
+                if at != before + 1 && !(at == before && ended.log.dropped.contains(&taken.life)) =>
+            {
                 return Err(format!("life {} takes up t{at} after t{before}", taken.life));
             }
             None if at > reached[manifest] => {
@@ -188,7 +192,9 @@ fn answers_are_in_order(ended: &FinishedConversation<'_>) -> Result<(), String> 
         // Without stamps the substrate stores an unacknowledged append again.
         let again = ended.setup.keeps == Keeps::Turns && ended.losses > 0 && before.by == answer.by;
         let by_chance = manifest.dispatch == Dispatch::Random;
-        let selected_after = by_chance || again || rank(&before.by) < rank(&answer.by);
+        // Those who had not answered when a cycle was dropped are asked again, after those who had.
+        let dropped = ended.log.dropped.contains(&answer.life) && before.by != answer.by;
+        let selected_after = by_chance || again || dropped || rank(&before.by) < rank(&answer.by);
         if before.trigger > answer.trigger || before.trigger == answer.trigger && !selected_after {
             return Err(format!(
                 "life {} has appended t{} ({} to t{}) and then t{} ({} to t{})",
@@ -232,10 +238,42 @@ fn windows_end_with_the_trigger(ended: &FinishedConversation<'_>) -> Result<(), 
     Ok(())
 }
 
+/// K3: once a process goes on to the next trigger, a decision that nobody answers is not paid for again.
+fn decisions_that_cost_are_kept(ended: &FinishedConversation<'_>) -> Result<(), String> {
+    let decisions = &ended.log.decided;
+    for (number, manifest) in ended.manifests() {
+        // Where states could not be stored, the next process reads again from where they can be found.
+        if !manifest.asks || !manifest.is_single_process() || ended.setup.may_fail {
+            continue;
+        }
+        for decision in decisions.iter().filter(|decision| decision.manifest == number) {
+            let (Some(at), named) = (decision.window.last().copied(), decision.named.clone()) else {
+                continue;
+            };
+            let later = ended.log.taken.iter().enumerate().skip(decision.taken);
+            let next =
+                later.into_iter().find(|(_, taken)| taken.life == decision.life && taken.trigger == at + 1);
+            let nobody = ended.admitted(manifest, at, &named.unwrap_or_default()).is_empty();
+            let Some((next, _)) = next.filter(|_| nobody) else { continue };
+            let is_repeated = |again: &&Decision| {
+                again.manifest == number && again.window.last() == Some(&at) && again.taken > next
+            };
+            if let Some(again) = decisions.iter().find(is_repeated) {
+                return Err(format!(
+                    "life {} has decided that nobody answers t{at}, and life {} decides again",
+                    decision.life, again.life
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A process does not repeat a call.
 fn nobody_is_asked_twice_by_one_process(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
-    match ended.log.asked.iter().find(|call| !seen.insert((call.life, call.trigger, &call.participant))) {
+    let asked = ended.log.asked.iter().filter(|call| !ended.log.dropped.contains(&call.life));
+    match asked.into_iter().find(|call| !seen.insert((call.life, call.trigger, &call.participant))) {
         Some(call) => {
             Err(format!("life {} asks {} twice for t{}", call.life, call.participant, call.trigger))
         }

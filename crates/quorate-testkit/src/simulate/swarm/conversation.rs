@@ -99,10 +99,10 @@ pub(super) struct FlakySubstrate {
 }
 
 impl FlakySubstrate {
-    async fn step(&self, what: &str) -> Result<(), Error> {
+    async fn step(&self, what: &'static str) -> Result<(), Error> {
         let unavailable =
             |StepFailed| Error::Unavailable { what: format!("simulated: {what} failed"), source: None };
-        self.life.step().await.map_err(unavailable)
+        self.life.step(what).await.map_err(unavailable)
     }
 }
 

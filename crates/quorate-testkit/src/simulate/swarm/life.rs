@@ -1,5 +1,6 @@
 //! One process's life: each step through a port may take time, fail, crash the process, or be interrupted by a user.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,14 +9,19 @@ use tokio::sync::watch;
 
 use crate::rng::Rng;
 
-/// How a life ends early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LifeEnd {
-    Never,
+/// What disturbs a life, by the indices of its steps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LifePlan {
     /// The process crashes at this step.
-    Crash(usize),
+    pub(super) crash: Option<usize>,
+    /// The crash is a power failure: the ledger loses what was not synced.
+    pub(super) loses_power: bool,
     /// The process is interrupted at this step, and closes.
-    Interrupt(usize),
+    pub(super) interrupt: Option<usize>,
+    /// The cycle is dropped at this step, and the process goes on with another one.
+    pub(super) drop: Option<usize>,
+    /// These steps fail, in addition to those that fail at random.
+    pub(super) failing: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,10 +44,11 @@ impl Failures {
 pub(super) struct Life {
     /// Index among all lives of the simulation.
     pub(super) number: usize,
-    end: LifeEnd,
-    steps: AtomicUsize,
+    plan: LifePlan,
+    steps: Mutex<Vec<&'static str>>,
     dead: watch::Sender<bool>,
     interrupted: watch::Sender<bool>,
+    dropped: watch::Sender<bool>,
     rng: Mutex<Rng>,
     failures: Arc<Failures>,
     slowest_ms: u64,
@@ -50,17 +57,18 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(
         number: usize,
-        end: LifeEnd,
+        plan: LifePlan,
         rng: Rng,
         failures: Arc<Failures>,
         slowest_ms: u64,
     ) -> Arc<Life> {
         Arc::new(Life {
             number,
-            end,
-            steps: AtomicUsize::new(0),
+            plan,
+            steps: Mutex::default(),
             dead: watch::Sender::new(false),
             interrupted: watch::Sender::new(false),
+            dropped: watch::Sender::new(false),
             rng: Mutex::new(rng),
             failures,
             slowest_ms,
@@ -70,25 +78,39 @@ impl Life {
     /// A life without failures.
     pub(super) fn undisturbed(number: usize) -> Arc<Life> {
         let failures = Failures { percent: 0, left: AtomicUsize::new(0) };
-        Life::new(number, LifeEnd::Never, Rng::new(0), Arc::new(failures), 0)
+        Life::new(number, LifePlan::default(), Rng::new(0), Arc::new(failures), 0)
+    }
+
+    /// What each step was, in order.
+    pub(super) fn steps(&self) -> Vec<&'static str> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A step that does not fail: the process may crash or be interrupted in it.
+    pub(super) async fn pause(&self, what: &'static str) {
+        let _ = self.step(what).await;
     }
 
     /// A step; it never returns if the process crashes in it.
-    pub(super) async fn step(&self) -> Result<(), StepFailed> {
-        let step = self.steps.fetch_add(1, Ordering::Relaxed);
-        match self.end {
-            LifeEnd::Crash(last) if step == last => {
-                self.dead.send_replace(true);
-            }
-            LifeEnd::Interrupt(at) if step == at => {
-                self.interrupted.send_replace(true);
-            }
-            _ => {}
+    pub(super) async fn step(&self, what: &'static str) -> Result<(), StepFailed> {
+        let step = {
+            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+            steps.push(what);
+            steps.len() - 1
+        };
+        if self.plan.crash == Some(step) {
+            self.dead.send_replace(true);
+        }
+        if self.plan.interrupt == Some(step) {
+            self.interrupted.send_replace(true);
+        }
+        if self.plan.drop == Some(step) {
+            self.dropped.send_replace(true);
         }
         let (ms, fails) = {
             let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
             let ms = if rng.percent(60) { rng.below(self.slowest_ms + 1) } else { 0 };
-            (ms, self.failures.should_fail(&mut rng))
+            (ms, self.plan.failing.contains(&step) || self.failures.should_fail(&mut rng))
         };
         match ms {
             0 => tokio::task::yield_now().await,
@@ -109,6 +131,12 @@ impl Life {
     /// Returns when the process is interrupted.
     pub(super) async fn interrupted(&self) {
         wait_for(&self.interrupted).await;
+    }
+
+    /// Returns once, when a cycle is to be dropped.
+    pub(super) async fn cycle_dropped(&self) {
+        wait_for(&self.dropped).await;
+        self.dropped.send_replace(false);
     }
 }
 

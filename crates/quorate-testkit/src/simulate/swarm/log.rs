@@ -28,6 +28,8 @@ pub(super) struct Log {
     pub(super) forgotten: BTreeSet<(usize, Name)>,
     /// Turns that hooks received, with the life.
     pub(super) ended: Vec<(usize, usize)>,
+    /// Lives in which a cycle was dropped, so that its trigger is taken up again.
+    pub(super) dropped: BTreeSet<usize>,
     /// The manifest of each life.
     pub(super) lives: Vec<usize>,
 }
@@ -40,6 +42,9 @@ pub(super) struct TriggerTaken {
 /// Input and result of a dispatcher.
 pub(super) struct Decision {
     pub(super) manifest: usize,
+    pub(super) life: usize,
+    /// The number of triggers that any process had taken up by then.
+    pub(super) taken: usize,
     /// The indices of the window's turns.
     pub(super) window: Vec<usize>,
     /// The selection; `None` if it failed.

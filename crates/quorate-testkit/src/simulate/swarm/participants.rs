@@ -7,19 +7,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::member_config::MemberConfig;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question};
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::turn::{Prompt, Speaker};
 use quorate_protocol::{Json, Name, answers};
 use serde_json::{Map, json};
 
 use super::conversation::position;
+use super::life::Life;
 use super::log::{Decision, FirstCall, Log};
 use super::setup::{BREAKS, Dispatch, Setup, at_most, pick};
 use crate::rng::Rng;
 
-/// The timeout of an executor.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of an executor: longer than two attempts and a pause take.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A participant's behaviour for a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,7 @@ pub(super) struct RecordingDispatcher {
     pub(super) setup: Arc<Setup>,
     pub(super) log: Arc<Mutex<Log>>,
     pub(super) calls: AtomicU64,
+    pub(super) process: Arc<Life>,
 }
 
 #[async_trait]
@@ -104,6 +106,7 @@ impl Dispatcher for RecordingDispatcher {
     }
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+        self.process.pause("a decision").await;
         let manifest = &self.setup.manifests[self.manifest];
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let mut draw = Rng::from_seed_and_name(self.setup.seed, &format!("fickle/{}/{call}", self.life));
@@ -111,8 +114,23 @@ impl Dispatcher for RecordingDispatcher {
             input.window.iter().map(|turn| (&*turn.participant, &*turn.content)).collect();
         let targets = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut draw);
         let seen = input.window.iter().map(|turn| position(&turn.id).unwrap_or(usize::MAX));
-        let decided = Decision { manifest: self.manifest, window: seen.collect(), named: targets.clone() };
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).decided.push(decided);
+        let seen = seen.collect();
+        {
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            let (manifest, life, taken) = (self.manifest, self.life, log.taken.len());
+            log.decided.push(Decision { manifest, life, taken, window: seen, named: targets.clone() });
+        }
+        if manifest.asks {
+            let question = Question {
+                role: String::new(),
+                task: "Who is next?".to_owned(),
+                parts: Vec::new(),
+                answer_schema: answers::Schema::Selection,
+            };
+            // What counts is that it was asked: a call that was paid for is not made again.
+            let _ = input.ask.ask(&member_config(Advisor(self.process.clone())), question).await;
+        }
+        self.process.pause("a decision that was made").await;
         let Some(targets) = targets else { return Err(Error("simulated: a dispatcher failed".to_owned())) };
         tokio::time::sleep(Duration::from_millis(draw.below(3))).await;
         let unknown = Name::from("zed");
@@ -120,10 +138,22 @@ impl Dispatcher for RecordingDispatcher {
     }
 }
 
-pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id: &Name) -> Speaker {
-    let player = ScriptedParticipant { me: id.clone(), life, setup: setup.clone(), log: log.clone() };
-    let member_config = MemberConfig {
-        executor: Arc::new(player),
+pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: &Arc<Life>, id: &Name) -> Speaker {
+    let player = ScriptedParticipant {
+        me: id.clone(),
+        life: life.number,
+        setup: setup.clone(),
+        log: log.clone(),
+        process: life.clone(),
+    };
+    let participant = Participant { id: id.clone(), display_name: id.to_string(), ..Participant::default() };
+    let prompts = Arc::new(Prompt { text: "You take part.".into(), ..Prompt::default() });
+    Speaker { participant, member: member_config(player), prompts }
+}
+
+fn member_config(executor: impl Executor + 'static) -> MemberConfig {
+    MemberConfig {
+        executor: Arc::new(executor),
         executor_name: "simulated".into(),
         timeout: TIMEOUT,
         retries: 1,
@@ -133,10 +163,25 @@ pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id
         weight: None,
         extra_fields: Map::new(),
         conversation: None,
-    };
-    let participant = Participant { id: id.clone(), display_name: id.to_string(), ..Participant::default() };
-    let prompts = Arc::new(Prompt { text: "You take part.".into(), ..Prompt::default() });
-    Speaker { participant, member: member_config, prompts }
+    }
+}
+
+/// The executor that a dispatcher asks; its first attempt fails now and then.
+struct Advisor(Arc<Life>);
+
+#[async_trait]
+impl Executor for Advisor {
+    fn about(&self) -> About {
+        About { kind: "simulated", asks_a_model: false, model: None }
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        self.0.pause("an advisor's call").await;
+        match invocation.attempt == 1 && invocation.id.ends_with(['1', '4', '7']) {
+            true => Err(Failure::failed("not now")),
+            false => Ok(Reply { text: json!({"next": []}).to_string(), ..Reply::default() }),
+        }
+    }
 }
 
 struct ScriptedParticipant {
@@ -144,6 +189,7 @@ struct ScriptedParticipant {
     life: usize,
     setup: Arc<Setup>,
     log: Arc<Mutex<Log>>,
+    process: Arc<Life>,
 }
 
 impl ScriptedParticipant {
@@ -191,9 +237,11 @@ impl Executor for ScriptedParticipant {
             let call = FirstCall { life: self.life, trigger: at, participant: self.me.clone() };
             self.log.lock().unwrap_or_else(PoisonError::into_inner).asked.push(call);
         }
+        self.process.pause("a call").await;
         let mut rng = Rng::from_seed_and_name(self.setup.seed, &format!("takes/{at}/{}", self.me));
         let longest = if rng.percent(20) { 3_000 } else { 200 };
         tokio::time::sleep(Duration::from_millis(rng.below(longest))).await;
+        self.process.pause("an answer").await;
         match Behavior::of(self.setup.seed, at, &self.me) {
             Behavior::AnswersAgain if invocation.attempt == 1 => Err(Failure::failed("not now")),
             Behavior::AnswersAnother if self.is_first(at) => Err(Failure::failed("not you")),

@@ -1,6 +1,6 @@
 //! A process that runs a manifest, restarted until the conversation is idle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use quorate_kernel::turn::{Begin, CycleResult, Error, HookFlags, Runner, Swarm};
 use tokio::sync::watch;
 
 use super::conversation::{FlakySubstrate, SharedConversation};
-use super::life::{Failures, Life, LifeEnd, wait_for};
+use super::life::{Failures, Life, LifePlan, wait_for};
 use super::log::{Log, RecordingTelemetry, UnreliableHooks};
 use super::participants::{RecordingDispatcher, speaker};
 use super::setup::{Setup, at_most};
@@ -36,6 +36,10 @@ pub(super) struct World {
     pub(super) states: Vec<States>,
     /// Whether all people have spoken, so that processes may end.
     pub(super) finished: watch::Sender<bool>,
+    /// What disturbs the first lives, where that is not left to chance.
+    pub(super) plans: Mutex<VecDeque<LifePlan>>,
+    /// The last of the lives that were planned.
+    pub(super) planned: Mutex<Option<Arc<Life>>>,
     pub(super) deaths: AtomicUsize,
     pub(super) interrupts: AtomicUsize,
     /// The number of lives that ended by a failure.
@@ -95,6 +99,7 @@ impl World {
                 setup: setup.clone(),
                 log: log.clone(),
                 calls: AtomicU64::new(0),
+                process: life.clone(),
             }),
             state: Arc::new(FlakyState { states: self.states[manifest].clone(), life: life.clone() }),
             lifecycles: vec![Arc::new(UnreliableHooks { life: number, log: log.clone(), seed: setup.seed })],
@@ -104,7 +109,7 @@ impl World {
                 log: log.clone(),
                 trigger: Mutex::new(usize::MAX),
             }),
-            speakers: config.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
+            speakers: config.roster.iter().map(|id| speaker(setup, log, life, id)).collect(),
             policy: config.policy,
             max_calls: None,
             redactor: Redactor::default(),
@@ -132,14 +137,20 @@ impl Process {
         let mut deaths = config.deaths;
         let mut failed = String::new();
         for _ in 0..MAX_LIVES {
-            let end = next_life_end(&mut rng, &mut deaths);
+            let planned = world.plans.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let is_planned = planned.is_some();
+            let plan = planned.unwrap_or_else(|| next_plan(&mut rng, &mut deaths));
+            let loses_power = plan.loses_power && config.is_single_process();
             let life = Life::new(
                 world.begin_life(*manifest),
-                end,
+                plan,
                 Rng::new(rng.next_u64()),
                 world.failures.clone(),
                 world.setup.slowest_ms,
             );
+            if is_planned {
+                *world.planned.lock().unwrap_or_else(PoisonError::into_inner) = Some(life.clone());
+            }
             let lived = tokio::select! {
                 biased;
                 () = life.died() => LifeResult::Died,
@@ -149,7 +160,7 @@ impl Process {
                 LifeResult::Over => return Ok(()),
                 LifeResult::Died => {
                     world.deaths.fetch_add(1, Ordering::Relaxed);
-                    if config.is_single_process() && rng.percent(40) {
+                    if loses_power {
                         self.lose_power(&mut rng).await;
                     }
                 }
@@ -194,7 +205,7 @@ impl Process {
         let driven = tokio::select! {
             biased;
             () = life.interrupted() => LifeResult::Interrupted,
-            driven = self.drive(&mut runner, comes_and_goes, patient, last_error) => driven,
+            driven = self.drive(life, &mut runner, comes_and_goes, patient, last_error) => driven,
         };
         match (runner.close(CLOSE_TIMEOUT).await, driven) {
             (Ok(_), driven) => driven,
@@ -208,6 +219,7 @@ impl Process {
 
     async fn drive(
         &self,
+        life: &Life,
         runner: &mut Runner,
         comes_and_goes: bool,
         patient: bool,
@@ -215,7 +227,15 @@ impl Process {
     ) -> LifeResult {
         loop {
             let (is_over, length) = (*self.world.finished.borrow(), self.world.talk.len());
-            let cycled = match runner.cycle().await {
+            let cycled = tokio::select! {
+                biased;
+                () = life.cycle_dropped() => {
+                    self.world.log.lock().unwrap_or_else(PoisonError::into_inner).dropped.insert(life.number);
+                    continue;
+                }
+                cycled = runner.cycle() => cycled,
+            };
+            let cycled = match cycled {
                 Ok(CycleResult::NoNewTurn) => {
                     self.idle_at.store(length, Ordering::Relaxed);
                     if is_over {
@@ -245,15 +265,18 @@ impl Process {
     }
 }
 
-/// How the next life ends; a few end early.
-fn next_life_end(rng: &mut Rng, remaining: &mut usize) -> LifeEnd {
+/// What disturbs the next life; a few end early.
+fn next_plan(rng: &mut Rng, remaining: &mut usize) -> LifePlan {
     if *remaining == 0 {
-        return LifeEnd::Never;
+        return LifePlan::default();
     }
     *remaining -= 1;
     let limit = [8, 40, 200][at_most(rng, 2)];
-    let step = at_most(rng, limit);
-    if rng.percent(70) { LifeEnd::Crash(step) } else { LifeEnd::Interrupt(step) }
+    let step = Some(at_most(rng, limit));
+    match rng.percent(70) {
+        true => LifePlan { crash: step, loses_power: rng.percent(40), ..LifePlan::default() },
+        false => LifePlan { interrupt: step, ..LifePlan::default() },
+    }
 }
 
 /// The ledgers of a manifest's processes.

@@ -26,6 +26,8 @@ pub(super) struct Setup {
     pub(super) people: Vec<Vec<Message>>,
     /// The percentage of steps that fail.
     pub(super) failure_percent: u64,
+    /// Whether steps fail at all, at random or by plan.
+    pub(super) may_fail: bool,
     pub(super) failures: usize,
     /// The longest step, in milliseconds.
     pub(super) slowest_ms: u64,
@@ -37,6 +39,8 @@ pub(super) struct Manifest {
     pub(super) roster: Vec<Name>,
     pub(super) policy: Policy,
     pub(super) dispatch: Dispatch,
+    /// Whether the dispatcher asks an executor for each decision.
+    pub(super) asks: bool,
     /// The number of concurrent processes.
     pub(super) processes: usize,
     /// Whether they share one ledger.
@@ -105,9 +109,25 @@ impl Setup {
             before,
             people,
             failure_percent,
+            may_fail: failure_percent > 0,
             failures: 5 + at_most(rng, 60),
             slowest_ms: [0, 20, 400][at_most(rng, 2)],
         }
+    }
+
+    /// A short conversation of one process, undisturbed except by plan.
+    pub(super) fn brief(seed: u64) -> Setup {
+        let mut setup = Setup::new(seed);
+        setup.manifests.truncate(1);
+        for manifest in &mut setup.manifests {
+            (manifest.processes, manifest.deaths, manifest.asks) = (1, 0, seed.is_multiple_of(2));
+        }
+        setup.keeps = if seed.is_multiple_of(3) { Keeps::Turns } else { Keeps::Stamps };
+        setup.before.truncate(3);
+        setup.people.truncate(1);
+        setup.people.iter_mut().for_each(|messages| messages.truncate(3));
+        (setup.failure_percent, setup.may_fail) = (0, true);
+        setup
     }
 
     /// The participants of all manifests.
@@ -139,6 +159,7 @@ fn manifest(rng: &mut Rng, id: &str, roster: &[&str], keeps: Keeps) -> Manifest 
             window: [0, 1, 2, 5, 30][at_most(rng, 4)],
         },
         dispatch,
+        asks: rng.percent(25),
         processes: 1 + usize::from(may_be_two && rng.percent(25)),
         one_ledger: rng.percent(50),
         comes_and_goes: rng.percent(40),

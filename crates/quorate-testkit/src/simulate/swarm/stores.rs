@@ -31,7 +31,7 @@ impl State for FlakyState {
 
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, state::Error> {
         let failed = |_| state::Error { what: STATE_READ_ERROR.to_owned(), source: None };
-        self.life.step().await.map_err(failed)?;
+        self.life.step("a state is read").await.map_err(failed)?;
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(states.get(participant).cloned().unwrap_or_default())
     }
@@ -39,12 +39,12 @@ impl State for FlakyState {
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), state::Error> {
         let failed =
             |_| state::Error { what: "simulated: a state could not be written".to_owned(), source: None };
-        self.life.step().await.map_err(failed)?;
+        self.life.step("a state is written").await.map_err(failed)?;
         {
             let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
             states.insert(participant.to_owned(), state.clone());
         }
-        self.life.step().await.map_err(failed)
+        self.life.step("a state was written").await.map_err(failed)
     }
 }
 
@@ -58,16 +58,19 @@ pub(super) struct FlakyLedger {
 }
 
 impl FlakyLedger {
-    async fn step(&self, what: &str) -> Result<(), ledger::Error> {
-        let failed = |_| ledger::Error::Unavailable { what: format!("simulated: {what}"), source: None };
-        self.life.step().await.map_err(failed)
+    async fn step(&self, what: &'static str) -> Result<(), ledger::Error> {
+        let failed = |_| ledger::Error::Unavailable {
+            what: format!("simulated: {what}, and that failed"),
+            source: None,
+        };
+        self.life.step(what).await.map_err(failed)
     }
 }
 
 #[async_trait]
 impl Ledger for FlakyLedger {
     async fn append(&self, append: Append) -> Result<u64, ledger::Error> {
-        self.step("a record was not written").await?;
+        self.step("records are written").await?;
         let turns = append.entries.iter().filter(|entry| entry.kind == Kind::Turn);
         let cursors = turns.filter_map(|entry| position(entry.data.get("cursor")?.as_str()?));
         let cursors: Vec<usize> = cursors.collect();
@@ -77,17 +80,17 @@ impl Ledger for FlakyLedger {
             let recorded = cursors.into_iter().map(|at| Cursor { manifest, at, length });
             self.log.lock().unwrap_or_else(PoisonError::into_inner).cursors.extend(recorded);
         }
-        self.step("a record was written, and nobody learns it").await?;
+        self.step("records were written").await?;
         Ok(next)
     }
 
     async fn records(&self, run: &Name) -> Result<Vec<Record>, ledger::Error> {
-        self.step("records could not be read").await?;
+        self.step("records are read").await?;
         self.ledger.records(run).await
     }
 
     async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, ledger::Error> {
-        self.step("the tail could not be read").await?;
+        self.step("the tail is read").await?;
         self.ledger.tail(run, count).await
     }
 
