@@ -18,8 +18,11 @@ const AFTER_APPEND: &str = "an append that was done";
 const CRASHES: usize = 2;
 const FIRST_STEPS: usize = 14;
 
+/// The plan of a life that is disturbed at a step.
+type Disturbance = fn(usize) -> LifePlan;
+
 /// The disturbances of a life, each from the index of a step.
-const DISTURBANCES: [(&str, fn(usize) -> LifePlan); 8] = [
+const DISTURBANCES: [(&str, Disturbance); 8] = [
     ("crash", |at| LifePlan { crash: Some(at), ..LifePlan::default() }),
     ("power failure", |at| LifePlan { crash: Some(at), loses_power: true, ..LifePlan::default() }),
     ("interruption", |at| LifePlan { interrupt: Some(at), ..LifePlan::default() }),
