@@ -29,9 +29,14 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use place::Place;
 use public_tool::PublicTool;
 use table::Table;
+
+/// The allocator of the binary.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Why something could not be measured.
 type Failure = Box<dyn std::error::Error>;

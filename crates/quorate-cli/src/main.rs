@@ -16,7 +16,12 @@ mod workflow;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use quorate_adapters::process;
+
+/// A run makes thousands of small allocations; this allocator takes half the time of the system's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // The helper that ends members if this process is killed is the same executable.

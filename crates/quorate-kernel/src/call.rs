@@ -175,7 +175,7 @@ async fn call_in_span(
                     table.observer.observe(RunEvent::retried(&invoke, why));
                     // Another call follows from this attempt, so the attempt is durable first: a budget that forgot it
                     // could be overdrawn.
-                    let entry = before.entry(table.clock.now_ms());
+                    let entry = before.into_entry(table.clock.now_ms());
                     recorder.append(vec![entry], Vec::new(), Durability::Synced).await?;
                 }
                 asking.spent.calls += 1;

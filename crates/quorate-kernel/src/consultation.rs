@@ -62,21 +62,21 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    pub fn entry(&self, at_ms: i64) -> Entry {
+    pub fn into_entry(self, at_ms: i64) -> Entry {
         let spent = Spent::from(&self.usage);
         let data = record::Attempt {
-            invocation: self.id.clone(),
+            invocation: self.id,
             attempt: self.number,
             why: self.why.to_owned(),
             status: self.status.to_owned(),
-            text: self.text.clone(),
-            complaints: self.complaints.clone(),
+            text: self.text,
+            complaints: self.complaints,
             ms: millis(self.took),
             spent: Some(spent).filter(|spent| *spent != Spent::default()),
-            model: self.model.clone(),
-            version: self.version.clone(),
+            model: self.model,
+            version: self.version,
         };
-        Entry::of(&data, at_ms)
+        Entry::from_data(data, at_ms)
     }
 }
 
@@ -122,48 +122,50 @@ impl Consultation {
         Status::of(&self.result)
     }
 
-    pub fn entry(
-        &self,
+    pub fn into_entry(
+        self,
         invoke: &Invoke,
         executor: &str,
         about: &About,
         weight: Option<f64>,
         at_ms: i64,
     ) -> Entry {
-        Entry::of(&self.recorded(invoke, executor, about, weight), at_ms)
+        Entry::from_data(self.into_record(invoke, executor, about, weight), at_ms)
     }
 
-    pub fn recorded(
-        &self,
+    pub fn into_record(
+        self,
         invoke: &Invoke,
         executor: &str,
         about: &About,
         weight: Option<f64>,
     ) -> record::Consultation {
-        let (answer, text, scope) = match &self.result {
-            ConsultationResult::Answered(answer) => (Some(answer.clone()), None, None),
+        let status = self.status();
+        let (answer, text, scope) = match self.result {
+            ConsultationResult::Answered(answer) => (Some(answer), None, None),
             ConsultationResult::Absent(why) => {
-                let scope = (*why == AbsenceReason::RunOverBudget).then(|| "run".to_owned());
-                (None, self.message.clone(), scope)
+                let scope = (why == AbsenceReason::RunOverBudget).then(|| "run".to_owned());
+                (None, self.message, scope)
             }
         };
-        let mut more = object(json!({"woven": []}));
+        let mut more = Map::new();
+        more.insert("woven".to_owned(), Json::Array(Vec::new()));
         more.extend(weight.map(|weight| ("weight".to_owned(), json!(weight))));
         more.extend(invoke.extra_fields.clone());
         record::Consultation {
             invocation: invoke.id.clone(),
             member: invoke.member.clone(),
             step: invoke.step.clone(),
-            status: Status::of(&self.result),
+            status,
             attempts: self.spent.calls,
             repaired: self.repaired,
             executor: executor.to_owned(),
             kind: about.kind.to_string(),
             spent: self.spent.recorded(),
             redactions: self.redactions as u64,
-            prompt_sha256: self.prompt_sha256.clone(),
-            model: self.model.clone().or_else(|| about.model.clone()),
-            version: self.version.clone(),
+            prompt_sha256: self.prompt_sha256,
+            model: self.model.or_else(|| about.model.clone()),
+            version: self.version,
             answer,
             text,
             scope,

@@ -38,11 +38,21 @@ pub use turn::{AppendedTurn, FailedTurn, Turn};
 /// The data of a kind of records.
 pub trait RecordData: Serialize + DeserializeOwned {
     const KIND: Kind;
+
+    /// The data as it is recorded, the same as [`to_data`]. A type with JSON values moves them instead of copying them.
+    fn into_data(self) -> Map<String, Json> {
+        to_data(&self)
+    }
 }
 
 impl Entry {
     pub fn of<T: RecordData>(data: &T, at_ms: i64) -> Entry {
         Entry { kind: T::KIND, at_ms, data: to_data(data) }
+    }
+
+    /// As [`Entry::of`], without a copy of the data.
+    pub fn from_data<T: RecordData>(data: T, at_ms: i64) -> Entry {
+        Entry { kind: T::KIND, at_ms, data: data.into_data() }
     }
 }
 

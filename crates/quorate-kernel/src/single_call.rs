@@ -118,8 +118,9 @@ impl SingleCall {
         let (status, took) = (finished.consultation.status(), finished.consultation.spent.took);
         self.observer.observe(RunEvent::answered(&invoke, status, took));
         let at_ms = self.clock.now_ms();
-        let mut entries: Vec<_> = finished.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
-        entries.push(finished.consultation.entry(&invoke, &name, &about, weight, at_ms));
+        let mut entries: Vec<_> =
+            finished.attempt.into_iter().map(|attempt| attempt.into_entry(at_ms)).collect();
+        entries.push(finished.consultation.clone().into_entry(&invoke, &name, &about, weight, at_ms));
         recorder.append(entries, Vec::new(), Durability::Synced).await?;
         let Consultation { result, message, prompt_sha256, model, spent, .. } = finished.consultation;
         let call_info = CallInfo {

@@ -17,7 +17,7 @@ use crate::budget::CallBudget;
 use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
 use crate::consultation::{Consultation, Cost, object};
 use crate::entropy;
-use crate::extensions::{Extensions, HostCall, HostCallResult};
+use crate::extensions::{self, Extensions, HostCall, HostCallResult};
 use crate::history;
 use crate::member_config::MemberConfig;
 use crate::observer::RunEvent;
@@ -191,17 +191,24 @@ impl RunLoop {
         let (mut entries, mut commands) = (Vec::new(), Vec::new());
         let mut cancelled: BTreeSet<Name> = BTreeSet::new();
         for one in happened {
-            let entry = match one {
-                LoopEvent::HostCallEnded(HostCallResult { kind, data }) => Entry { kind, at_ms, data },
+            // X10: what is fed is read from the record, as it will be on resume and on replay.
+            let event = match one {
+                LoopEvent::HostCallEnded(HostCallResult { kind, data }) => {
+                    let event = extensions::to_event(kind.as_str(), &data);
+                    entries.push(Entry { kind, at_ms, data });
+                    event
+                }
                 LoopEvent::CallEnded(invoke, asked) => {
                     let late = cancelled.contains(&invoke.id);
-                    entries.extend(asked.attempt.iter().map(|attempt| attempt.entry(at_ms)));
-                    self.consultation_entry(&invoke, &asked, late, at_ms)?
+                    entries.extend(asked.attempt.map(|attempt| attempt.into_entry(at_ms)));
+                    let consultation = self.consultation_record(&invoke, asked.consultation, late)?;
+                    let event = consultation.event();
+                    let entry = Entry::from_data(consultation, at_ms);
+                    debug_assert_eq!(event, history::event_from_record(entry.kind.as_str(), &entry.data));
+                    entries.push(entry);
+                    event
                 }
             };
-            // X10: what is fed is read from the record, as it will be on resume and on replay.
-            let event = history::event_from_record(entry.kind.as_str(), &entry.data);
-            entries.push(entry);
             let Some(event) = event else { continue };
             let follow = self.config.protocol.advance(&TimedEvent { at_ms, event });
             cancelled.extend(follow.iter().filter_map(|command| match command {
@@ -214,23 +221,19 @@ impl RunLoop {
     }
 
     /// The record of an invocation that ended; one that was taken back meanwhile is late.
-    fn consultation_entry(
+    fn consultation_record(
         &self,
         invoke: &Invoke,
-        asked: &FinishedCall,
+        ended: Consultation,
         late: bool,
-        at_ms: i64,
-    ) -> Result<Entry, Error> {
-        let mut data = self.recorded(&asked.consultation, invoke)?;
+    ) -> Result<record::Consultation, Error> {
+        let took = ended.spent.took;
+        let mut data = self.recorded(ended, invoke)?;
         if late {
             data.status = Status::Late;
         }
-        self.config.observer.observe(RunEvent::answered(
-            invoke,
-            data.status.clone(),
-            asked.consultation.spent.took,
-        ));
-        Ok(Entry::of(&data, at_ms))
+        self.config.observer.observe(RunEvent::answered(invoke, data.status.clone(), took));
+        Ok(data)
     }
 
     /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
@@ -369,13 +372,13 @@ impl RunLoop {
     /// The record of a question that is taken back.
     fn cancelled_entry(&self, under_way: &ActiveCall, at_ms: i64) -> Result<Entry, Error> {
         let ended = Consultation::without_answer(AbsenceReason::Cancelled, under_way.spent());
-        Ok(Entry::of(&self.recorded(&ended, &under_way.invoke)?, at_ms))
+        Ok(Entry::from_data(self.recorded(ended, &under_way.invoke)?, at_ms))
     }
 
-    fn recorded(&self, ended: &Consultation, invoke: &Invoke) -> Result<record::Consultation, Error> {
+    fn recorded(&self, ended: Consultation, invoke: &Invoke) -> Result<record::Consultation, Error> {
         let seat = self.member_config(&invoke.member)?;
-        let mut data = ended.recorded(invoke, &seat.executor_name, &seat.executor.about(), seat.weight);
-        data.more.extend(seat.extra_fields.clone());
+        let mut data = ended.into_record(invoke, &seat.executor_name, &seat.executor.about(), seat.weight);
+        data.more.extend(seat.extra_fields.iter().map(|(key, value)| (key.clone(), value.clone())));
         Ok(data)
     }
 

@@ -6,7 +6,7 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::{RecordData, Spent, lenient};
+use super::{RecordData, Spent, lenient, to_data};
 use crate::canonical;
 use crate::ports::ledger::Kind;
 
@@ -95,6 +95,14 @@ pub struct Consultation {
 
 impl RecordData for Consultation {
     const KIND: Kind = Kind::Consultation;
+
+    fn into_data(mut self) -> Map<String, Json> {
+        let (answer, more) = (self.answer.take(), std::mem::take(&mut self.more));
+        let mut data = to_data(&self);
+        data.extend(answer.map(|answer| ("answer".to_owned(), answer)));
+        data.extend(more);
+        data
+    }
 }
 
 impl Consultation {

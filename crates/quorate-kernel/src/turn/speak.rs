@@ -123,9 +123,10 @@ impl TurnQuestion {
         let mut asked = call::call(context, recorder, invoke.clone(), member, Arc::default()).await?;
         asked.consultation.redactions += in_state;
         let at_ms = self.swarm.clock.now_ms();
-        let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
+        let mut entries: Vec<_> =
+            asked.attempt.into_iter().map(|attempt| attempt.into_entry(at_ms)).collect();
         let (name, about) = (&speaker.member.executor_name, speaker.member.executor.about());
-        entries.push(asked.consultation.entry(&invoke, name, &about, None, at_ms));
+        entries.push(asked.consultation.clone().into_entry(&invoke, name, &about, None, at_ms));
         Ok(SpeakerResult {
             participant: id.clone(),
             result: read_response(asked.consultation),
