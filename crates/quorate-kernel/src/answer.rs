@@ -19,7 +19,7 @@ const MAX_OBJECTS: usize = 64;
 const MAX_COMPLAINTS: usize = 6;
 
 /// Finds the answer in an output. `material` is what the member was shown: an object amid talk that stands in it is a
-/// quotation, and a quotation is nobody's answer.
+/// quotation, and a quotation is not an answer.
 ///
 /// # Errors
 /// The complaints to quote in a re-prompt, in the order found; never empty.
@@ -195,9 +195,9 @@ mod tests {
         };
         assert!(first(&answer(200, 600_000)).is_ok());
         let complaints = first(&answer(20_000, 0)).unwrap_err();
-        let told =
+        let expected =
             "`/findings`: it has 20000 items, and at most 200 are allowed; keep those that matter most";
-        assert_eq!(complaints, [told]);
+        assert_eq!(complaints, [expected]);
         // So is a list that the form does not name, wherever it stands.
         let long: Vec<String> = (0..201).map(|n| format!("a{n}")).collect();
         for key in [

@@ -33,7 +33,7 @@ pub const REDACTED: &str = "[REDACTED]";
 /// From this many bytes on a text is redacted on a thread of its own.
 const BLOCKING_BYTES: usize = 64 << 10;
 
-/// What is a secret.
+/// The configured kinds of secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
     /// Whether to redact texts in the shape of a secret.
@@ -86,7 +86,7 @@ impl Redactor {
         Redactor { patterns: Arc::default(), ..self.clone() }
     }
 
-    /// Whether nothing is a secret.
+    /// Whether it redacts nothing.
     pub fn is_empty(&self) -> bool {
         !self.builtin && self.patterns.is_empty() && self.values.is_none()
     }

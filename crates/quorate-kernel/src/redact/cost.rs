@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// As long as a draft may be that somebody has made up.
+/// The length of a long adversarial draft.
 const LENGTH: usize = 400_000;
 /// A text of this length takes milliseconds, and took minutes where a kind was looked for anew from each beginning. A
 /// busy machine is slow, too.

@@ -14,7 +14,7 @@ use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::EventKind;
 use crate::record;
 
-/// What the ledger says last.
+/// The state in the ledger's last record.
 pub(super) struct LedgerPosition {
     /// The last turn that is settled.
     pub(super) cursor: Option<Name>,
@@ -93,7 +93,7 @@ impl Runner {
             self.records.put(found.unrecorded.into_iter().map(|(_, entry)| entry).collect()).await?;
         }
         match (found.answering, &self.cursor) {
-            // Everything before the trigger is settled; whoever was to answer it may still have to.
+            // Everything before the trigger is settled; some of its participants may still have to answer.
             (Some(answering), _) => self.resume_trigger(answering).await?,
             (None, Some(cursor)) => self.start_after(&cursor.clone()).await?,
             (None, None) if begin == Begin::Now => {
@@ -193,7 +193,7 @@ impl Runner {
         Ok(self.records.put(vec![entry]).await?)
     }
 
-    /// The turns that end with a settled one are behind us.
+    /// Marks the turns up to a settled one as settled.
     async fn start_after(&mut self, settled: &Name) -> Result<(), Error> {
         let reach = self.lookback();
         for turn in self.swarm.substrate.window(settled, reach).await? {
@@ -204,12 +204,12 @@ impl Runner {
         Ok(())
     }
 
-    /// The trigger is taken up once more, for whoever has not answered it.
+    /// The trigger is taken up once more, for the participants that have not answered it.
     async fn resume_trigger(&mut self, answering: PartialAnswer) -> Result<(), Error> {
         let reach = self.lookback() + 1;
         let mut window = self.swarm.substrate.window(&answering.trigger, reach).await?;
         let Some(trigger) = window.pop() else {
-            // Somebody took it out of the conversation. What answered it is still there.
+            // It was removed from the conversation. Its answers are still there.
             let what = format!("turn {}, which was answered, is not in the conversation", answering.trigger);
             self.emit(EventKind::LedgerDiffers { what });
             return self.start_after(&answering.last).await;

@@ -1,4 +1,4 @@
-//! Folded text: [`fold`] for whoever compares texts, and the forms that patterns are tried on, which know where in the
+//! Folded text: [`fold`] for comparing texts, and the forms that patterns are tried on, which know where in the
 //! text each of their bytes comes from.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Runs whose budget is spent on the way: what was answered counts, nothing more is begun, and everybody who gave nothing is
+//! Runs whose budget is spent on the way: what was answered counts, nothing more is begun, and every member without output is
 //! named (X8, X12).
 
 use crate::test_run;
@@ -57,7 +57,7 @@ fn a_severity_anywhere_in_the_tree_escalates_when_the_budget_is_spent() {
     let outcome = exhausted(&sitting);
     assert_eq!(outcome["risk"], json!({"severity": 10, "level": "escalate"}));
     assert_eq!(outcome["shouldEscalate"], json!(true));
-    assert_eq!(outcome["missing"], json!(["lead", "ann", "ben"]), "whoever would have been asked, too");
+    assert_eq!(outcome["missing"], json!(["lead", "ann", "ben"]), "members that would have been asked, too");
     let status: Vec<&Value> =
         outcome["nodes"].as_array().into_iter().flatten().map(|node| &node["status"]).collect();
     assert_eq!(status, ["not_asked", "not_asked", "not_asked", "answered"]);

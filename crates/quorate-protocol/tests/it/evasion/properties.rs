@@ -108,7 +108,7 @@ fn one(locked: &str) -> Locks {
     Locks::compile(&traits, MatchMode::Substring).unwrap()
 }
 
-/// What [`Locks::check`] is held against: case-insensitively, and no more.
+/// What [`Locks::check`] is compared with: case-insensitively, and no more.
 fn contains(text: &str, locked: &str) -> bool {
     !locked.is_empty() && text.to_lowercase().contains(&locked.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! Hits and kin that are none, one by one: letters set apart by blanks and pipes, short traits, and looks.
+//! Hits and near misses, one by one: letters set apart by blanks and pipes, short traits, and looks.
 
 use crate::evasion::locks;
 
