@@ -123,7 +123,7 @@ impl Store {
     }
 }
 
-/// A record that was read to be told, not proven.
+/// A record as exports without proofs show it.
 struct ExportedRecord {
     seq: u64,
     head: Head,

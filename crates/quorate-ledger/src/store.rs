@@ -185,7 +185,7 @@ impl Store {
         Writer::acquire(self.connection.clone()).await
     }
 
-    /// Returns when everything that was appended so far is written or refused. An append goes on although the future that
+    /// Returns when everything that was appended so far is written or refused. An append continues although the future that
     /// asked for it is dropped; reading would otherwise overtake it.
     pub async fn flush(&self) {
         self.queue.commit(&mut *self.writer().await, &self.address).await;

@@ -132,11 +132,11 @@ pub struct Report {
     pub sealed: u64,
     /// How many records the last signed checkpoint is over.
     pub signed: u64,
-    /// How many records stand after the last checkpoint, its own one not counting.
+    /// How many records are after the last checkpoint, its own one not counting.
     pub unsealed: u64,
-    /// The number of unsigned records, checkpoints aside.
+    /// The number of unsigned records other than checkpoints.
     pub unsigned_records: u64,
-    /// How many of these stand behind the last signed checkpoint: who can write the ledger can have added them.
+    /// How many of these follow the last signed checkpoint: anyone who can write the ledger may have added them.
     pub unproven: u64,
     /// The number of unsigned records in the ledger's own stream, while no key is known that should have signed them.
     pub unsigned_ledger_records: u64,
@@ -204,7 +204,7 @@ pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyErr
     Ok(report)
 }
 
-/// As [`Unverifiable`], before it is known which store it was.
+/// A [`VerifyError`] without the address of the store.
 enum WalkError {
     Store(sqlx::Error),
     Since(CheckpointNotFound),

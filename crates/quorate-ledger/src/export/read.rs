@@ -75,7 +75,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. `signers`, where there are any, are the keys of which one has to have signed each record that
+    /// Reads the first line. `signers`, where there are any, are the keys one of which must have signed each record that
     /// is signed.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl<R: BufRead> Reader<R> {
     fn check_record(&mut self, seq: u64, checked: &CheckedRecord) -> Result<(), String> {
         let runs = self.header.runs.as_ref();
         if seq <= self.seq || (runs.is_none() && seq != self.seq + 1) {
-            return Err(format!("it stands at place {seq} after place {}", self.seq));
+            return Err(format!("it is at place {seq} after place {}", self.seq));
         }
         if runs.is_some_and(|runs| runs.binary_search(&checked.head.run).is_err()) {
             return Err("its run is not one of those that the export is of".into());

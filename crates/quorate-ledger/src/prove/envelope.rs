@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::merkle::Hash;
 use crate::signing::{Context, KeyId, PublicKey, Signature};
 
-/// An envelope around one signature of one record. Its fields stand in the order of canonical JSON.
+/// An envelope around one signature of one record. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
@@ -41,7 +41,7 @@ impl Envelope {
         }
     }
 
-    /// Holds it against a leaf and keys that are known; gives the key that signed. Signatures of keys of which only the
+    /// Verifies it for a leaf and known keys; returns the key that signed. Signatures of keys of which only the
     /// names are known are taken as they are.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl ProvableRecord {
         self.check_allowing_unknown(tree, known, &[])
     }
 
-    /// As [`Item::check`], but for signatures of keys of which only the names are known: these are taken as they are.
+    /// As [`ProvableRecord::check`], but accepts signatures of keys of which only the names are known.
     pub(crate) fn check_allowing_unknown(
         &self,
         tree: &TreeHead,
@@ -83,7 +83,7 @@ fn head(text: &str) -> Result<(Head, i64), String> {
     if head.v != VERSION {
         return Err(format!("its version is {}, and this program reads {VERSION}", head.v));
     }
-    // The fields of a head stand in the order of canonical JSON.
+    // The fields of a head are in the order of canonical JSON.
     if serde_json::to_string(&head).ok().as_deref() != Some(text) {
         return Err("its head is not canonical JSON".to_owned());
     }

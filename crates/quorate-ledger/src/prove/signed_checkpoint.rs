@@ -19,7 +19,7 @@ pub struct SignedCheckpoint {
     pub origin: String,
     /// Its size and root.
     pub tree: TreeHead,
-    /// The keys that signed. That they came with the checkpoint says nothing of whose they are.
+    /// The keys that signed. They came with the checkpoint, so their owner is not proven.
     pub keys: Vec<Verifier>,
 }
 

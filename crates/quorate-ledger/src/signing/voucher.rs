@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Context, KeyId, PublicKey, SecretKey, Signature};
 use crate::merkle::Hash;
 
-/// The word of one key for another, as a `keyring` record has it. Its fields stand in the order of canonical JSON.
+/// The word of one key for another, as a `keyring` record has it. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Voucher {

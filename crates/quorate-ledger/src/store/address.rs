@@ -8,7 +8,7 @@ use crate::files;
 /// Where a ledger is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A SQLite file; keys, holds and pieces set aside lie in its directory.
+    /// A SQLite file; keys, holds and pieces set aside are in its directory.
     File(PathBuf),
     /// A database of a Postgres server.
     Postgres {
@@ -39,8 +39,8 @@ impl Address {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
-    /// Whether a text looks like the address of a server and is none: `postgres:` without `//`, or a user and a password
-    /// before a host. Taken for the name of a file, its password would be shown, and would stand in a directory's name.
+    /// Whether a text looks like the address of a server but is invalid: `postgres:` without `//`, or a user and a password
+    /// before a host. Taken for the name of a file, its password would be shown, and would be in a directory's name.
     pub fn is_mistyped(text: &str) -> bool {
         let scheme = text.split(':').next().filter(|scheme| scheme.len() < text.len()).unwrap_or_default();
         let is_ours = ["postgres", "postgresql"].iter().any(|ours| scheme.eq_ignore_ascii_case(ours));
@@ -57,7 +57,7 @@ impl Address {
         }
     }
 
-    /// What `--ledger` has to be told to find it, with everything that was said.
+    /// The value of `--ledger` that finds it, with all parameters.
     pub fn as_argument(&self) -> PathBuf {
         match self {
             Address::File(path) => path.clone(),
@@ -81,7 +81,7 @@ impl Address {
         }
     }
 
-    /// Whether a ledger may exist: a missing file is none, and only the server knows about a database.
+    /// Whether a ledger may exist: false for a missing file; true for a database, which only the server knows about.
     pub fn may_exist(&self) -> bool {
         self.file().is_none_or(Path::is_file)
     }
@@ -158,7 +158,7 @@ fn without_secrets(url: &str) -> String {
     };
     let end = rest.find(['/', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // A password with a character in it that had to be escaped: where it ends cannot be told.
+    // A password with an unescaped reserved character: its end is ambiguous.
     if path.contains('@') || path.contains('#') || query.is_some_and(|query| query.contains(['@', '#'])) {
         return format!("{scheme}://…");
     }

@@ -81,7 +81,7 @@ pub(crate) fn sql_rows(
     Statement { text: StatementText::Rows { head: head.into(), widths, tail }, values }
 }
 
-/// How values stand in the text of rows.
+/// How values are in the text of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placeholder {
     /// `?`: the driver of SQLite looks up the name of each value that has one, among all names.
@@ -144,7 +144,7 @@ impl Statement {
     /// Adds this number of rows.
     ///
     /// # Errors
-    /// As [`Statement::execute`], and where the table took another number of rows: a rule or a trigger stands in between.
+    /// As [`Statement::execute`], and where the table took another number of rows: a rule or a trigger is in between.
     pub(crate) async fn insert_exactly(self, engine: &mut Engine, rows: usize) -> Result<(), sqlx::Error> {
         let table = self.insert_table();
         let added = match engine {
@@ -162,7 +162,7 @@ impl Statement {
     /// Adds a row, or does nothing where `there` finds it already.
     ///
     /// # Errors
-    /// As [`Statement::add`].
+    /// As [`Statement::insert_exactly`].
     pub(crate) async fn insert_if_absent(
         self,
         engine: &mut Engine,
@@ -390,7 +390,7 @@ impl Engine {
         }
     }
 
-    /// Whether a lock was not to be had in time, which may pass. SQLite waits for its own by itself.
+    /// Whether a lock was not available in time, which may pass. SQLite waits for its own by itself.
     pub(super) fn is_locked(&self, error: &sqlx::Error) -> bool {
         match self {
             Engine::Sqlite(_) => {
@@ -412,7 +412,7 @@ impl Engine {
     }
 
     /// Whether what is known of a run's end may be relied on: where that is out of date, the record's number is taken,
-    /// and the transaction goes on. Elsewhere a failed statement ends it, and other machines move runs on.
+    /// and the transaction continues. Elsewhere a failed statement ends it, and other machines move runs on.
     pub(super) fn can_cache_tails(&self) -> bool {
         match self {
             Engine::Sqlite(_) => true,

@@ -1,7 +1,7 @@
 //! Erases bodies physically (D4): from their rows, from the file's free space, from its log.
 //!
 //! SQLite overwrites what is erased, and what it moves from page to page (`secure_delete`); its log has copies until it is
-//! emptied. A file that an older version wrote may have more of them, which go when the file is written anew. Until all of
+//! emptied. A file that an older version wrote may have more of them, which go when the file is rewritten. Until all of
 //! that is done a file beside the ledger says so: who dies in between leaves it to the next one.
 
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ use crate::signing::SecretKey;
 /// How long to wait for readers to end.
 const READERS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How much is done so that nothing of what was erased can be found.
+/// How thoroughly erased content is removed from the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WipeMode {
-    /// The file is written anew, which takes as long as it is large and gives its free space back.
+    /// The file is rewritten, which takes as long as it is large and gives its free space back.
     Rebuild,
     /// It is overwritten in place.
     InPlace,
@@ -45,7 +45,7 @@ pub struct ErasureReport {
 }
 
 impl Store {
-    /// Erases what a plan says, except what somebody needs again meanwhile, and records that, signed by the ledger's key,
+    /// Erases what a plan says, except what a new run references meanwhile, and records that, signed by the ledger's key,
     /// all or nothing. Then it
     /// goes over the files. With an empty plan that is done where an earlier time did not get so far.
     ///
@@ -76,11 +76,11 @@ impl Store {
             let mut connection = self.writer().await;
             let erasing = async {
                 let mut transaction = connection.begin(Durability::Synced).await?;
-                let told = erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
-                if told.is_ok() {
+                let erased = erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
+                if erased.is_ok() {
                     transaction.commit().await?;
                 }
-                Ok(told)
+                Ok(erased)
             };
             let erased: Result<_, sqlx::Error> = erasing.await;
             if let Err(error) = &erased {
@@ -108,7 +108,7 @@ impl Store {
             #[cfg(feature = "postgres")]
             Ok(WipeOutcome::ExceptServer) => {
                 remaining.server_residue = Some(
-                    "in the server's write-ahead log, copies and backups, until whoever runs the server removes them",
+                    "in the server's write-ahead log, copies and backups, until the server's administrator removes them",
                 );
             }
             Err(error) => remaining.residue = Some(error.to_string()),
@@ -120,7 +120,7 @@ impl Store {
         remaining
     }
 
-    /// Whether an earlier erasure did not get so far that nothing of it can be found.
+    /// Whether an earlier erasure may have left traces.
     pub fn has_pending_wipe(&self) -> bool {
         self.pending_wipe_path().exists()
     }
@@ -262,7 +262,7 @@ enum WipeOutcome {
 }
 
 impl Engine {
-    /// Goes over the files, so that nothing of what was erased can be found in them.
+    /// Rewrites the files, so that no erased content is left in them.
     async fn wipe(&mut self, rewrite: WipeMode) -> Result<WipeOutcome, sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => {

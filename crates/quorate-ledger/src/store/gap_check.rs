@@ -11,7 +11,7 @@ pub(super) struct GapCheck(Option<u64>);
 
 /// Records behind a place that has none.
 #[derive(Debug, thiserror::Error)]
-#[error("there are {before} records before the last one ({run}/{n}), which stands at place {place}")]
+#[error("there are {before} records before the last one ({run}/{n}), which is at place {place}")]
 pub(super) struct Gap {
     run: String,
     n: u64,
@@ -23,7 +23,7 @@ impl GapCheck {
     /// Refuses to append behind a gap.
     ///
     /// # Errors
-    /// Where there is one ([`Gap::of`] tells), and where the store does not answer.
+    /// If there is a gap ([`GapCheck::refusal`] recognizes the error), or the store does not answer.
     pub(super) async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
         let since = match self.0 {
             Some(since) => since,
@@ -68,7 +68,7 @@ impl Gap {
     }
 }
 
-/// How many records the last checkpoint is over that there are so many for.
+/// The size of the last checkpoint that enough records exist for.
 async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
     let row =
         sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");

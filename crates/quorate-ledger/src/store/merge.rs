@@ -31,7 +31,7 @@ pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option
     Ok(Some(StreamTail { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
 }
 
-/// What the index says of a stream that is here.
+/// What the index says of an existing stream.
 #[derive(Default)]
 pub(crate) struct StreamIndex {
     /// Whether it is a run.
@@ -40,7 +40,7 @@ pub(crate) struct StreamIndex {
     pub(crate) imported: bool,
 }
 
-/// What the index says of a stream that is here.
+/// What the index says of an existing stream.
 pub(crate) async fn stream_index(engine: &mut Engine, run: &str) -> Result<StreamIndex, StoreError> {
     let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
     Ok(StreamIndex { is_run: row.is_some(), imported: is_imported(engine, run).await? })

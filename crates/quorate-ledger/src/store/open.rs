@@ -38,7 +38,7 @@ pub struct OpenedStore {
 }
 
 /// Why nothing is written where the system allows no writing.
-const NOT_WRITABLE: &str = "nothing can be written where it lies: it is only read";
+const NOT_WRITABLE: &str = "its directory is read-only: it is opened for reading";
 
 /// A connection, and why nothing may be written through it.
 type SqliteOpened = (SqliteConnection, Option<String>);
@@ -59,7 +59,7 @@ impl Store {
             return Err(unavailable(format!("cannot make {}", dir.display()), error));
         }
         let is_new = !path.exists();
-        // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
+        // SQLite finds what is beside a file by name. Who has a broken file open while it is replaced would take the
         // new one's log for its own: no other process opens meanwhile.
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
         if is_new {
@@ -109,7 +109,7 @@ impl Store {
         }
     }
 
-    /// A store in memory that no ledger stands behind: what a log by itself is counted with.
+    /// A store in memory that no ledger is behind: what a log by itself is counted with.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
-    /// process may have been faster. What lies beside it goes first: once the file itself is gone, others make a new
+    /// process may have been faster. What is beside it goes first: once the file itself is gone, others make a new
     /// one with a log of its own.
     async fn replace_broken(path: &Path, dir: &Path) -> Result<OpenedStore, Error> {
         let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
@@ -181,7 +181,7 @@ impl Store {
         // The new one has checkpoints of its own.
         if quarantined.is_some() {
             let begun = CheckpointFiles::new(&path.into(), None).quarantine();
-            begun.map_err(|error| unavailable("cannot set its kept checkpoint aside".to_owned(), error))?;
+            begun.map_err(|error| unavailable("cannot move its kept checkpoint away".to_owned(), error))?;
         }
         let connected = connect(path).await.map_err(|error| no_answer_error(&path.into(), error))?;
         Ok(OpenedStore { store: new_store(path, connected), quarantined })
@@ -192,7 +192,7 @@ fn new_store(path: &Path, (connection, closed_to_writers): SqliteOpened) -> Stor
     Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers, Arc::default()))
 }
 
-/// The index of the log where the ledger is no file. It can be made anew at any time; where nothing can be written it
+/// The index of the log where the ledger is no file. It can be rebuilt at any time; where nothing can be written it
 /// lasts as long as the process.
 #[cfg(feature = "postgres")]
 async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
@@ -221,7 +221,7 @@ async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
     log_index_in_memory().await
 }
 
-/// A ledger has a key of its own from its creation, unless one lies there already.
+/// A ledger has a key of its own from its creation, unless one is there already.
 fn ensure_ledger_key(dir: &Path) -> Result<(), Error> {
     let keys = keys::Directory::new(dir);
     let cannot =
@@ -255,15 +255,15 @@ async fn connect(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     match prepare(&mut connection).await {
         Ok(closed_to_writers) => Ok((connection, closed_to_writers)),
         Err(error) => {
-            // Closed here and now: what lies beside the file is gone only then, and somebody may be about to move it.
+            // Close at once: the files beside it are removed only then, and the caller may be about to move it.
             let _ = connection.close().await;
             Err(error)
         }
     }
 }
 
-/// Opens a file, making it. Two processes that give a new file its log at once are both turned away by SQLite, which
-/// waits for nobody there: each takes another turn.
+/// Opens a file, creating it. If two processes create a new file's log at once, SQLite refuses both without waiting, so
+/// each retries.
 async fn connect_with_retry(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let began = tokio::time::Instant::now();
     loop {
@@ -304,7 +304,7 @@ async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Erro
     sqlx::raw_sql(busy(Duration::ZERO)).execute(&mut *connection).await?;
     // It begins a transaction of a protected file, and refuses whatever writes, also where that touches nothing.
     let written = sqlx::raw_sql("BEGIN IMMEDIATE; DELETE FROM held WHERE 0").execute(&mut *connection).await;
-    // There is none if another process has the file.
+    // It is missing if another process has the file.
     let _ = sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await;
     sqlx::raw_sql(busy(LOCK_TIMEOUT)).execute(&mut *connection).await?;
     match written {
@@ -339,7 +339,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
         Err(error) => return Err(error),
     };
     if version == 0 {
-        return Err(sqlx::Error::Configuration("it has no tables yet: nobody has written to it".into()));
+        return Err(sqlx::Error::Configuration("it has no tables yet: nothing was written to it".into()));
     }
     let schema = if version == SCHEMAS.len() { Schema::Own } else { Schema::Any };
     ensure_own_schema(&mut connection, schema).await?;
@@ -348,7 +348,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
 
 async fn schema_version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {
     let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(connection).await?.get(0);
-    // Nobody counts below 0, or up to where this would not hold.
+    // Sequence numbers are never negative, and never large enough for this to overflow.
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 

@@ -131,7 +131,7 @@ impl Queue {
 }
 
 impl AppendRules<'_> {
-    /// The keys known outside of the ledger. Without a source, that is the key at hand.
+    /// The keys known outside of the ledger. Without a source, that is the session's own key.
     fn external_keys(&self, key: Option<&SecretKey>) -> Result<ExternalKeys, String> {
         match &self.outside {
             Some(outside) => outside.clone(),
@@ -377,7 +377,7 @@ async fn write_dependents(engine: &mut Engine, links: ChainedAppend) -> Result<(
     Ok(())
 }
 
-/// Writes one record of one of the ledger's own streams inside of somebody's transaction, signed by `own`, where there is
+/// Writes one record of one of the ledger's own streams inside of the caller's transaction, signed by `own`, where there is
 /// such a key. A checkpoint has its signature in itself.
 pub(super) async fn append_in_transaction(
     engine: &mut Engine,
@@ -409,7 +409,7 @@ pub(super) fn signature_row(key: &SecretKey, run: &str, n: u64, head: &str) -> V
     vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
 }
 
-/// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by somebody
+/// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by another
 /// who has a key for it is a signed one, and stays one.
 async fn find_tail(
     engine: &mut Engine,

@@ -49,7 +49,7 @@ impl KeyEvent {
 }
 
 impl RunSigners {
-    /// That of a run whose records are there.
+    /// That of a run whose records exist.
     pub(crate) async fn read(
         engine: &mut Engine,
         run: &str,

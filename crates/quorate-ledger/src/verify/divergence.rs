@@ -13,11 +13,11 @@ const MAX_KEPT: usize = 100;
 pub enum Kind {
     /// It is there and is another.
     Changed,
-    /// It is not there any more.
+    /// It is gone.
     Removed,
-    /// It stands at another place.
+    /// It is at another place.
     Reordered,
-    /// Everything from here on is not there any more.
+    /// Everything from here on is gone.
     Cut,
     /// It was not recorded.
     Inserted,
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// What of the ledger differs. The first ones are what the later ones follow from.
+/// The part of the ledger that differs. Later ones may be consequences of earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     Record,

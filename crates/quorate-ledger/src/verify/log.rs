@@ -51,7 +51,7 @@ struct LoggedLine {
     number: u64,
     event: Event,
     verdict: String,
-    /// `None` where it does not stand as this program writes it: something may stand in it twice.
+    /// `None` where it does not stand as this program writes it: something may be in it twice.
     hash: Option<Hash>,
     /// It names its run as this program does.
     is_ours: bool,
@@ -66,9 +66,9 @@ struct ExpectedLine {
     /// The number of the record that it was written after, and of the one that it was written before, where that is known.
     after: u64,
     before: Option<u64>,
-    /// It may just not be written yet, or stands in another log.
+    /// It may just not be written yet, or is in another log.
     pending: bool,
-    /// The log that it stands in; `None` for the one that its run names.
+    /// The log that it is in; `None` for the one that its run names.
     log: Option<String>,
 }
 
@@ -149,8 +149,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
         match walk.runs.contains_key(run.as_str()) {
             true if walk.options.since.is_none() => {
                 for line in lines {
-                    let what =
-                        format!("line {} of the log is of a run that has come to nothing", line.number);
+                    let what = format!("line {} of the log is of a run without an outcome", line.number);
                     walk.findings.add(Divergence::new(Kind::Inserted, Part::Log, what).of_run(run));
                 }
             }
@@ -165,7 +164,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     Ok(logged)
 }
 
-/// Which of the logs that runs name are the one at hand.
+/// Which of the logs that runs name are the configured one.
 struct LogPaths {
     here: PathBuf,
     /// By what runs call them.
@@ -420,14 +419,14 @@ async fn with_seqs(
     Ok(written.collect())
 }
 
-/// A line cannot stand behind one that was written only after it was known to stand there.
+/// A line cannot be behind one that was written only after it was known to be there.
 fn check_order(mut written: Vec<MatchedLine>, findings: &mut Findings) {
     written.sort_unstable_by_key(|line| line.number);
     let mut latest: Option<&MatchedLine> = None;
     for line in &written {
         if let Some(latest) = latest.filter(|latest| latest.after > line.before) {
             let what = format!(
-                "line {} of the log, its {}, stands behind line {}, which is of {} and was written later",
+                "line {} of the log, its {}, follows line {}, which is of {} and was written later",
                 line.number,
                 line.event.as_str(),
                 latest.number,

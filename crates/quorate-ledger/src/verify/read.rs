@@ -135,7 +135,7 @@ impl Reader {
         Ok(records.into_iter().map(PageRow::Record).collect())
     }
 
-    /// As [`Reader::whole`], where something in it cannot be read.
+    /// As [`Reader::read_page`], row by row, for a page with unreadable rows.
     async fn read_one_by_one(&self, engine: &mut Engine) -> Page {
         let seqs = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
         let seqs = match seqs.bind(self.after).bind(PAGE).rows(engine, &[Column::Int]).await {

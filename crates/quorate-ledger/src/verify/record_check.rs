@@ -98,7 +98,7 @@ pub(super) fn explain_mismatch(stored: &StoredRecord) -> Mismatch {
     Mismatch { what, head: Some(head) }
 }
 
-/// Whether data has a hash. Of erased data the hash is left, which has to be one.
+/// Whether data matches a hash. Erased data leaves only the hash, which must be well-formed.
 fn data_has_hash(data: Option<&str>, sha256: &str) -> bool {
     match data {
         Some(data) => hex(&Sha256::digest(data.as_bytes())) == sha256,

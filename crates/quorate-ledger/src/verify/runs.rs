@@ -96,7 +96,7 @@ impl StreamState {
         }
     }
 
-    /// After record `n`, whose leaf this is and which stands before the walk.
+    /// After record `n`, whose leaf this is and which is before the walk.
     pub(super) fn after(n: u64, leaf: Hash, signed: bool, audit: Option<Arc<RunKeyring>>) -> Self {
         StreamState {
             next: n + 1,
@@ -232,7 +232,7 @@ impl StreamState {
         let before = self.phase;
         self.phase = match before {
             Phase::Ended if !resumes => {
-                return Err(format!("a record of kind {kind} stands after the end of its run"));
+                return Err(format!("a record of kind {kind} follows the end of its run"));
             }
             _ if is(Kind::RunEnded) => Phase::Ended,
             _ if is(Kind::Outcome) => Phase::Decided,

@@ -100,7 +100,7 @@ pub(super) fn extend_run_keys(
     };
     match (state.keyring.as_mut().filter(|_| state.signed), data) {
         (None, _) => say(Kind::Inserted, "it adds keys to a run that has no keyring".into()),
-        (Some(_), None) => say(Kind::Removed, "the keys that it adds are not there any more".into()),
+        (Some(_), None) => say(Kind::Removed, "the keys that it adds are missing".into()),
         (Some(audit), Some(data)) => {
             if let Err(what) = Arc::make_mut(audit).extend(data, options.external_keys()) {
                 say(Kind::Changed, what);

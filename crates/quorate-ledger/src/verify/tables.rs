@@ -346,7 +346,7 @@ async fn unnamed_texts(
     Ok(unnamed)
 }
 
-/// Bodies of records that are not there, and of which nothing says that they were erased.
+/// Missing bodies of records without a record of their erasure.
 pub(super) fn check_bodies(walk: &mut Walk) {
     for (run, state) in &walk.runs {
         if let Some((kind, n, place)) = &state.unexpected_bodiless
@@ -366,7 +366,7 @@ pub(super) fn check_bodies(walk: &mut Walk) {
     }
 }
 
-/// A broken file, which would be read for ever.
+/// A broken file, which would be read forever.
 fn unordered_rows_error() -> sqlx::Error {
     sqlx::Error::Protocol("the database gives its rows in no order".into())
 }

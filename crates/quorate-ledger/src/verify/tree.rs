@@ -27,7 +27,7 @@ pub(super) struct TreeCheck {
     unconfirmed: Option<Difference>,
     /// Where records differ from what was sealed.
     confirmed: Option<Difference>,
-    /// The record that stands after the last root that held.
+    /// The record that is after the last root that held.
     first_after_good: Option<(String, u64)>,
 }
 
@@ -52,10 +52,10 @@ impl Difference {
     fn into_divergence(self, confirmed: bool) -> Divergence {
         let (kind, what) = match (self.ours_is_stored_later, self.stored_is_ours_later) {
             (true, true) => (Kind::Reordered, "another record was sealed at this place, and this one later"),
-            (true, false) => {
-                (Kind::Removed, "a record was sealed before this one that is not there any more")
+            (true, false) => (Kind::Removed, "a sealed record before this one is missing"),
+            (false, true) => {
+                (Kind::Inserted, "it was not sealed: the record sealed at its place comes later")
             }
-            (false, true) => (Kind::Inserted, "it was not sealed: what was sealed at its place stands later"),
             (false, false) if confirmed => (Kind::Changed, "its head is not the one that was sealed"),
             (false, false) => (
                 Kind::Changed,
@@ -191,7 +191,7 @@ impl TreeCheck {
             let what = format!("the records are not those that {who} is over");
             let mut divergence = Divergence::new(Kind::Changed, part, what);
             divergence = match (self.unconfirmed.take(), &self.first_after_good) {
-                // The stored leaves were written anew from there on, or spoilt: what follows may be as it was.
+                // The stored leaves were rewritten from there on, or spoilt: what follows may be as it was.
                 (Some(watch), _) => divergence.at_record(&watch.run, watch.n).at_seq(watch.seq),
                 (None, Some((run, n))) => {
                     divergence.at_record(run, *n).at_seq(self.last_good_size + 1).up_to_seq(size)
@@ -206,7 +206,7 @@ impl TreeCheck {
         (self.last_good_size, self.first_after_good) = (size, None);
     }
 
-    /// Size and root as they stand; `None` where they cannot be told.
+    /// The current size and root; `None` where they are unknown.
     pub(super) fn tree_head(&self) -> Option<TreeHead> {
         (!self.incomplete).then(|| self.ours.tree_head())
     }

@@ -66,7 +66,7 @@ pub(super) struct Counts {
     pub(super) records: u64,
     pub(super) erased: u64,
     pub(super) signed_runs: u64,
-    /// The number of unsigned records, checkpoints aside.
+    /// The number of unsigned records other than checkpoints.
     pub(super) unsigned: u64,
     /// Those of them behind the last signed checkpoint: how many, and the place of the first.
     pub(super) unproven: u64,
@@ -93,7 +93,7 @@ pub(super) struct LedgerFacts {
     pub(super) imported: BTreeSet<String>,
     /// Records whose bodies were erased, by run.
     pub(super) erased: BTreeMap<String, Vec<Range<u64>>>,
-    /// Runs of which something was erased before they were taken in from elsewhere.
+    /// Runs of which something was erased before they were imported.
     pub(super) erased_elsewhere: BTreeSet<String>,
 }
 
@@ -106,7 +106,7 @@ struct ChainJump {
 }
 
 impl Walk {
-    /// Before the first record that is walked over, which stands behind those of `tree`.
+    /// Before the first record that is walked over, which is behind those of `tree`.
     pub(super) fn new(
         options: Arc<Options>,
         tree: TreeCheck,
@@ -168,10 +168,10 @@ impl Walk {
         self.jobs.run_if_full(&mut self.findings);
     }
 
-    /// Passes what is missing before a row; `None` where the row stands before all places that there are.
+    /// Passes what is missing before a row; `None` where the row is before all places that there are.
     fn advance_to(&mut self, seq: i64, page: &Page) -> Option<u64> {
         let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.seq) else {
-            let what = format!("a row stands at {seq}, where no record can be");
+            let what = format!("a row is at {seq}, where no record can be");
             self.findings.add(Divergence::new(Kind::Inserted, Part::Record, what).at_seq(0));
             return None;
         };
@@ -258,7 +258,7 @@ impl Walk {
             let what = format!("it stands after {run}/{}", next - 1);
             self.findings.add(say(Kind::Reordered, what));
         } else if n < next {
-            let what = format!("a record {run}/{n} stands before it");
+            let what = format!("a record {run}/{n} comes before it");
             self.findings.add(say(Kind::Inserted, what));
         } else {
             if let Some(what) = &mismatch.what {
@@ -474,7 +474,7 @@ impl Walk {
         for jump in jumps {
             let ChainJump { run, missing, seq: place, late } = jump;
             let (first, next) = (missing.start, missing.end);
-            let what = format!("{run}/{next} stands here, and {run}/{first} does not stand before it");
+            let what = format!("{run}/{next} is here, but {run}/{first} is not before it");
             let kind = if late { Kind::Reordered } else { Kind::Removed };
             let divergence = Divergence::new(kind, Part::Record, what);
             self.findings.add(divergence.at_record(&run, first).at_seq(place));

@@ -27,7 +27,7 @@ pub(super) struct WalkStart {
     pub(super) runs: HashMap<Box<str>, StreamState>,
     /// The lengths of the stored rows above the leaves.
     pub(super) upper_row_lengths: std::collections::BTreeMap<(u32, u64), usize>,
-    /// What the stored tree has to be and is not; then the walk begins at the first record after all.
+    /// Why the stored tree cannot be used; the walk then begins at the first record.
     pub(super) mismatch: Option<(TreeHead, Divergence)>,
 }
 

@@ -63,7 +63,7 @@ pub(super) fn check_cosignature(
             Some(Cosignature { name: cosigner.name().to_owned(), size, at_s })
         }
         Err(why) => {
-            let what = format!("{name} ({}) is none: {why}", copy.path.display());
+            let what = format!("{name} ({}) is not a valid checkpoint: {why}", copy.path.display());
             walk.findings.add(Divergence::new(Kind::Changed, Part::Witness, what));
             None
         }

@@ -19,8 +19,8 @@ const DURATION_MS: i64 = 15_000;
 /// How often it is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
 
-/// Taken where nobody has it, where its time is over, or where its owner was of this place: whoever takes it has the lock
-/// of this place, which no living process has let go of.
+/// Taken if it is free, expired, or owned by a former process of this place: the new owner has the lock
+/// of this place, which no living process has released.
 const TAKE: &str = concat!(
     "INSERT INTO lease (run, owner, place, until_ms) VALUES ($1, $2, $3, ",
     now!(),
@@ -103,7 +103,7 @@ impl Renewer {
                 Ok(Err(_)) => return,
                 Err(_) => {
                     let Some(connection) = self.connection.upgrade() else { return };
-                    // Whether it is still ours every append asks again; a lost connection is made anew by the next one.
+                    // Whether it is still ours every append asks again; a lost connection is reopened by the next one.
                     let _ = self.renew(&connection).await;
                 }
             }

@@ -160,7 +160,7 @@ impl World {
         SqliteConnection::connect(&format!("sqlite://{}", self.db().display())).await.expect("it opens")
     }
 
-    /// What it is held against: its own key.
+    /// What it is compared with: its own key.
     pub fn options(&self) -> Options {
         Options { ledger_keys: vec![self.key().public()], ..Options::default() }
     }
@@ -231,7 +231,7 @@ impl World {
         n
     }
 
-    /// Writes the stored leaves anew, of as many records as a checkpoint is over.
+    /// Rewrites the stored leaves, of as many records as a checkpoint is over.
     pub async fn rewrite_tiles(&self, size: usize) {
         let mut sqlite = self.sqlite().await;
         let rows =
