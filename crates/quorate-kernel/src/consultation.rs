@@ -31,7 +31,7 @@ impl Cost {
         Spent { calls, ms, ..Spent::from(&self.usage) }
     }
 
-    /// As it stands in reports.
+    /// As it is in reports.
     pub fn json(&self) -> Json {
         json!(self.recorded())
     }

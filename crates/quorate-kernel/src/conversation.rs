@@ -40,7 +40,7 @@ pub struct NewTurn {
     pub stamp: Option<Stamp>,
 }
 
-/// What a runtime writes with its own turns, so that everything else can be made good from the conversation alone
+/// What a runtime writes with its own turns, so that everything else can be restored from the conversation alone
 /// (K5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stamp {

@@ -236,10 +236,9 @@ impl History {
         }
     }
 
-    /// Takes back what has to be asked again so that a run without a decision can go on: in the last step that has a
-    /// member without output those members' consultations, whatever the host could not do, and everything that was asked
-    /// on the strength of that, which `protocol`, a fresh one, tells. Returns the ids taken back; none when nothing is
-    /// missing.
+    /// Drops the events that must be asked for again, so that a run without a decision can continue. These are, in the last
+    /// step with a member without output, those members' consultations, all failed host calls, and every later event that
+    /// depends on them, which a fresh `protocol` determines. Returns the dropped ids; empty when nothing is missing.
     pub fn reopen(&mut self, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Vec<Name> {
         let last = self.fed.iter().rev().find_map(|fed| Self::unanswered_id(&fed.stamped));
         let step = last.map(|last| step_of_id(last).to_owned());

@@ -199,12 +199,12 @@ pub(crate) async fn run_call(
     invoke: Invoke,
     config: MemberConfig,
 ) -> Result<FinishedCall, ledger::Error> {
-    let nobody = |why| FinishedCall {
+    let unasked = |why| FinishedCall {
         attempt: None,
         consultation: Consultation::without_answer(why, Cost::default()),
     };
     if !call_context.calls.reserve() {
-        return Ok(nobody(AbsenceReason::RunOverBudget));
+        return Ok(unasked(AbsenceReason::RunOverBudget));
     }
     call::call(call_context.clone(), recorder.clone(), invoke, config, Arc::default()).await
 }

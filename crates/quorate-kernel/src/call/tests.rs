@@ -205,7 +205,7 @@ async fn who_is_late_is_quoted() {
 }
 
 #[tokio::test]
-async fn secrets_are_taken_out_of_all_that_a_member_is_told_and_says() {
+async fn secrets_are_redacted_in_prompts_and_answers() {
     let said = format!(
         "{{\"verdict\": \"SHIP\", \"reasoning\": \"{SECRET} and {SECRET}\", \"revision_brief\": null, \"dissent_summary\": null}}"
     );

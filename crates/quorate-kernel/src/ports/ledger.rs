@@ -75,7 +75,7 @@ kinds! {
     Checkpoint = "checkpoint",
     /// A legal hold: texts of the run are not erased, whatever their age.
     Held = "ledger.held",
-    /// A run may be erased again once it is of age.
+    /// A run may be erased again once its retention ends.
     Released = "ledger.released",
     /// Bodies of a run were erased.
     Erased = "ledger.erased",

@@ -11,7 +11,7 @@
 //!   [`Keeps::Turns`].
 //! - [`Substrate::read`] gives the turns strictly newer than `since`, oldest first, at most `limit`, and costs as much
 //!   as what it gives, not as much as the conversation. Without `since` it begins with the first turn.
-//! - A `since` that is not there any more is as good as none: everything is given, and [`Page::known`] is false. Only a
+//! - A `since` that is gone is as good as none: everything is given, and [`Page::known`] is false. Only a
 //!   substrate that cannot see everything refuses with [`Error::Unknown`]; it must never pretend that a window is all.
 //! - [`Substrate::window`] gives up to `count` turns that end with `at`, oldest first.
 //! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;

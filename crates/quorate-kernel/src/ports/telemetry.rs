@@ -120,7 +120,7 @@ pub enum EventKind {
     /// The ledger and the conversation differed; the conversation holds.
     #[serde(rename = "ledger.differs")]
     LedgerDiffers {
-        /// What was made good.
+        /// What was restored.
         what: String,
     },
 }

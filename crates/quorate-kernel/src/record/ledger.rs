@@ -25,7 +25,7 @@ impl RecordData for Held {
     const KIND: Kind = Kind::Held;
 }
 
-/// A run may be erased again once it is of age.
+/// A run may be erased again once its retention ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Released {

@@ -72,7 +72,7 @@ pub struct RunOpened {
     pub priors: Option<Vec<Json>>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
-    /// How long the log was; the run's lines stand behind that.
+    /// How long the log was; the run's lines are behind that.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub log_bytes: Option<u64>,
     // What follows is of assemblies alone.

@@ -18,7 +18,7 @@ pub struct Turn {
     /// Who was chosen to answer.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub selected: Option<Vec<Name>>,
-    /// The answers that stand in the conversation.
+    /// The answers that are in the conversation.
     #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
     pub appended: Option<Vec<AppendedTurn>>,
     /// Who was chosen and gave no answer.

@@ -172,7 +172,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || value.bytes().all(|byte| Some(byte) == first)
 }
 
-/// Whether a part of a name may stand behind the word that promises a secret.
+/// Whether a part of a name may be behind the word that promises a secret.
 pub(super) fn may_follow_secret_word(part: &str) -> bool {
     static NOT: WordList = WordList::new(LISTS, "not behind");
     !NOT.contains(&part.to_ascii_lowercase())

@@ -97,7 +97,7 @@ impl Runner {
         self.commit().await
     }
 
-    /// Asks the chosen participants at once, and keeps what comes of each.
+    /// Asks the chosen participants at once, and keeps the result of each.
     async fn ask(&mut self, question: &Arc<TurnQuestion>, asked: Vec<Name>) -> Result<(), ledger::Error> {
         let calls = asked.into_iter().map(|id| question.clone().ask(id));
         let mut calls: FuturesUnordered<_> = calls.collect();
@@ -204,7 +204,7 @@ impl Runner {
         self.settled_window().map(|one| &one.turn).chain([trigger]).cloned().collect()
     }
 
-    /// What stands before the trigger in the window.
+    /// What is before the trigger in the window.
     fn settled_window(&self) -> impl Iterator<Item = &SettledTurn> {
         let before = self.swarm.policy.window.saturating_sub(1);
         self.settled.iter().skip(self.settled.len().saturating_sub(before))

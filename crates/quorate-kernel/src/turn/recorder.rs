@@ -1,5 +1,5 @@
 //! The ledger's side of a conversation: records are written behind the conversation, in order, by a task of their
-//! own. A turn costs the substrate's sync and no other (K5); what a crash loses here is made good from the
+//! own. A turn costs the substrate's sync and no other (K5); what a crash loses here is restored from the
 //! conversation.
 
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub(super) async fn read_position(
         let tail = ledger.tail(stream, count).await?;
         let next = tail.last().map_or(0, |record| record.n + 1);
         let settled = tail.iter().enumerate().rev().find_map(|(at, record)| Some((at, cursor(record)?)));
-        // Attempts may stand behind the last settled turn, in any number.
+        // Attempts may be behind the last settled turn, in any number.
         if settled.is_some() || tail.len() < count as usize {
             let behind = &tail[settled.as_ref().map_or(0, |(at, _)| at + 1)..];
             let recorded = behind.iter().flat_map(appended).collect();

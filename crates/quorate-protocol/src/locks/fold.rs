@@ -133,7 +133,7 @@ impl Folded {
     }
 }
 
-/// How many items a line's end takes whose hyphen stands before them.
+/// How many items a line's end takes whose hyphen is before them.
 fn line_break_len(after: &[Item]) -> Option<usize> {
     let blank = |item: &&Item| matches!(item.class(), Class::Nothing | Class::Space);
     let len = after.iter().take_while(blank).count();

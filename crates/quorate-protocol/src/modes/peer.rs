@@ -393,7 +393,7 @@ fn lock_refusal(case: &ModeContext, said: &str) -> String {
 }
 
 /// Every text in what a custom rule gives, names of fields included (L1). Written as JSON, an escaped line
-/// break would hide what it stands in.
+/// break would hide what it is in.
 fn strings(output: &Json) -> Vec<&str> {
     match output {
         Json::String(text) => vec![text],

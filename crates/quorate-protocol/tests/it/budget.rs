@@ -81,7 +81,7 @@ fn a_severity_anywhere_in_the_tree_escalates_when_the_budget_is_spent() {
 }
 
 #[test]
-fn whoever_something_was_still_gathered_for_is_named() {
+fn members_with_a_pending_gather_are_named() {
     for (mut setup, step) in [
         (advisory(&[("a", "session"), ("b", "session")], false), "ask"),
         (
@@ -119,7 +119,7 @@ fn the_phase_that_would_have_come_after_the_sentinels_is_named() {
 }
 
 #[test]
-fn votes_that_were_cast_are_told() {
+fn cast_votes_are_reported() {
     let mut board = setup(Mode::Voting, Request::Voting { class: None });
     board.members = ["a", "b", "c"].map(member).to_vec();
     let vote = |vote: &str| json!({"vote": vote, "rationale": "r", "evidence": []});

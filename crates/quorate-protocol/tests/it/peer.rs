@@ -260,7 +260,7 @@ fn plain(members: usize, says: Vec<Vec<Option<Says>>>) -> Scenario {
 }
 
 #[test]
-fn a_message_to_nobody_in_particular_is_for_all() {
+fn a_message_without_a_list_of_addressees_is_for_all() {
     // P3: absent, null, "*", and a list with "*" are the same.
     for to in [json!(null), json!("*"), json!(["*", "p1"])] {
         let mut setup = setup(&plain(2, vec![vec![to_all("x"), to_all("y")]; 2]));
@@ -288,7 +288,7 @@ fn without_any_rule_there_is_one_round_of_everybody() {
 
 #[test]
 fn a_termination_rule_that_cannot_be_read_is_noted() {
-    // P1: nothing said goes on; what is said and not understood goes on, too, and the outcome says so.
+    // P1: nothing said continues; what is said and not understood continues, too, and the outcome says so.
     for (output, noted) in [
         (json!(null), false),
         (json!({}), false),
@@ -428,7 +428,7 @@ fn an_objection_is_answered_by_what_reaches_its_author() {
 }
 
 #[test]
-fn a_sender_is_told_of_so_many_ids() {
+fn a_sender_is_shown_a_limited_number_of_ids() {
     let talk = Scenario { written: Some(2), ..plain(2, Vec::new()) };
     let mut sitting = TestRun::open(&setup(&talk), "r", "Which style?");
     let ids: Vec<String> = (0..2_000).map(|n| format!("{n}{}", "x".repeat(500))).collect();

@@ -111,7 +111,7 @@ fn a_sentinel_that_does_not_fire_is_heard_with_the_others() {
 }
 
 #[test]
-fn a_missing_sentinel_gets_somebody() {
+fn a_missing_sentinel_escalates() {
     // X12: in its own pass, in the phase, where all are silent, and where the budget ends it.
     let guard = member("guard", Some("sentinel"), None);
     let members = [member("a", Some("session"), None), guard];
@@ -137,7 +137,7 @@ fn a_missing_sentinel_gets_somebody() {
 }
 
 #[test]
-fn an_answer_that_nobody_can_read_is_missing() {
+fn an_unreadable_answer_is_missing() {
     // X5, X12; and what a JSON Schema calls an integer is one.
     let setup = with(council::setup(&session_members(3), false), &[("aggregate", json!({}))]);
     let whole = json!({"severity": 8.0, "concern": "", "suggestion": "eight"});

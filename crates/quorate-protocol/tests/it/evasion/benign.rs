@@ -30,7 +30,7 @@ fn benign_text_is_left_alone() {
     );
 }
 
-// L2: nor in all of it as one text, where words of one line stand beside those of the next.
+// L2: nor in all of it as one text, where words of one line are beside those of the next.
 #[test]
 fn benign_text_is_left_alone_as_a_whole() {
     assert_eq!(locks(&TRAITS).check(CORPUS), []);

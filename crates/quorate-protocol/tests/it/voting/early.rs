@@ -77,7 +77,7 @@ fn four_members_in_every_order() {
 }
 
 #[test]
-fn a_vote_is_not_decided_by_nobody() {
+fn a_vote_without_votes_is_not_decided() {
     // V7, V8: the weightiest has given nothing, so nothing can pass; whether it fails or has no votes at all is still open.
     let mut setup = table::setup(&[], &["10", "1"]);
     setup.early_decision = true;
@@ -105,7 +105,7 @@ fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
 }
 
 #[test]
-fn a_pass_that_somebody_missing_could_turn_waits_for_who_could_save_it() {
+fn a_pass_that_a_missing_vote_could_turn_waits() {
     // V7, V8: the vetoer gave nothing, and a member that an earlier rule names can still decide alone.
     let rules = [
         some(Kind::Terminal { on: VoterBehavior::Yes, scope: Scope::All }, &[1]),

@@ -44,7 +44,7 @@ fn without_voters_it_is_refused() {
 }
 
 #[test]
-fn a_class_that_nobody_names_is_told() {
+fn an_unknown_class_is_reported() {
     let notes = |setup: &Setup| vote(setup, &[YES, YES]).outcome()["notes"].to_string();
     let mut setup = table::setup(&[], &["1", "1"]);
     assert!(notes(&setup).contains(&format!("names the class `{CLASS}`")), "{}", notes(&setup));
@@ -170,7 +170,7 @@ fn who_decides_alone_is_who_speaks() {
 }
 
 #[test]
-fn nobody_at_all_is_incomplete() {
+fn a_vote_without_any_answer_is_incomplete() {
     // V8
     for rules in [Vec::new(), vec![all(veto(Scope::All))], vec![all(Kind::Unanimity)]] {
         let sitting = vote(&table::setup(&rules, &["1", "1"]), &[MISSING; 2]);
