@@ -92,7 +92,7 @@ impl JournalHandle {
         Ok(FileStamp::of_path(&self.path)?)
     }
 
-    /// Whether the journal became shorter or was replaced. Some programs empty a file before they write it anew.
+    /// Whether the journal became shorter or was replaced. Some programs empty a file before they rewrite it.
     pub(super) fn has_lost_data(&self, now: Option<FileStamp>) -> bool {
         self.scanned_stamp
             .is_some_and(|seen| now.is_none_or(|now| now.len < seen.len || now.file_id != seen.file_id))
