@@ -37,7 +37,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The text without its unit tests, which stand at the end.
+    /// The text without its unit tests, which are at the end.
     pub(crate) fn without_tests(&self) -> &str {
         self.text.split("#[cfg(test)]").next().unwrap_or_default()
     }

@@ -149,7 +149,7 @@ fn resolved_kind(folder: &Dir, path: &Path) -> EntryKind {
 /// Opens what a path leads to within a folder.
 fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
     let mut options = OpenOptions::new();
-    // Without this, opening a FIFO waits until somebody writes to it.
+    // Without this, opening a FIFO waits for a writer.
     options.read(true).nonblock(true);
     Ok(folder.open_with(path, &options)?.into_std())
 }

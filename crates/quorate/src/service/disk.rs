@@ -19,7 +19,7 @@ impl Source for Disk {
     }
 }
 
-/// A path without links, where there is anything.
+/// A path without links, if it exists.
 pub fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
@@ -51,7 +51,7 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
-/// Whether two paths lead to one file or folder that is there, under whatever names. Where the system does not number its
+/// Whether two paths lead to one existing file or folder, under any names. Where the system does not number its
 /// files, only the names tell.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
@@ -66,7 +66,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Whether a file that is there may have several names: hard links.
+/// Whether an existing file may have several names: hard links.
 pub fn has_other_names(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -222,7 +222,7 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// Puts new bytes in a file's place, all at once: whoever reads it sees the old or the new. Its permissions stay, and a
+/// Puts new bytes in a file's place, atomically: a reader sees the old or the new. Its permissions stay, and a
 /// link to it stays a link.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path)?;
@@ -377,7 +377,7 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The files at or below a directory that [`write_below`] was writing when its process was killed. While somebody writes
+/// The files at or below a directory that [`write_below`] was writing when its process was killed. While another process writes
 /// there, these are his.
 pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
@@ -407,7 +407,7 @@ pub fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
     walk_to_depth(path, usize::MAX)
 }
 
-/// As [`walk`], down to a depth: 1 is what lies in the directory itself.
+/// As [`walk`], down to a depth: 1 is what is in the directory itself.
 ///
 /// # Errors
 /// As [`walk`].

@@ -240,7 +240,7 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
 /// Finds an overlay by its id or a unique prefix of it.
 ///
 /// # Errors
-/// When there is none, or several.
+/// If none or several match.
 pub async fn find(
     session: &LedgerSession,
     whose: &OverlayFilter,

@@ -17,7 +17,7 @@ use crate::service::session::LedgerSession;
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///
 /// # Errors
-/// If a value is none of these.
+/// If a value has none of these forms.
 pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, ServiceError> {
     parse_keys(environment, given, TrustedKey::from_text)
 }

@@ -44,7 +44,7 @@ impl Drift {
     }
 }
 
-/// What was appended to a text, as it stands there now: with the line break that set it apart, or without.
+/// What was appended to a text, as it is there now: with the line break that set it apart, or without.
 ///
 /// # Errors
 /// When what was kept cannot be read.
@@ -61,7 +61,7 @@ pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Res
 /// A kept content that is text.
 ///
 /// # Errors
-/// When it cannot be read, or is none.
+/// If it cannot be read, or is not valid.
 pub fn stored_text(store: &Store<'_>, part: ContentKind, sha256: &str) -> Result<String, Error> {
     String::from_utf8(store.load_content(part, sha256)?).map_err(|_| Error::Corrupt {
         path: sha256.to_owned(),

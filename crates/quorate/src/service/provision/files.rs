@@ -36,7 +36,7 @@ pub enum Access {
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// What stands there, or on the way there, is not what is needed. The rest of a sentence that begins with the path.
+    /// An obstacle at the path or above it. The text continues a sentence that begins with the path.
     #[error("{0}")]
     Obstructed(&'static str),
     #[error("{0}")]
@@ -54,7 +54,7 @@ pub trait TargetFiles {
     /// Whether there is a folder.
     ///
     /// # Errors
-    /// When something else is there or on the way.
+    /// If there is an obstacle at the path or above it.
     fn has_folder(&self, path: &str) -> Result<bool, FileError>;
 
     /// The names in a folder, sorted; none where there is no folder.
@@ -63,7 +63,7 @@ pub trait TargetFiles {
     /// When it cannot be read.
     fn names(&self, path: &str) -> Result<Vec<String>, FileError>;
 
-    /// Puts a file in its place, all at once and durably: whoever reads it, now or after a crash, sees the old or the
+    /// Puts a file in its place, atomically and durably: a reader, now or after a crash, sees the old or the
     /// new.
     ///
     /// # Errors
@@ -141,13 +141,13 @@ impl TargetDir {
     pub fn lock(&self) -> io::Result<std::fs::File> {
         let dir_handle = open_as_file(&self.dir)?;
         match dir_handle.lock() {
-            // Some file systems know no locks; there, nobody could be kept out.
+            // Some file systems have no locks; there, other processes cannot be excluded.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(dir_handle),
             other => other.map(|()| dir_handle),
         }
     }
 
-    /// The folder that a path lies in; nothing where it is not there.
+    /// The folder that a path is in; nothing where it is not there.
     fn parent_dir<'p>(&self, path: &'p str) -> Result<Option<(Dir, &'p str)>, FileError> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok(self.folder(folders)?.map(|dir| (dir, name)))

@@ -88,7 +88,7 @@ impl Resolution {
         }
     }
 
-    /// Refs of documents that stand in another scope than the leaf (M10).
+    /// Refs of documents that are in another scope than the leaf (M10).
     fn remark_foreign_refs(&self, root: &Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
         let Some(leaf) = chain.documents.last() else { return };
@@ -99,7 +99,7 @@ impl Resolution {
                 Kind::Seq(items) => open.extend(items.iter().rev()),
                 Kind::Str(text) if text.starts_with("ws://") => {
                     let document = chain.document_of(node);
-                    let remark = format!("`{text}` is that of {}, which is in another scope", document.shown);
+                    let remark = format!("`{text}` names {}, which is in another scope", document.shown);
                     if document.path.scope() != leaf.path.scope() && !remarks.contains(&remark) {
                         remarks.push(remark);
                     }

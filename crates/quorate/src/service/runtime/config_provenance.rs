@@ -7,7 +7,7 @@ use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::paths::{display_path, entry_exists};
 
-/// What such a file is called. Whoever misses something in one names it in the help.
+/// The name of such a file. Help texts about missing settings name it.
 pub(super) const FILE_NAME: &str = "quorate.toml";
 
 /// Adds to each refusal that sends people to a `quorate.toml` which one was `read`, and which one, nearer to the

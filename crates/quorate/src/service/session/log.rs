@@ -44,7 +44,7 @@ impl LedgerSession {
             Some(named) => {
                 let log = display_path(&self.environment, &self.workspace.log);
                 let body = Body::new(format!(
-                    "the log of run {} is {}, which is not in this workspace: the line stands in {log}",
+                    "the log of run {} is {}, which is not in this workspace: the line was written to {log}",
                     history.run,
                     named.display()
                 ));
@@ -105,7 +105,7 @@ impl LedgerSession {
                 ));
                 self.warn(
                     codes::LOG_BEHIND,
-                    body.help("what was decided stands in the ledger; the line follows at the next start"),
+                    body.help("the verdict is in the ledger; the line follows at the next start"),
                 );
                 false
             }
@@ -117,7 +117,7 @@ impl LedgerSession {
             (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
         self.warn(
             codes::LOG_TORN,
-            Body::new(format!("the last line of {log} was torn and was set aside as {piece}")),
+            Body::new(format!("the last line of {log} was torn and was moved to {piece}")),
         );
     }
 }

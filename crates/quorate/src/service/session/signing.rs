@@ -27,7 +27,7 @@ impl LedgerSession {
     }
 
     /// Has what is appended to a run that began with signatures signed as well. Where the key came later than the run, a
-    /// record of who vouches for it is appended first, and `history` goes on behind that. `false` where somebody else was
+    /// record of who vouches for it is appended first, and `history` continues after that. `false` where another process was
     /// faster, and the run has to be read again.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub trait Consent: Send + Sync {
     /// Shows what would be done, one line each, and asks.
     ///
     /// # Errors
-    /// When there is no answer to be had.
+    /// If no answer can be obtained.
     fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer>;
 }
 

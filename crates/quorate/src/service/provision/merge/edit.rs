@@ -119,7 +119,7 @@ impl Edits<'_> {
     fn effective_edits(&mut self) -> Vec<(Range<usize>, String)> {
         let mut edits: Vec<_> = std::mem::take(&mut self.edits).into_iter().enumerate().collect();
         edits.sort_by_key(|(made, (range, _))| (range.start, Reverse(range.end), Reverse(*made)));
-        // Those that may cover what comes next. They lie in each other, so that there are few.
+        // Those that may cover what comes next. They are in each other, so that there are few.
         let mut open: Vec<(usize, usize)> = Vec::new();
         edits.retain(|(made, (range, _))| {
             open.retain(|(_, end)| *end >= range.start);

@@ -26,7 +26,7 @@ impl Style {
     }
 }
 
-/// A value as it stands in another text.
+/// A value as it is in another text.
 pub(super) struct SourceValue<'t> {
     text: &'t str,
     key: Option<&'t str>,
