@@ -8,7 +8,7 @@ use crate::support;
 use support::TestDir;
 use support::council::{COUNCIL, all_ship};
 
-/// A workspace with a ledger, keys, a keyring, a repository's folder, and files of its own, with which nobody was asked yet.
+/// A workspace with a ledger, keys, a keyring, a repository's folder, and files of its own, without any run yet.
 fn workspace() -> TestDir {
     let place = TestDir::scripted(&all_ship());
     place.write("council.yaml", COUNCIL);

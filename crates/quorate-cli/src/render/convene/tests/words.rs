@@ -114,7 +114,7 @@ fn a_plan() {
     insta::assert_snapshot!(plan::human(&planned(), wide(80)), @r#"
     PLAN  Quiet Advisers
     my-advisory: advisory, phase session, trigger sample, sentinels first, on
-    standard input. Nobody is asked now; a run begins with 1 question. Advice goes
+    standard input. No member is asked now; a run begins with 1 question. Advice goes
     to `lead`.
 
     Asked at once
@@ -147,7 +147,7 @@ fn a_plan() {
     insta::assert_snapshot!(plan::markdown(&planned()), @r#"
     ## PLAN: Quiet Advisers
 
-    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. Nobody is asked now; a run begins with 1 question. Advice goes to \`lead\`.
+    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. No member is asked now; a run begins with 1 question. Advice goes to \`lead\`.
 
     ### Asked at once
 
