@@ -68,7 +68,7 @@ pub enum ExportError {
         /// How many there are.
         size: u64,
     },
-    /// The ledger does not hold together, or does not answer.
+    /// The ledger is inconsistent, or does not answer.
     #[error(transparent)]
     Ledger(#[from] Error),
     /// It cannot be written.

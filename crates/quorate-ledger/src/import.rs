@@ -63,7 +63,7 @@ pub struct ImportSummary {
 /// Why nothing was merged.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The export does not hold.
+    /// The export is invalid.
     #[error(transparent)]
     InvalidExport(#[from] InvalidExport),
     /// It is consistent, but none of its keys is trusted.
@@ -72,7 +72,7 @@ pub enum ImportError {
         /// The keys that signed it; may be empty.
         keys: Vec<String>,
     },
-    /// It contradicts what is here.
+    /// It contradicts this ledger's records.
     #[error("{id}: {what}")]
     Conflict { id: String, what: String },
     /// The ledger does not answer.
@@ -101,7 +101,7 @@ fn verified_export<R: BufRead>(
     Ok(VerifiedExport { header: reader.header().clone(), totals: reader.totals().clone(), key, file_sha256 })
 }
 
-/// What [`Store::import`] would merge into a ledger that is not there yet. Nothing is made.
+/// What [`Store::import`] would merge into a new ledger. Creates nothing.
 ///
 /// # Errors
 /// [`ImportError`], never [`ImportError::Ledger`].
@@ -206,7 +206,7 @@ impl From<InvalidExport> for MergeError {
 /// A merge under way.
 #[derive(Default)]
 struct Merge {
-    /// What is known of the runs of the file.
+    /// The runs of the file.
     runs: BTreeMap<String, LocalRun>,
     /// Records whose bodies their ledger had erased, by run.
     erased: BTreeMap<String, Vec<u64>>,
@@ -366,7 +366,7 @@ impl LocalRun {
         let is_run = match (&last, head.n) {
             (Some(_), _) => known.is_run,
             (None, 0) => begins,
-            // It is not here, and the file has no beginning of it: the gap refuses it.
+            // Neither the ledger nor the file has its beginning: the gap check refuses it.
             (None, _) => {
                 head.run.len() == quorate_kernel::entropy::run_id().len() && head.run.starts_with('r')
             }

@@ -84,7 +84,7 @@ pub enum ProveError {
     /// The last checkpoint is unsigned.
     #[error("the last checkpoint is unsigned")]
     UnsignedCheckpoint,
-    /// The ledger does not hold together, or does not answer.
+    /// The ledger is inconsistent, or does not answer.
     #[error(transparent)]
     Ledger(#[from] Error),
 }

@@ -14,13 +14,13 @@ use crate::quarantine::{self, QuarantinedFile};
 /// The result of appending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppendResult {
-    /// Whether a line was written; `false` when the run's line of this event stood there already.
+    /// Whether a line was written; `false` if the run's line of this event existed already.
     pub written: bool,
     /// A torn last line, now in `aside/`.
     pub quarantined: Option<QuarantinedFile>,
 }
 
-/// Whether a log can be appended to, making nothing that was not there.
+/// Whether a log can be appended to; creates nothing.
 ///
 /// # Errors
 /// When it cannot be, and why.

@@ -31,7 +31,7 @@ pub struct IndexedLog {
     pub(super) id: Option<i64>,
     /// How many lines of it cannot be read.
     pub corrupt: u64,
-    /// How many of these were not known before.
+    /// How many of these are new.
     pub newly_corrupt: u64,
     /// How long it is, in bytes.
     pub bytes: u64,
@@ -104,7 +104,7 @@ async fn index_writer(store: &Store) -> Result<Writer, Error> {
 }
 
 impl IndexRow {
-    /// How the log stands to what was indexed. Its length is asked for here, after what is known was read: a length
+    /// How the log compares with its index. Its length is read here, after the index: a length
     /// from before would make a log that another process has just appended to and indexed look like another.
     fn compare(&self, file: &mut File) -> std::io::Result<LogState> {
         let bytes = file.metadata()?.len();
@@ -132,7 +132,7 @@ async fn find_row(connection: &mut SqliteConnection, key: &str) -> Result<Option
     }))
 }
 
-/// Indexes what is after the known part. What is known is looked up again inside the transaction, since another
+/// Indexes the lines after the indexed part, whose end is looked up again inside the transaction, since another
 /// process may have been faster; reading and parsing run beside the store's own thread.
 async fn extend(
     store: &Store,

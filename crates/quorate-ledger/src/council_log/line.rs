@@ -7,7 +7,7 @@ use quorate_kernel::clock::parse_rfc3339;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The longest time that one review is counted with, in milliseconds: a year. A line that says more is wrong, and a
+/// The longest time that one review is counted with, in milliseconds: a year. A longer time is wrong, and a
 /// few of them would be more than a sum can hold.
 const MAX_ELAPSED_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
 

@@ -44,7 +44,7 @@ pub enum InvalidExport {
         line: u64,
         /// The record, where it is one's.
         id: Option<String>,
-        /// What does not hold.
+        /// The invalid part.
         what: String,
     },
     /// It cannot be read.
@@ -284,7 +284,7 @@ fn open_checkpoint(header: &Header, tree: &TreeHead) -> Result<Option<SignedChec
     Ok(Some(checkpoint))
 }
 
-/// Holds the tree after which an export starts against the whole one.
+/// Checks the tree after which an export starts against the whole one.
 fn check_prefix(from: &wire::Prefix, tree: &TreeHead) -> Result<(), String> {
     let root = unhex(&from.root).ok_or("the root of `from` is no hash")?;
     let path = from.path.iter().map(|hash| unhex(hash).ok_or("the path of `from` has what is no hash"));

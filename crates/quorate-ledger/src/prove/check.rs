@@ -64,12 +64,12 @@ pub enum InvalidProof {
     /// It is no proof in the form that is written.
     #[error("it is no proof: {0}")]
     NotAProof(String),
-    /// It is one, and something in it does not hold.
+    /// It is a proof, but an invalid one.
     #[error("{place}: {what}")]
     InvalidPart {
         /// Where: `the checkpoint`, `the signers`, `the records`, or a record's id.
         place: String,
-        /// What does not hold.
+        /// The invalid part.
         what: String,
     },
 }
@@ -77,7 +77,7 @@ pub enum InvalidProof {
 /// Checks a proof against keys. `signers`, if not empty, are the keys one of which must have signed each record.
 ///
 /// # Errors
-/// [`InvalidProof`] at the first thing that does not hold.
+/// [`InvalidProof`] for the first invalid part.
 pub fn check_proof(
     text: &str,
     trusted: &[TrustedKey],

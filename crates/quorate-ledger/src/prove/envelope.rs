@@ -32,7 +32,7 @@ pub struct EnvelopeSignature {
 }
 
 impl Envelope {
-    /// Puts an envelope around what the ledger keeps of a signature: the key's name and the signature's text.
+    /// Builds an envelope from a stored signature: the key's name and the signature's text.
     pub fn new(leaf: &Hash, keyid: &str, sig: &str) -> Self {
         Envelope {
             payload: STANDARD.encode(leaf),
@@ -45,7 +45,7 @@ impl Envelope {
     /// names are known are taken as they are.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub fn verify(&self, leaf: &Hash, known: &[PublicKey], unknown: &[KeyId]) -> Result<KeyId, String> {
         if self.payload_type != Context::RECORD.name() {
             return Err(format!("an envelope has the payload type `{}`", self.payload_type));

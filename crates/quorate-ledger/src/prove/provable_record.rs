@@ -45,7 +45,7 @@ impl ProvableRecord {
     /// Holds it against a tree and the public keys of signers.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub fn check(&self, tree: &TreeHead, known: &[PublicKey]) -> Result<CheckedRecord, String> {
         self.check_allowing_unknown(tree, known, &[])
     }
@@ -126,7 +126,7 @@ pub fn from_canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Resul
     from_exact_value(canonical::normalize(value))
 }
 
-/// Reads a value that has to have exactly the fields of its type: one that may be null has to be there, too.
+/// Reads a value with exactly the fields of its type; fields that may be null are required, too.
 ///
 /// # Errors
 /// Why it has not, in words.

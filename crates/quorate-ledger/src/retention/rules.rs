@@ -10,7 +10,7 @@ use serde_json::Map;
 
 use super::{DAY_MS, Period};
 
-/// How the protocol of a review is called, with its version behind it.
+/// The protocol name of a review, before its version.
 const REVIEW_PREFIX: &str = "council/";
 
 /// What a run's first record says of how long its answers are kept.

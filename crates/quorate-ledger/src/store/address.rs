@@ -12,14 +12,14 @@ pub enum Address {
     File(PathBuf),
     /// A database of a Postgres server.
     Postgres {
-        /// How it is reached, with everything that was said.
+        /// The server's address with all parameters.
         url: String,
         /// This machine's directory for keys, run locks and the index of the log, which are not in the database.
         dir: PathBuf,
     },
 }
 
-/// What of an address's parameters is shown: how the ledger is found again, and no secret.
+/// The parameters of an address that are shown: those that identify the ledger, without secrets.
 const SHOWN_PARAMETERS: [&str; 10] = [
     "host",
     "hostaddr",
@@ -73,7 +73,7 @@ impl Address {
         }
     }
 
-    /// What tells this ledger from others that share its directory: the file's name, or the database that the server knows.
+    /// What identifies this ledger among others that share its directory: the file's name, or the database that the server knows.
     pub fn identity(&self) -> String {
         match self {
             Address::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -86,7 +86,7 @@ impl Address {
         self.file().is_none_or(Path::is_file)
     }
 
-    /// Whether the address of a database says what it means: no parameter that is unknown, and none that contradicts
+    /// Checks the address of a database: it has no unknown parameter, and none that contradicts
     /// another.
     ///
     /// # Errors

@@ -20,25 +20,25 @@ use crate::files;
 
 pub(crate) struct Connection {
     engine: Engine,
-    /// What `PRAGMA synchronous` is at; `None` where that is not known.
+    /// The value of `PRAGMA synchronous`; `None` where it is unknown.
     durability: Option<Durability>,
     /// A transaction is open that was not committed.
     left_open: bool,
-    /// A commit failed in a way that does not tell whether it was done.
+    /// A commit failed without a known result.
     in_doubt: bool,
     timeouts: Arc<Timeouts>,
     /// Why nothing is written any more.
     closed_to_writers: Option<String>,
     /// A write failed, and how much of it is on the disk is unknown.
     write_failed: bool,
-    /// The index of the log where none can be written: it lasts as long as the connection.
+    /// The index of the log in memory, where no file can be written; it lasts as long as the connection.
     memory_index: Option<SqliteConnection>,
-    /// How the runs that this process appends to end. Another process may have moved one on: the key of `record`
-    /// tells.
+    /// The tails of runs that this process appends to. If another process has appended to one, the key of `record`
+    /// shows it.
     pub(super) tails: Tails,
     /// The runs that this process drives, where others could.
     pub(super) leases: Leases,
-    /// Up to where records have their places without a gap.
+    /// The position up to which no gap was found.
     gap_check: GapCheck,
 }
 
@@ -107,7 +107,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What the log's index is in: the ledger's own file, one of this machine, or this process's memory.
+    /// Where the log's index is: in the ledger's own file, a file of this machine, or this process's memory.
     pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
         if let Some(index) = &mut self.memory_index {
             return index;
@@ -213,7 +213,7 @@ impl Connection {
             let pragma = match (&self.engine, durability) {
                 (Engine::Sqlite(_), Durability::Written) => "PRAGMA synchronous = NORMAL",
                 (Engine::Sqlite(_), Durability::Synced) => "PRAGMA synchronous = FULL",
-                // Each of its transactions says it.
+                // Each of its transactions sets it.
                 #[cfg(feature = "postgres")]
                 (Engine::Postgres(_), _) => return Ok(()),
             };
@@ -250,7 +250,7 @@ impl Connection {
                     self.left_open = true;
                     return Err(error);
                 }
-                // With a connection goes what was open on it.
+                // A lost connection takes its transaction with it.
                 _ => {}
             }
         }
@@ -267,7 +267,7 @@ impl Transaction<'_> {
         &mut self.connection.engine
     }
 
-    /// What it needs besides, with the ends of the runs.
+    /// Its state, with the tails of the runs.
     pub(super) fn engine_and_tails(&mut self) -> (&mut Engine, &mut Tails) {
         (&mut self.connection.engine, &mut self.connection.tails)
     }
@@ -316,7 +316,7 @@ impl Drop for Writer {
         // Where no runtime is left, the process is about to end, and its connection with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // One that cannot be rolled back is on a connection that was lost, or the next one tries again.
+                // If the rollback fails, the connection was lost, or the next transaction tries again.
                 let _ = connection.roll_back_leftover().await;
             });
         }

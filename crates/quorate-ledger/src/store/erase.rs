@@ -2,7 +2,7 @@
 //!
 //! SQLite overwrites what is erased, and what it moves from page to page (`secure_delete`); its log has copies until it is
 //! emptied. A file that an older version wrote may have more of them, which go when the file is rewritten. Until all of
-//! that is done a file beside the ledger says so: who dies in between leaves it to the next one.
+//! that is done a file beside the ledger marks the work as unfinished, so that the next process completes it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub enum WipeMode {
 #[derive(Debug, Default)]
 pub struct ErasureReport {
     pub runs: Vec<PlannedErasure>,
-    /// Why something of what was erased, now or earlier, can still be found in the ledger's files. Nothing where all of
+    /// Why traces of erased content, from now or earlier, may remain in the ledger's files; `None` where all of
     /// it is gone.
     pub residue: Option<String>,
     /// Other places that may still have it.
@@ -69,7 +69,7 @@ impl Store {
             return Err(Error::Unavailable { what, source: None });
         }
         let key = key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
-        // What an earlier time has left to be done may be more than is done now.
+        // An earlier erasure may have left more work than this one.
         let is_all = rewrite == WipeMode::Rebuild || !self.has_pending_wipe();
         self.mark_pending_wipe()?;
         {
@@ -92,7 +92,7 @@ impl Store {
         Ok(ErasureReport { runs: plan.erasures, ..self.wipe(rewrite, is_all).await })
     }
 
-    /// Goes over the files; says what can still be found. `is_all` is whether nothing is left to be done after that.
+    /// Rewrites the files; returns what can still be found. `is_all` says that no erasure is left afterwards.
     async fn wipe(&self, rewrite: WipeMode, is_all: bool) -> ErasureReport {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
@@ -114,7 +114,7 @@ impl Store {
             Err(error) => remaining.residue = Some(error.to_string()),
         }
         if is_all && remaining.residue.is_none() {
-            // One that stays makes the next one go over the files once more.
+            // A remaining mark makes the next erasure rewrite the files again.
             let _ = files::remove(&self.pending_wipe_path());
         }
         remaining
@@ -160,7 +160,7 @@ async fn erase_in_transaction(
     if let Some(ending) = plan.ending.as_ref().filter(|ending| !on_hold.contains(*ending)) {
         spared.remove(ending);
     }
-    // What verifying would not accept is not done.
+    // An erasure that `verify` would not accept is refused.
     for due in &plan.erasures {
         let subject = crate::retention::erasure_target(engine, &due.run, &on_hold).await?;
         if rules::check_allowed(&due.to_erasure(), &subject, at_ms).is_err() {
@@ -187,7 +187,7 @@ async fn erase_in_transaction(
             let kept = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1");
             ensure_erased(engine, "body", kept.bind(&**text)).await?;
         }
-        // Where nothing is touched another process was faster, and has recorded it.
+        // If no row was affected, another process was faster, and has recorded it.
         if touched > 0 {
             done.push(due);
         }
@@ -248,7 +248,7 @@ fn busy_timeout(time: Duration) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()))
 }
 
-/// How far the files were gone over.
+/// How far the files were rewritten.
 enum WipeOutcome {
     All,
     /// A reader is active, and the log could not be emptied.
@@ -269,7 +269,7 @@ impl Engine {
                 if rewrite == WipeMode::Rebuild {
                     sqlx::raw_sql("VACUUM").execute(&mut *sqlite).await?;
                 }
-                // Who waits for readers to end keeps writers waiting.
+                // Waiting for readers blocks writers.
                 sqlx::raw_sql(busy_timeout(READERS_TIMEOUT)).execute(&mut *sqlite).await?;
                 let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *sqlite).await;
                 sqlx::raw_sql(busy_timeout(LOCK_TIMEOUT)).execute(&mut *sqlite).await?;

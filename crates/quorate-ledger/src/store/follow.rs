@@ -23,8 +23,8 @@ impl StreamPosition {
 }
 
 impl Store {
-    /// The records that are behind what was seen of a stream, in order, and how far it is read then. `None` where the
-    /// last record that was seen is gone, or is another: what was made of it does not hold.
+    /// The records after the last seen one of a stream, in order, and the new position. `None` where the
+    /// last seen record is gone or replaced, which invalidates the projection.
     ///
     /// # Errors
     /// When the store does not answer, or a record is malformed.

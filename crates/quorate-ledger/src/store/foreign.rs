@@ -36,7 +36,7 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// The refusal of a ledger, where that is why it was not opened.
+    /// The refusal of a ledger, if the error is one.
     pub(super) fn refusal(address: &Address, error: &sqlx::Error) -> Option<Error> {
         let sqlx::Error::Configuration(error) = error else { return None };
         let Foreign { kind, name, table } = error.downcast_ref()?;
@@ -58,7 +58,7 @@ impl Foreign {
     }
 }
 
-/// Looks at what a file says of its tables before any is read or written. A text that is not SQL is more than the database's
+/// Checks a file's schema before any table is read or written. A text that is not SQL is more than the database's
 /// driver takes.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 //! Checks that the records' positions have no gap. A process that can write the tables can put a row anywhere, and records
-//! appended behind it would be acknowledged behind a gap, so the check runs before any append.
+//! appended after it would be acknowledged behind a gap, so the check runs before any append.
 
 use quorate_kernel::ports::ledger::Error;
 
@@ -9,7 +9,7 @@ use super::engine::{Column, Engine, sql};
 #[derive(Debug, Default)]
 pub(super) struct GapCheck(Option<u64>);
 
-/// Records behind a place that has none.
+/// Records after an empty position.
 #[derive(Debug, thiserror::Error)]
 #[error("there are {before} records before the last one ({run}/{n}), which is at place {place}")]
 pub(super) struct Gap {
@@ -48,14 +48,14 @@ impl GapCheck {
         })
     }
 
-    /// Nothing is known any more: what was seen may be gone with the connection.
+    /// Forgets the position: what was seen may be gone with the connection.
     pub(super) fn reset(&mut self) {
         self.0 = None;
     }
 }
 
 impl Gap {
-    /// The refusal of an append, where that is why it failed.
+    /// The refusal of an append, if the error is one.
     pub(super) fn refusal(error: &sqlx::Error) -> Option<Error> {
         let sqlx::Error::Configuration(error) = error else { return None };
         let gap = error.downcast_ref::<Gap>()?;

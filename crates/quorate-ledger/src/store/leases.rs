@@ -10,7 +10,7 @@ use super::engine::Engine;
 use super::engine::{Column, sql};
 
 #[cfg(feature = "postgres")]
-/// What time it is on the server, in milliseconds since the Unix epoch.
+/// The server's time, in milliseconds since the Unix epoch.
 macro_rules! now {
     () => {
         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"

@@ -52,7 +52,7 @@ pub(crate) async fn is_imported(engine: &mut Engine, run: &str) -> Result<bool, 
     Ok(row.is_some())
 }
 
-/// The head of a record that is here.
+/// The head of an existing record.
 pub(crate) async fn record_head(
     engine: &mut Engine,
     run: &str,
@@ -115,7 +115,7 @@ pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -
     keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
 }
 
-/// Records in the ledger's own stream what was merged, signed by the ledger's key. What was known of the runs' ends is known no more.
+/// Records in the ledger's own stream what was merged, signed by the ledger's key. Cached tails of runs are dropped.
 pub(crate) async fn append_import_record(
     transaction: &mut Transaction<'_>,
     runs: Vec<Name>,

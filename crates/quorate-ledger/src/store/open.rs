@@ -21,13 +21,13 @@ use crate::keys::{self, Purpose};
 use crate::local_checkpoints::CheckpointFiles;
 use crate::quarantine::{self, QuarantinedFile};
 
-/// What takes an earlier index of the log away.
+/// The statements that drop an earlier index of the log.
 #[cfg(feature = "postgres")]
 const SCHEMA_3: &str = include_str!("schema-3.sql");
 /// How long to wait for another process's transaction: the longest are those that rewrite the file.
 pub(super) const LOCK_TIMEOUT: Duration = super::timeouts::LOCK_TIMEOUT;
 
-/// The pause before another turn.
+/// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A ledger that was opened, and what had to be set aside for it.
@@ -37,7 +37,7 @@ pub struct OpenedStore {
     pub quarantined: Option<QuarantinedFile>,
 }
 
-/// Why nothing is written where the system allows no writing.
+/// The reason for a read-only ledger where the system allows no writes.
 const NOT_WRITABLE: &str = "its directory is read-only: it is opened for reading";
 
 /// A connection, and why nothing may be written through it.
@@ -59,8 +59,8 @@ impl Store {
             return Err(unavailable(format!("cannot make {}", dir.display()), error));
         }
         let is_new = !path.exists();
-        // SQLite finds what is beside a file by name. Who has a broken file open while it is replaced would take the
-        // new one's log for its own: no other process opens meanwhile.
+        // SQLite finds the files beside a database by name. A process with the broken file open during the move would use the
+        // new one's log as its own, so no other process may open it meanwhile.
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
         if is_new {
             // If that fails, SQLite explains the problem.
@@ -91,7 +91,7 @@ impl Store {
         }
     }
 
-    /// Opens a ledger as it is, for reading alone: no file is made, mended or set aside.
+    /// Opens a ledger as it is, for reading alone: no file is created, repaired or moved.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if it does not exist, is not a ledger, or cannot be read.
@@ -134,7 +134,7 @@ impl Store {
                 address.check().map_err(|refused| {
                     unavailable(format!("cannot use the address {address} of a ledger"), refused)
                 })?;
-                // Nothing is made here before the server has answered. Who may write nothing here can still read what is
+                // Nothing is created here before the server has answered. A user without write access can still read what is
                 // there.
                 let mut created = false;
                 let log_index = async {
@@ -170,7 +170,7 @@ impl Store {
             for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
                 match quarantine::move_file(dir, file) {
                     Ok(piece) => quarantined = Some(piece),
-                    // What lay beside it went with the last who had it open.
+                    // The files beside it were removed by the last process that had it open.
                     Err(error) if file != path && error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => {
                         return Err(unavailable(format!("cannot set {} aside", file.display()), error));
@@ -297,7 +297,7 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sq
     Ok((!may_write).then(|| NOT_WRITABLE.to_owned()))
 }
 
-/// Whether anything can be written. SQLite opens a file that the system protects without a word, and says so with the
+/// Whether anything can be written. SQLite opens a protected file without an error, and reports it at the
 /// first write.
 async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let busy = |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));

@@ -80,7 +80,7 @@ impl RunSigners {
         Ok(Ok(signers))
     }
 
-    /// Holds the next record against it, which a key is about to sign.
+    /// Checks the next record against it, which a key is about to sign.
     ///
     /// # Errors
     /// Which rule of verifying it would break, in words.

@@ -27,7 +27,7 @@ pub(super) struct Checkpoints {
     last_signed: Option<(u64, u64)>,
     /// The signers of the last signed one.
     current: Vec<Verifier>,
-    /// Everybody who signed.
+    /// All signers.
     pub(super) signers: Vec<Verifier>,
     /// Keys that the verifier trusts.
     trusted_keys: Vec<PublicKey>,
@@ -38,7 +38,7 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// What is known of the checkpoints before the one from which on records are walked.
+    /// The state of the checkpoints before the start of the walk.
     pub(super) fn starting_after(sealed: &CheckpointRecord) -> Self {
         let current: Vec<Verifier> =
             sealed.keys.iter().filter_map(|key| Verifier::from_text(key).ok()).collect();

@@ -11,7 +11,7 @@ const MAX_KEPT: usize = 100;
 /// How something differs from what was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It is there and is another.
+    /// It exists but differs.
     Changed,
     /// It is gone.
     Removed,
@@ -94,7 +94,7 @@ pub struct Divergence {
 }
 
 impl Divergence {
-    /// Of some part of the ledger, and nothing else known yet.
+    /// Of a part of the ledger, without details.
     pub(super) fn new(kind: Kind, part: Part, what: impl Into<String>) -> Self {
         Divergence { kind, part, run: None, n: None, seq: None, last_seq: None, what: what.into() }
     }
@@ -173,7 +173,7 @@ impl Findings {
         self.divergences.range((place, Part::Record, 0)..=(place, Part::Record, u64::MAX)).next().is_some()
     }
 
-    /// Those that are kept, and how many there are.
+    /// The kept ones, and the total number.
     pub(super) fn into_parts(self) -> (Vec<Divergence>, u64) {
         (self.divergences.into_values().collect(), self.count)
     }

@@ -10,7 +10,7 @@ use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey, Signature};
 
-/// What is known of the stream's signatures.
+/// The state of the stream's signatures.
 #[derive(Default)]
 pub(super) struct LedgerSignatures {
     /// The first signed record that is not a checkpoint.

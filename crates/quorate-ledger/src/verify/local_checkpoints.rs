@@ -6,7 +6,7 @@ use super::walk::Walk;
 use super::witness_check::{WitnessCheck, check_not_cut, check_note};
 use crate::local_checkpoints::LocalCheckpoints;
 
-/// Holds the copies against what was walked over.
+/// Compares the copies with the walked records.
 pub(super) fn check(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
     let mut check = WitnessCheck::default();
     // The kept checkpoints of a former ledger do not apply to another ledger's records.

@@ -24,7 +24,7 @@ use crate::store::engine::{Column, sql};
 
 /// How many runs are read at once.
 const PAGE: i64 = 500;
-/// How the protocol of a review is called, with its version behind it.
+/// The protocol name of a review, before its version.
 const REVIEW_PREFIX: &str = "council/";
 /// The longest line that is looked at, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -120,7 +120,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 logged.elsewhere += 1;
                 logged.first_elsewhere.get_or_insert_with(|| row.text(2).into());
             }
-            // A decision is logged where it was taken, which can be here.
+            // A decision is logged in the workspace where it was made, possibly this one.
             let decided = row.opt_text(3).is_some();
             if ours && (belongs || decided || !lines.is_empty()) {
                 let records = store.records(&run).await;
@@ -167,7 +167,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
 /// Which of the logs that runs name are the configured one.
 struct LogPaths {
     here: PathBuf,
-    /// By what runs call them.
+    /// By the names in runs.
     known: HashMap<String, bool>,
 }
 
@@ -259,7 +259,7 @@ fn read(path: &Path) -> std::io::Result<(LogCheck, HashMap<String, Vec<LoggedLin
     Ok((logged, lines))
 }
 
-/// The runs that a line says it is of. One that this program writes names its run as run and as span; one that names a
+/// The runs that a line names. One that this program writes names its run as run and as span; one that names a
 /// run as one of them alone is not its own, and may still be taken for it.
 fn claimed_runs(number: u64, line: &Json, written: &[u8]) -> Vec<(String, LoggedLine)> {
     let text = |key: &str| line.get(key).and_then(Json::as_str);

@@ -90,7 +90,7 @@ async fn a_seal_that_fails_lets_others_write_and_is_tried_again() {
     let failed = one.seal(&[], 2_000, false, Durability::Synced).await.unwrap_err();
     assert!(failed.to_string().contains("it is at place 9"), "{failed}");
     assert!(one.has_appended(), "closing seals it");
-    // Nothing is appended behind the gap, and the refusal is immediate.
+    // Nothing is appended after the gap, and the refusal is immediate.
     let refused =
         timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("the lock is free");
     assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");

@@ -111,7 +111,7 @@ async fn lines(
         .await
 }
 
-/// A value of another type than the index has is another value.
+/// Values of different types differ.
 fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
     let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
     let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);

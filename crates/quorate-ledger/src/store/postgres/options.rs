@@ -90,7 +90,7 @@ fn suggestion(key: &str) -> String {
     }
 }
 
-/// Refuses what says two things of one matter: which of them holds would depend on the client.
+/// Refuses contradictory parameters: their precedence would depend on the client.
 fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<(), InvalidAddress> {
     let has = |key: &str| parameters.contains_key(key);
     let before = [

@@ -13,7 +13,7 @@ use crate::store::timeouts::{RESPONSE_TIMEOUT, Timeouts};
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long taking leave of the server may take.
+/// How long disconnecting may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long rewriting a table may take.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(3_600);
@@ -176,7 +176,7 @@ pub(in crate::store) struct Wait {
 }
 
 impl Wait {
-    /// Waits for an answer; a server that says nothing for too long is given up.
+    /// Waits for an answer; a server that is silent for too long counts as lost.
     pub(in crate::store) async fn on<T>(
         &self,
         answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -211,7 +211,7 @@ async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<Pg
     Wait { timeouts: patience.clone(), limit: CONNECT_TIMEOUT }.on(connecting).await
 }
 
-/// Whether there is no connection any more, or no knowing what comes next on it: an error of the system or of the
+/// Whether the connection is lost, or in an unknown state: an error of the system or of the
 /// protocol, or of classes 08 (connection) and 57P (ended by the operator) of Postgres.
 pub(in crate::store) fn is_lost(error: &sqlx::Error) -> bool {
     match error {

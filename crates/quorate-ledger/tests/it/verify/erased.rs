@@ -69,7 +69,7 @@ async fn what_the_ledgers_key_did_not_sign_erases_nothing() {
     copy.sql(&format!("INSERT INTO signature SELECT run, {m}, key, signature FROM signature WHERE run = 'ledger' AND n = {n}")).await;
     is_found(&copy, m, Part::Signature).await;
     assert!(seal(&copy).await.is_err());
-    // What comes behind a signed record is signed as well, whatever a later checkpoint is over.
+    // What comes after a signed record is signed as well, whatever a later checkpoint is over.
     let copy = world.copy();
     copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
     let n = copy.forge("ledger", erased(B, 2), None).await;

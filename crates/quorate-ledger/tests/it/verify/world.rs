@@ -209,7 +209,7 @@ impl World {
         sqlite.close().await.expect("closed");
     }
 
-    /// Writes a record behind all others, past the program, with a signature or without; gives its number.
+    /// Writes a record after all others, past the program, with a signature or without; gives its number.
     pub async fn forge(&self, run: &str, entry: Entry, key: Option<&SecretKey>) -> u64 {
         let mut sqlite = self.sqlite().await;
         let last = sqlx::query("SELECT n, head FROM record WHERE run = ? ORDER BY n DESC LIMIT 1").bind(run);
