@@ -38,7 +38,7 @@ use report::Report;
 pub struct Request {
     /// The manifest, or the directory that holds it.
     pub path: PathBuf,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root, if it is not to be searched for.
     pub root: Option<PathBuf>,
     /// What it is asked for.
     pub inputs: Inputs,

@@ -146,7 +146,7 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).create(directory)
 }
 
-/// Puts a file that this user alone can read, all at once and to stay. Its directory is there.
+/// Writes a file that only this user can read, atomically and durably. Its directory must exist.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -277,7 +277,7 @@ pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Puts bytes at a path below a folder, all at once and to stay, whether there is a file already or not; its directories
+/// Writes a file below a folder atomically and durably, over an existing one or not; its directories
 /// are made. A link that leads out of the folder is not followed.
 ///
 /// # Errors
@@ -299,7 +299,7 @@ pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<
     write_atomically(&dir, &file, bytes, permissions)
 }
 
-/// Appends bytes to a file below a folder, to stay; one that is not there is made.
+/// Appends bytes durably to a file below a folder; creates a missing one.
 ///
 /// # Errors
 /// As [`write_below`].
@@ -322,7 +322,7 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
     file.sync_data()
 }
 
-/// Puts bytes at a path that a person has named, all at once, whether there is a file already or not.
+/// Writes a file at a path that a user has named, atomically, over an existing one or not.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -349,7 +349,7 @@ fn write_atomically(
     }
     new.as_file().sync_all()?;
     new.persist(file)?;
-    // The name is to stay as well.
+    // The name must survive a power loss as well.
     std::fs::File::open(dir)?.sync_all()
 }
 
@@ -365,7 +365,7 @@ fn readable(_: &std::fs::File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes a file away; one that is not there is away.
+/// Removes a file if it exists.
 ///
 /// # Errors
 /// When it cannot be.

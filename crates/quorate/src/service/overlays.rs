@@ -209,7 +209,7 @@ impl OverlayFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlayEntry {
     pub overlay: Overlay,
-    /// Whether it holds now.
+    /// Whether it is in force now.
     pub active: bool,
 }
 

@@ -158,7 +158,7 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
     }
 }
 
-/// Refuses a log path that is another file.
+/// Refuses a log path that names a file of another kind.
 ///
 /// # Errors
 /// [`codes::LOG_UNWRITABLE`].

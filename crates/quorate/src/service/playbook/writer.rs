@@ -53,7 +53,7 @@ impl LibraryWriter {
         }
     }
 
-    /// As [`LibraryWriter::open`], for who finishes what was left.
+    /// As [`LibraryWriter::open`], for a command that finishes an interrupted change.
     ///
     /// # Errors
     /// As [`LibraryWriter::open`], but for that.

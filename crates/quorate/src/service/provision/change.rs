@@ -19,7 +19,7 @@ pub struct Change {
     pub found: Option<FileContent>,
     /// The operation.
     pub write: Write,
-    /// What then holds; nothing where the profile has no part in the file.
+    /// The new entry; `None` where the profile has no part in the file.
     pub fact: Option<InstallRecord>,
     /// The change, in words for users.
     pub action: Action,
@@ -52,11 +52,11 @@ pub enum Action {
     PutBack,
     /// Only that it can be run.
     Permit,
-    /// It is as it is to be.
+    /// It has the desired content.
     Keep,
     /// It belongs to the user and stays.
     Leave,
-    /// It gets what was there before.
+    /// Its earlier content is restored.
     Restore,
     Delete,
     /// It was edited since, and nothing is done.
@@ -202,7 +202,7 @@ impl DesiredFile {
 /// Why a change cannot be planned.
 #[derive(Debug)]
 pub enum ChangeError {
-    /// A text, the profile's or the one that is there, is not fit.
+    /// A text, the profile's or the existing one, is invalid.
     Refused {
         code: RefusalCode,
         body: Box<Body>,
@@ -214,7 +214,7 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
-    /// A file that is there cannot be used.
+    /// An existing file cannot be used.
     pub fn target(body: Body) -> ChangeError {
         ChangeError::Refused { code: codes::PROFILE_TARGET, body: Box::new(body), text: None }
     }

@@ -13,7 +13,7 @@ use super::setup::{ContentKind, Error, InstallRecord, Store};
 pub enum Drift {
     /// It is as it was written.
     InPlace,
-    /// It was edited, and what the profile brought is still there; or it is one that its owner may edit.
+    /// It was edited, and the profile's content is intact; or its owner may edit it.
     EditedAround,
     /// What the profile brought was edited or is gone.
     Edited,

@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, DirBuilder, OpenOptions};
 /// The name of what is written before it takes a file's place. Only one process writes at a time.
 const TEMP_NAME: &str = ".quorate-part";
 
-/// A file that is there.
+/// An existing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContent {
     /// What is in it.
@@ -70,13 +70,13 @@ pub trait TargetFiles {
     /// When it cannot be written; then the old one is still there.
     fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError>;
 
-    /// Removes a file; one that is not there is removed already.
+    /// Removes a file if it exists.
     ///
     /// # Errors
     /// When it cannot be removed.
     fn remove(&self, path: &str) -> Result<(), FileError>;
 
-    /// Makes a folder in one that is there; one that is there is made already.
+    /// Creates a folder in an existing one, unless it exists.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -94,8 +94,8 @@ pub trait TargetFiles {
     /// When it cannot be removed.
     fn remove_temp(&self, folder: &str) -> Result<(), FileError>;
 
-    /// Whether files can be written into a folder that is there. What a process that died while writing has left there
-    /// is gone afterwards.
+    /// Whether files can be written into an existing folder. Removes what a process that died while
+    /// writing has left there.
     ///
     /// # Errors
     /// When they cannot.
@@ -194,7 +194,7 @@ impl TargetFiles for TargetDir {
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         let file = dir.open_with(name, &options)?;
-        // Asked of what was opened, since another may have taken its place.
+        // Checked on the open file, since its path may have been replaced.
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(FileError::Obstructed("is not a regular file"));

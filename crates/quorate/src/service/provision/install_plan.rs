@@ -48,7 +48,7 @@ pub fn install_file(
     let mut next = if fact.strategy == piece.strategy {
         reinstall(store, piece, fact, there, drift)?
     } else {
-        // As if it had been taken out the old way first.
+        // As if it had been removed by the earlier strategy first.
         let removal = uninstall_plan::plan_removal(store, dest, fact, found.clone(), Force::Yes)?;
         let mode = fact.base.as_ref().map_or(there.mode, |base| base.mode);
         let without = removal.result().map(|bytes| FileContent { bytes: bytes.to_vec(), mode });
@@ -102,7 +102,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
         (Strategy::Append, found) => {
             let text = found.map_or(Ok(String::new()), |found| utf8(dest, &found.bytes))?;
             let block = piece_text(piece)?;
-            // A file that is to be there is made, even of nothing.
+            // A desired file is created even if it is empty.
             let new = found.is_none().then(|| block.clone());
             let Some(added) = new.or_else(|| append::addition(&text, &block)) else {
                 let notes = vec!["its text was there already".to_owned()];
@@ -124,7 +124,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
     }
 }
 
-/// A file that is there and was installed by the same strategy; where it was edited, it may be replaced.
+/// An existing file that was installed by the same strategy; if it was edited, it may be replaced.
 fn reinstall(
     store: &Store<'_>,
     piece: &PackageFile,

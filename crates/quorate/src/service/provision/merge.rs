@@ -16,7 +16,7 @@ mod style;
 use edit::Edits;
 use style::{SourceValue, Style};
 
-/// A target into which a profile's JSON is merged. A target that has it all comes out as it went in.
+/// A target into which a profile's JSON is merged. A target that has all of it is left unchanged.
 ///
 /// # Errors
 /// When one of the two is not JSON.
@@ -70,7 +70,7 @@ impl Merger<'_> {
     }
 }
 
-/// What is left when a profile's JSON is taken out of a text again.
+/// The rest of a text after removing a profile's JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The text; `None` where nothing is left of a file that was not there before.
@@ -202,7 +202,7 @@ impl Remover<'_> {
         self.remove_items(now, before, &out)
     }
 
-    /// Takes items out of what holds them, and says whether it holds none now.
+    /// Removes items from an object or array, and returns whether it is empty now.
     fn remove_items(&mut self, now: &Node, before: Option<&Node>, out: &[usize]) -> bool {
         if out.is_empty() {
             return false;

@@ -1,8 +1,8 @@
-//! The setup ledger: what each profile has put into a folder, so that drift shows and all of it can be taken back.
+//! The setup ledger: what each profile has installed into a folder, so that drift is visible and uninstalling is exact.
 //!
 //! It is in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
 //! `-` as `%XX`, so that no two slugs share a file; beside it, in a folder of that name, the contents by their SHA-256:
-//! in `before/` what was there, in `installed/` what was put there. The file is written with what is intended before
+//! in `before/` the earlier content, in `installed/` the installed one. The file is written with the intent before
 //! anything is done, and again when all is done. What a dead process left follows from it and from the existing files:
 //! [`Setup::recover`].
 
@@ -104,7 +104,7 @@ pub enum Intent {
         from: Option<String>,
         fact: InstallRecord,
     },
-    /// It is taken out.
+    /// It is removed.
     Out {
         /// The content afterwards.
         leaves: Option<String>,
@@ -324,7 +324,7 @@ impl<'f> Store<'f> {
     /// A content that is kept.
     ///
     /// # Errors
-    /// When it is not there, or is another.
+    /// If it does not exist, or is another one.
     pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, Error> {
         let path = format!("{}/{sha256}", self.contents_dir(part));
         let corrupt = |what: &str| Error::Corrupt { path: path.clone(), what: what.to_owned() };

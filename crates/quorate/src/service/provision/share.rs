@@ -28,7 +28,7 @@ struct OtherProfile<'f> {
     changed: Vec<PendingUpdate>,
 }
 
-/// What another profile is to remember of a file.
+/// Another profile's new entry for a file.
 struct PendingUpdate {
     dest: String,
     from: Option<String>,
@@ -188,7 +188,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(layers)
     }
 
-    /// Lays another profile on a text again, and notes what it is to remember.
+    /// Merges another profile into a text again, and notes its new entry in the setup ledger.
     fn reapply(
         &mut self,
         at: usize,
@@ -220,7 +220,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(laid)
     }
 
-    /// Writes what others are to remember, as an intent: before the files are written.
+    /// Writes other profiles' new entries as an intent, before the files are written.
     ///
     /// # Errors
     /// When the disk refuses.

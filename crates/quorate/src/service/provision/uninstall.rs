@@ -1,4 +1,4 @@
-//! Uninstall: what was there comes back, what was not there goes, and so do folders that were made and hold nothing.
+//! Uninstall: restores earlier files, and removes installed files and folders that are empty then.
 
 use quorate_diagnostics::Report;
 

@@ -1,5 +1,5 @@
-//! What an uninstall does with a file: what was there comes back; where it was edited since, what the profile brought is
-//! taken out and the rest stays.
+//! The change of one file by an uninstall: earlier content is restored; in an edited file the profile's content is
+//! removed and the rest stays.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
     change.aside = Some(aside_path);
 }
 
-/// A file that was edited since, with what the profile brought taken out of it.
+/// A file that was edited since, without the profile's content.
 struct PartialRemoval {
     write: Write,
     /// What stays although the profile installed it, and what is removed although the user has changed it, each a sentence.

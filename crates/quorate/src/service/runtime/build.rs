@@ -1,5 +1,5 @@
-//! Fills the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters as they are (K1), and
-//! whatever is refused is shown where it stands. `build/warnings.rs` says what is no fault and still surprises people.
+//! Builds the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters verbatim (K1), and
+//! refusals point at their places. `build/warnings.rs` warns about valid manifests that may behave unexpectedly.
 
 mod warnings;
 

@@ -1,4 +1,4 @@
-//! Which `quorate.toml` a runtime was looked up in, said where a lookup has failed: the outermost one holds, and people
+//! Names the `quorate.toml` that a failed lookup of a runtime has searched: the outermost one counts, and users
 //! look into the nearest.
 
 use std::path::Path;

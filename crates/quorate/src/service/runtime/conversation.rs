@@ -100,7 +100,7 @@ impl ConversationReader {
     /// From the beginning of what other processes have said.
     ///
     /// # Errors
-    /// Where this process could find nothing of it.
+    /// If this process could find no trace of it.
     pub fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
         check_shared(runtime, "read what the ledger has of it: `quorate log MANIFEST --records`")?;
         Ok(ConversationReader::new(runtime))

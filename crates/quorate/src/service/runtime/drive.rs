@@ -37,7 +37,7 @@ pub enum Step {
 /// Runs the loop, at most until `wall` is over.
 ///
 /// # Errors
-/// When substrate or ledger fail, unless it is to go on forever: then only when it cannot be said where to go on.
+/// If the substrate or the ledger fails. In watch mode only if the position in the conversation is unknown.
 pub async fn drive(
     runner: &mut Runner,
     until: Until,
@@ -47,7 +47,7 @@ pub async fn drive(
     let Some(wall) = wall else { return run_loop(runner, until, &mut on_step).await };
     match tokio::time::timeout(wall, run_loop(runner, until, &mut on_step)).await {
         Ok(driven) => driven,
-        // A cycle that is dropped is broken off, as one that is interrupted.
+        // Dropping a cycle interrupts it.
         Err(_) => {
             on_step(Step::TimeUp);
             Ok(())

@@ -1,4 +1,4 @@
-//! What a person says about trust with `quorate trust`.
+//! A user's decisions with `quorate trust`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -80,7 +80,7 @@ impl Store {
         Ok(Some(Store { path }))
     }
 
-    /// What it holds; nothing where it is not there yet.
+    /// Its content; empty if it does not exist yet.
     ///
     /// # Errors
     /// When it cannot be read or is not what was written: then nothing is trusted.

@@ -12,7 +12,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// The way of a text. One that holds nothing gets two spaces and a line for each value.
+    /// The formatting style of a text. An empty one gets two spaces and a line for each value.
     pub(super) fn of(text: &str, root: &Node) -> Style {
         let first = root.entries().first().map(|entry| entry.key_span.start);
         let first = first.or_else(|| root.items().first().map(|item| item.span.start));
