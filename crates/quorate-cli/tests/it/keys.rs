@@ -48,7 +48,7 @@ fn convene(place: &TestDir) -> CommandOutput {
     assembly::convene(place, "--proposal", &[])
 }
 
-/// Holds what a command refused against a code and a part of what it said, wherever it was said.
+/// Checks what a command refused against a code and a part of what it said, wherever it was said.
 #[track_caller]
 fn refused(ran: &CommandOutput, code: &str, says: &str) {
     assert_eq!(ran.code, 5, "{ran:?}");

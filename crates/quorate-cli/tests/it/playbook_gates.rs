@@ -18,7 +18,7 @@ fn promote(place: &TestDir, slug: &str, gate: &str) -> support::CommandOutput {
     place.run(&["playbook", "promote", slug, "--gate", gate])
 }
 
-/// Holds what was printed, wherever, against what has to be said.
+/// Checks what was printed, wherever, against what has to be said.
 #[track_caller]
 fn tells(ran: &support::CommandOutput, said: &str) {
     assert!(ran.stdout.contains(said) || ran.stderr.contains(said), "`{said}` is not said: {ran:?}");

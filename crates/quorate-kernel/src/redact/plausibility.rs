@@ -139,7 +139,7 @@ pub(super) fn parts(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A word, a word with a short number behind it, or a number.
+/// A word, a word with a short number after it, or a number.
 fn is_word(part: &str) -> bool {
     let letters = part.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, number) = part.split_at(letters);

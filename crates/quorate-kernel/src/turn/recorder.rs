@@ -1,4 +1,4 @@
-//! The ledger's side of a conversation: records are written behind the conversation, in order, by a task of their
+//! The ledger's side of a conversation: records are written asynchronously, in order, by a task of their
 //! own. A turn costs the substrate's sync and no other (K5); what a crash loses here is restored from the
 //! conversation.
 
@@ -17,7 +17,7 @@ const MAX_QUEUED: usize = 1_024;
 /// Queued records, and the channel that reports that they are durable; `None` where they need only survive the process.
 type QueuedRecords = (Vec<Entry>, Option<oneshot::Sender<()>>);
 
-/// Writes records behind the conversation.
+/// Writes records asynchronously, in order.
 pub(super) struct RecordQueue {
     recorder: Arc<Recorder>,
     queue: mpsc::Sender<QueuedRecords>,

@@ -20,7 +20,7 @@ pub(super) struct LedgerPosition {
     pub(super) cursor: Option<Name>,
     /// The number of the stream's next record.
     pub(super) next: u64,
-    /// The turns that it names behind that one.
+    /// The turns that it names after that one.
     pub(super) recorded: BTreeSet<Name>,
 }
 

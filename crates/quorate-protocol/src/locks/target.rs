@@ -158,7 +158,7 @@ impl Target {
         None
     }
 
-    /// Holds letters and gaps against the trait's.
+    /// Checks letters and gaps against the trait's.
     fn compare(&self, read: TextItems<'_>, first: usize, last: usize) -> Option<Comparison> {
         let items = &read.items[first..=last];
         let mut look = Comparison::default();

@@ -41,7 +41,7 @@ pub(super) fn near_misses(text: &str, participants: &[Participant], boundary: Bo
     suggestions
 }
 
-/// The text behind an `@`: as it is written, and the name in it.
+/// The text after an `@`: as it is written, and the name in it.
 fn split_mention(rest: &str) -> Option<(&str, &str)> {
     let first = rest.chars().next()?;
     let around = DELIMITERS.iter().find(|(open, _)| *open == first);

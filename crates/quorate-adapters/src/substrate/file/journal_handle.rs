@@ -293,7 +293,7 @@ impl JournalHandle {
         Ok(())
     }
 
-    /// The number of the turn with an id; the last one if several have it, reliably: a damaged record behind it might be
+    /// The number of the turn with an id; the last one if several have it, reliably: a damaged record after it might be
     /// that one.
     pub(super) fn find_turn(&self, id: &str) -> Result<Option<(u64, Record)>, JournalError> {
         let Some(index) = &self.index else { return Ok(None) };

@@ -80,7 +80,7 @@ struct Findings {
     first: Option<usize>,
     /// Lines that look like headers but are invalid.
     header_lookalikes: Vec<usize>,
-    /// Turns with text behind them that belongs to no turn.
+    /// Turns with text after them that belongs to no turn.
     strays: Vec<usize>,
     /// Turns whose id occurred before: the id, the last earlier turn with it, and this turn.
     duplicate_ids: Vec<(Name, usize, usize)>,

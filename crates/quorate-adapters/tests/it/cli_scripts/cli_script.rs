@@ -67,7 +67,7 @@ impl CliScript {
         (asked, took)
     }
 
-    /// Holds the installed program against what a judge needs.
+    /// Checks the installed program against what a judge needs.
     pub(crate) fn inspect(&self) -> Result<Inspection, Failure> {
         let deadline = tokio::time::Instant::now() + TIMEOUT;
         runtime().block_on(self.executor.inspect(deadline)).expect("a preset is inspected")

@@ -122,7 +122,7 @@ pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<ExampleRun<'s>> {
 
 const FILE_END_MARKER: &str = "END_OF_THE_FILE_THAT_IS_SHOWN";
 
-/// Holds what a command said against what is shown, if anything is shown.
+/// Checks what a command said against what is shown, if anything is shown.
 pub fn compare(document: &str, said: &ExampleRun<'_>) {
     let ExampleRun { shown, output } = said;
     let place = format!("{document}:{}: $ {}", shown.line, shown.command);

@@ -116,7 +116,7 @@ fn shown_its_children(nodes: &[Node], ends: &[NodeOutcome], index: usize, sittin
     assert_eq!(shown.unwrap_or_else(|| json!([])), json!(expected));
 }
 
-/// Holds an outcome against the oracle's.
+/// Checks an outcome against the oracle's.
 pub(crate) fn assert_agrees(nodes: &[Node], rules: &[Rule], sitting: &TestRun) {
     let ends = oracle::outcomes(nodes, rules);
     let outcome = sitting.outcome();

@@ -24,7 +24,7 @@ pub(crate) fn coins() -> [(&'static str, bool); 2] {
     [side(true).expect("a tie passes in some runs"), side(false).expect("and fails in others")]
 }
 
-/// Holds an outcome against the oracle's.
+/// Checks an outcome against the oracle's.
 pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun, coin: bool) {
     let expected = oracle::outcome(rules, voters, coin);
     let outcome = sitting.outcome();

@@ -108,7 +108,7 @@ pub struct History {
     active: BTreeMap<String, usize>,
 }
 
-/// Holds everything against what must be; gives the prompts.
+/// Checks everything against what must be; gives the prompts.
 pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<Prompt> {
     // The expensive check, now and then: a violation stays until it is repaired.
     if world.chance.percent(35) {
