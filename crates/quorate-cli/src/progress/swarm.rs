@@ -165,6 +165,8 @@ fn event_line(kind: &EventKind) -> String {
             format!("cycle over: {appended} appended, {failed} failed ({ms} ms)")
         }
         EventKind::EventsDropped { count } => format!("{count} events were dropped"),
-        EventKind::LedgerDiffers { what } => format!("the ledger was made good: {}", one_line(what)),
+        EventKind::LedgerDiffers { what } => {
+            format!("the ledger was completed from the conversation: {}", one_line(what))
+        }
     }
 }

@@ -189,7 +189,7 @@ fn a_witness_is_appended_to_nothing_else() {
         place.write("quorate.toml", format!("{config}[ledger]\nwitness = \"{witness}\"\n"));
         refuses(&place, &["review", "other.md"], "quorate:witness_unreadable");
         let before = place.read(witness);
-        place.run(&["ledger", "checkpoint"]).assert_stderr_contains("something else in it than checkpoints");
+        place.run(&["ledger", "checkpoint"]).assert_stderr_contains("other text than checkpoints");
         assert_eq!(place.read(witness), before);
         let checked = place.run(&["check", "quorate.toml"]).assert_code(1);
         assert!(checked.stdout.contains("quorate:witness_unreadable"), "{}", checked.stdout);

@@ -192,7 +192,7 @@ fn required_without_a_usable_key_asks_no_member_and_records_nothing() {
     // D3
     let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
-    refused(&convene(&place), "quorate:signing_key_missing", "is not there");
+    refused(&convene(&place), "quorate:signing_key_missing", "does not exist");
     init(&place);
     let ring = place.read("keyring.toml");
     let with = |line: &str| ring.replace("\nnot_before", &format!("\n{line}\n# not_before"));

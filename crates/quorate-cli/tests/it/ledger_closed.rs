@@ -134,7 +134,7 @@ dispatcher: {kind: mention}
         for arguments in [&["run", "swarm.yaml"][..], &["run", "swarm.yaml", "--say", "@Ada, and now?"]] {
             let refused = closed.run(&place, arguments).assert_code(5);
             refused.assert_stderr_contains("quorate:ledger_closed");
-            assert!(!refused.stderr.contains("made good"), "{closed:?}: {}", refused.stderr);
+            assert!(!refused.stderr.contains("was completed"), "{closed:?}: {}", refused.stderr);
             assert_eq!(text(&place, "talk.md"), before, "{closed:?}: nothing is said");
         }
         closed.run(&place, &["log", "swarm.yaml"]).assert_code(0);

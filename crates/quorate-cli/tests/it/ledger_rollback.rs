@@ -267,7 +267,7 @@ fn what_a_trusted_checkpoint_is_over_and_is_gone_was_cut() {
     let of = report["divergences"].as_array().expect("a list");
     let cut = of.iter().find(|one| one["part"] == "checkpoint").expect("it is said");
     assert_eq!(cut["kind"], "cut", "{report}");
-    assert!(!report.to_string().contains("not whole"), "{report}");
+    assert!(!report.to_string().contains("incomplete"), "{report}");
 }
 
 #[cfg(unix)]

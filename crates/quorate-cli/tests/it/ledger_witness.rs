@@ -335,7 +335,7 @@ fn a_witness_is_named_with_its_key() {
         (format!("witness = \"{url}\"\nwitness_key = \"{ledgers_own}\""), "signature type is 0x01"),
         (format!("witness = \"{url}\"\nwitness_key = \"nonsense\""), "cannot read `ledger.witness_key`"),
         (format!("witness = \"w.txt\"\nwitness_key = \"{}\"", line(&witness.key).0), "is a file"),
-        (format!("witness_key = \"{}\"", line(&witness.key).0), "names none"),
+        (format!("witness_key = \"{}\"", line(&witness.key).0), "`ledger.witness` is not set"),
     ] {
         place.write("quorate.toml", format!("{toml}\n[ledger]\n{table}\n"));
         place.write("one.md", "The meeting moved.\n");

@@ -24,7 +24,7 @@ fn promote(place: &TestDir, slug: &str, gate: &str) -> CommandOutput {
 }
 
 /// Whether alice's prompt contains the text of these tests' delta.
-fn is_told(place: &TestDir, slug: &str) -> bool {
+fn is_woven(place: &TestDir, slug: &str) -> bool {
     prompt(place).contains(&format!("Name the shelf when {slug} comes up."))
 }
 
@@ -39,16 +39,16 @@ fn a_person_at_a_terminal_says_yes_or_no() {
     promote(&place, "cite", "human")
         .assert_code(2)
         .assert_stderr_contains("promotion_denied")
-        .assert_stderr_contains("no terminal");
+        .assert_stderr_contains("is not a terminal");
     let asked = |answers: &str| at_a_terminal(&place, "playbook promote cite --gate human", answers);
     let no = asked("n\\nIt says nothing new.\\n");
     assert!(no.stdout.contains("Name the shelf when cite comes up."), "what is decided is shown: {no:?}");
     assert_eq!(no.code, 2, "{no:?}");
-    assert!(!is_told(&place, "cite"));
+    assert!(!is_woven(&place, "cite"));
     assert!(log(&place).last().expect("a line").contains("It says nothing new."), "{:?}", log(&place));
     let yes = asked("y\\nIt helps.\\n");
     assert_eq!(yes.code, 0, "{yes:?}");
-    assert!(is_told(&place, "cite"));
+    assert!(is_woven(&place, "cite"));
     let text = place.read("playbooks/operator/alice/cite.md");
     assert!(text.contains("gate: human") && text.contains("It helps."), "{text}");
     promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("active already");
@@ -75,7 +75,7 @@ fn an_assembly_governs_and_from_75_on_alone() {
         .assert_code(2)
         .assert_stderr_contains("promotion_denied")
         .assert_stderr_contains("decides fail");
-    assert!(!is_told(&place, "high"));
+    assert!(!is_woven(&place, "high"));
     assembly::answers(
         &place,
         &json!({"ana": vote_answer("yes"), "bea": {"$fail": "gone"}, "cyd": {"$fail": "gone"}}),
@@ -91,7 +91,7 @@ fn an_assembly_governs_and_from_75_on_alone() {
         );
         promote(&place, "high", "governance").assert_code(0);
     }
-    assert!(is_told(&place, "high"));
+    assert!(is_woven(&place, "high"));
     let last = recorded(&place).pop().expect("a record");
     let run = place.runs()[0]["run"].as_str().expect("an id").to_owned();
     assert_eq!(
@@ -114,7 +114,7 @@ fn a_scorer_opens_for_what_is_better_and_for_nothing_else() {
     for (without, with) in [(1.0, 1.0), (2.0, 1.0)] {
         scorer(&place, without, with);
         promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("promotion_denied");
-        assert!(!is_told(&place, "cite"));
+        assert!(!is_woven(&place, "cite"));
     }
     for broken in ["exit 1\n", "echo nonsense\n", "read line\necho '{\"without\": 1}'\n"] {
         place.write("score.sh", broken);
@@ -169,7 +169,7 @@ fn outcomes_with_it_and_without_it_decide() {
         review("HOLD", &without);
     }
     promote(&place, "cite", "a-b").assert_code(0);
-    assert!(is_told(&place, "cite"));
+    assert!(is_woven(&place, "cite"));
     // And the other way round it stays shut.
     propose(&place, &delta("worse", json!({}))).assert_code(0);
     for _ in 0..4 {
@@ -177,7 +177,7 @@ fn outcomes_with_it_and_without_it_decide() {
         review("SHIP", &without);
     }
     promote(&place, "worse", "a-b").assert_code(2).assert_stderr_contains("0 better, 4 worse");
-    assert!(!is_told(&place, "worse"));
+    assert!(!is_woven(&place, "worse"));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn only_whole_outcomes_of_one_instrument_decide() {
     promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("3 better, 0 worse");
     review("HOLD", holds, &without);
     promote(&place, "cite", "a-b").assert_code(0);
-    assert!(is_told(&place, "cite"));
+    assert!(is_woven(&place, "cite"));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_file_made_active_by_hand_keeps_no_rollback_back() {
     };
     flip("status: shadow", "status: active");
     place.run(&["playbook", "archive", "old"]).assert_code(0);
-    assert!(!is_told(&place, "old"));
+    assert!(!is_woven(&place, "old"));
     place.run(&["playbook", "rollback", "old", "--to", "1"]).assert_code(0);
     assert_eq!(prompt(&place), prompt_before);
     place.run(&["playbook", "repair"]).assert_code(0);
@@ -299,10 +299,10 @@ fn no_agent_gets_more_than_the_cap() {
         .assert_code(2)
         .assert_stderr_contains("promotion_denied")
         .assert_stderr_contains("2 are allowed");
-    assert!(!is_told(&place, "three"));
+    assert!(!is_woven(&place, "three"));
     // What takes the place of one has it.
     promote(&place, "four", "scorer").assert_code(0);
-    assert!(is_told(&place, "four") && !is_told(&place, "one"));
+    assert!(is_woven(&place, "four") && !is_woven(&place, "one"));
     // A rollback does not get around it.
     place.run(&["playbook", "shadow", "four"]).assert_code(0);
     promote(&place, "three", "scorer").assert_code(0);

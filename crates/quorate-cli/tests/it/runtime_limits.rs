@@ -117,7 +117,7 @@ fn events_whose_reader_leaves_are_over_and_the_run_goes_on() {
     let ran = finish(child).assert_code(0);
     ran.assert_stderr_contains("20 turns appended")
         .assert_stderr_contains("cannot write events to events: Broken pipe")
-        .assert_stderr_contains("the run goes on without");
+        .assert_stderr_contains("the run continues without");
     ran.assert_stderr_contains("events could not be written: Broken pipe");
 }
 
@@ -156,7 +156,7 @@ fn events_destroy_no_other_file() {
         let before = std::fs::read(place.path(file)).unwrap();
         let ran = place.run(&["run", "swarm.yaml", "--events", file]).assert_code(64);
         ran.assert_stderr_contains("quorate:events_unwritable")
-            .assert_stderr_contains("something else in it than events");
+            .assert_stderr_contains("other text than events");
         assert!(std::fs::read(place.path(file)).unwrap() == before, "{file} was changed");
     }
     say(&place, 1);

@@ -23,7 +23,7 @@ fn a_person_lets_one_text_touch_one_trait() {
         .run(&at_no_terminal)
         .assert_code(2)
         .assert_stderr_contains("lock_violated")
-        .assert_stderr_contains("no terminal");
+        .assert_stderr_contains("is not a terminal");
     // The file itself can say what it likes.
     let mut sly = proposal.clone();
     sly["metadata"] = json!({"exceptions": [{"trait": "honesty", "by": "me", "reason": "r"}]});
