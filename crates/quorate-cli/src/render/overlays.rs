@@ -149,7 +149,7 @@ mod tests {
             listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), false),
         ];
         insta::assert_snapshot!(list(&all, 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
-    o7k2m9q4xa1bc  100  14 d     mentors  support         Name one argument [U+001B][31magainst.
+    o7k2m9q4xa1bc  100  14 d     mentors  support        Name one argument [U+001B][31magainst.
     ozzzzzz4xa1bc   49  expired  mentors  (no operator)  word word word word word word word word word word word word…
     "#);
         insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"

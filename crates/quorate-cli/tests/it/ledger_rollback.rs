@@ -242,7 +242,7 @@ fn a_restored_backup_is_accepted_with_a_reason() {
     restore(&place, &before);
     let lost = copies(&place);
     let accepted = place.run(&["ledger", "accept-rollback", "--reason", "The disk failed; Monday's backup."]);
-    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not go on from"));
+    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not continue"));
     let report = verify(&place, &["--strict"], 0);
     let said = json!([{"record": "ledger/1", "by": "ada", "reason": "The disk failed; Monday's backup."}]);
     assert_eq!(report["rollbacks"], said);

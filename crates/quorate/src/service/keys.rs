@@ -148,7 +148,7 @@ impl Keys {
             ),
             Error::Missing { path } => (
                 codes::KEY_UNKNOWN,
-                Body::new(format!("{} is not there", text(path))).help("`quorate keys init` makes it"),
+                Body::new(format!("{} does not exist", text(path))).help("`quorate keys init` makes it"),
             ),
             Error::Io { .. } => (
                 codes::KEY_UNUSABLE,

@@ -190,7 +190,7 @@ impl Sealer<'_> {
                 report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             }
             Ok(None) => {
-                let body = Body::new(format!("the ledger's key {from} is not there"));
+                let body = Body::new(format!("the ledger's key {from} does not exist"));
                 report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             }
             Err(error) => {

@@ -74,7 +74,7 @@ fn unreadable(request: &Request, error: &std::io::Error) -> ServiceError {
     match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::EXPORT_INVALID,
-            Body::new(format!("{} is not there", request.file))
+            Body::new(format!("{} does not exist", request.file))
                 .help("`quorate ledger export --out FILE` writes an export"),
         ),
         _ => invalid_export(request, &error_chain(error)),

@@ -37,7 +37,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedPro
     let bytes = bytes.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::PROOF_UNREADABLE,
-            Body::new(format!("{} is not there", request.file))
+            Body::new(format!("{} does not exist", request.file))
                 .help("`quorate ledger prove RUN` writes a proof"),
         ),
         _ => unreadable(request, &error_chain(&error)),

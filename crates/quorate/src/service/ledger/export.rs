@@ -165,7 +165,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
 async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
     let text = match disk::read_text(path) {
         Ok(Text::Present(text)) => text,
-        Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} is not there"))),
+        Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
         Err(error) => return Err(unknown_checkpoint(format!("{since} cannot be read: {error}"))),
     };
     let parsed =

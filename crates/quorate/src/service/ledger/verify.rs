@@ -315,15 +315,15 @@ fn witness_file(
             Ok((Some(witness), Some(name)))
         }
         Text::Missing if is_asked => {
-            let body = Body::new(format!("the witness {name} is not there"));
+            let body = Body::new(format!("the witness {name} does not exist"));
             Err(ServiceError::not_found(
                 codes::WITNESS_UNREADABLE,
                 body.help("name the file with `--witness`"),
             ))
         }
         Text::Missing => {
-            let body = Body::new(format!("the witness {name} is not there, so nothing is held against it"));
-            let help = "it is made by the next checkpoint; where it was there before, get it back first";
+            let body = Body::new(format!("witness file {name} not found; witness check skipped"));
+            let help = "it is made by the next checkpoint; if it existed before, restore it first";
             warnings.warn(codes::WITNESS_BEHIND, body.help(help));
             Ok((None, None))
         }

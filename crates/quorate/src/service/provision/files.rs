@@ -166,7 +166,7 @@ impl TargetDir {
     }
 
     fn existing_parent_dir<'p>(&self, path: &'p str) -> Result<(Dir, &'p str), FileError> {
-        let missing = || FileError::Io(io::Error::new(ErrorKind::NotFound, "its folder is not there"));
+        let missing = || FileError::Io(io::Error::new(ErrorKind::NotFound, "its folder does not exist"));
         self.parent_dir(path)?.ok_or_else(missing)
     }
 }

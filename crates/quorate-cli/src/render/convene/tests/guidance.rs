@@ -74,7 +74,8 @@ fn at_a_narrow_terminal() {
       mode     advisory, phase session, trigger
                sample
       subject  proposal.md
-      risk     escalate (severity 9); requires human attention
+      risk     escalate (severity 9); requires human
+               attention
       advice   goes to `lead`
       executor claude, 4 calls, 8.4 s, 12,040 tokens
                read, 2,310 written

@@ -70,8 +70,8 @@ fn at_a_narrow_terminal() {
       │ sell.
           ↳ legal → brand  [objects]
           │ To brand: no.
-          × refused, not delivered: brand is out
-            of its reach
+          × refused, not delivered: brand is out of
+            its reach
       passed: brand
 
     Round 2
