@@ -60,7 +60,7 @@ impl Gap {
         let sqlx::Error::Configuration(error) = error else { return None };
         let gap = error.downcast_ref::<Gap>()?;
         let what = format!(
-            "it stands at place {}, and there are {} records before it, so nothing is appended; `quorate ledger verify` says \
+            "it is at place {}, and there are {} records before it, so nothing is appended; `quorate ledger verify` says \
              what differs",
             gap.place, gap.before
         );
