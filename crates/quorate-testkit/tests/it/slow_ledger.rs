@@ -225,7 +225,7 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
         run: "rslow".into(),
         seed: [7; 32],
         protocol: Box::new(Council::new(setup)),
-        members: members,
+        members,
         caps: Caps { calls: None, wall },
         redactor: Redactor::default(),
         extensions: Extensions::default(),
