@@ -183,7 +183,7 @@ impl Findings {
         }
         if !self.strays.is_empty() {
             messages.push(format!(
-                "behind the turn at {} is text without a header, which belongs to no turn; add a header",
+                "after the turn at {} there is text without a header, which belongs to no turn; add a header",
                 part.describe_positions(&self.strays)
             ));
         }

@@ -94,12 +94,12 @@ async fn words_behind_a_turn_of_ours_are_named() {
         journal.add("I resign.\n");
         assert_single(
             &warnings_for(journal.text()),
-            &["behind the turn at line 3 stands text without a header"],
+            &["after the turn at line 3 there is text without a header"],
         );
         append(&journal.open(), new_turn("ann", "next")).await;
-        assert_single(&warnings_for(journal.text()), &["behind the turn at line 3"]);
+        assert_single(&warnings_for(journal.text()), &["after the turn at line 3"]);
         journal.add("as another would\n");
-        assert_single(&warnings_for(journal.text()), &["behind the turn at line 3 stands"]);
+        assert_single(&warnings_for(journal.text()), &["after the turn at line 3 there is"]);
     }
 }
 
