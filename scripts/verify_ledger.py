@@ -553,7 +553,7 @@ def verify_proof(text, trusted, signers):
 def vouch(seal, trusted, found):
     need(seal is not None, "nobody signed the checkpoint, so nothing is proven")
     key = seal.vouched(trusted)
-    need(key, f"it holds against {', '.join(seal.keys)}, and nobody vouched for that: give it with --key if you have it from elsewhere")
+    need(key, f"it holds against {', '.join(seal.keys)}, but that key is not trusted: give it with --key if you have it from elsewhere")
     return f"{found}, signed by {key}"
 
 
@@ -630,7 +630,7 @@ class Export:
         seq, head, data, path, envelopes = fields(value, types, "it")
         record = Record(head, data, seq - 1, path, envelopes, self.size, self.root, self.known)
         try:
-            need(seq > self.seq and (self.runs is not None or seq == self.seq + 1), f"it stands at place {seq} after place {self.seq}")
+            need(seq > self.seq and (self.runs is not None or seq == self.seq + 1), f"it is at place {seq} after place {self.seq}")
             need(self.runs is None or record.run in self.runs, "its run is not one of those that the export is of")
             hit = record.run == STREAM or not self.asked or not record.signers or self.asked.intersection(record.signers)
             need(hit, "none of the signers that were asked for signed it")

@@ -1,4 +1,4 @@
-//! Convening: 5 and 500 members whose answers are there at once, in memory and durable, 100 boards side by side, and a
+//! Assembly runs: 5 and 500 members whose answers are there at once, in memory and durable, 100 boards side by side, and a
 //! hierarchy of uneven branches. Beside the durable board stands a floor: the same number of syncs of the same engine,
 //! written by hand.
 
@@ -69,9 +69,9 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Broken> {
     let mut hundreds = Vec::new();
     for _ in 0..21 {
         let ledger: Arc<dyn Ledger> = Arc::new(Memory::new());
-        let all = (0..100).map(|_| table(board(5), ledger.clone())).collect::<Result<Vec<_>, _>>()?;
+        let all = (0..100).map(|_| run_setup(board(5), ledger.clone())).collect::<Result<Vec<_>, _>>()?;
         let start = Instant::now();
-        let all = all.into_iter().map(|(convening, opening)| convening.open(opening));
+        let all = all.into_iter().map(|(config, opening)| config.open(opening));
         runtime.block_on(futures::future::try_join_all(all))?;
         hundreds.push(start.elapsed() / 100);
     }
@@ -198,19 +198,19 @@ fn board(members: usize) -> Setup {
 
 /// Holds a run and says how long it took, from its opening to its outcome.
 async fn hold(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<Duration, Broken> {
-    let (convening, opening) = table(setup, ledger)?;
+    let (config, opening) = run_setup(setup, ledger)?;
     let start = Instant::now();
-    convening.open(opening).await?;
+    config.open(opening).await?;
     Ok(start.elapsed())
 }
 
 /// Everything that a run starts from.
-fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), Broken> {
+fn run_setup(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), Broken> {
     let advice = json!({"severity": 3, "concern": "c", "evidence": ["e"], "suggestion": "s"});
     let vote = json!({"vote": "yes", "rationale": "It is fine."});
     let answer = if setup.request == Request::Hierarchy { advice } else { vote };
     let executor: Arc<dyn Executor> = Arc::new(Ready { answer: answer.to_string() });
-    let seat = MemberConfig {
+    let member_config = MemberConfig {
         executor,
         executor_name: "ready".into(),
         timeout: Duration::from_secs(30),
@@ -222,16 +222,16 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), 
         extra_fields: serde_json::Map::new(),
         conversation: None,
     };
-    let seats: BTreeMap<Name, MemberConfig> =
-        setup.members.iter().map(|member| (member.id.clone(), seat.clone())).collect();
+    let members: BTreeMap<Name, MemberConfig> =
+        setup.members.iter().map(|member| (member.id.clone(), member_config.clone())).collect();
     let part = Part::new(quorate_protocol::assembly::subject_kind(setup.mode), "p.md", TEXT);
     debug_assert!(PartKind::SUBJECTS.contains(&part.kind));
     let opened = RunOpened { setup: json!(setup), ..RunOpened::default() };
-    let convening = RunConfig {
+    let config = RunConfig {
         run: entropy::run_id(),
         seed: [7; 32],
         protocol: Box::new(Assembly::new(setup)?),
-        members: seats,
+        members,
         caps: Caps::default(),
         redactor: Redactor::default(),
         extensions: Extensions::default(),
@@ -239,5 +239,5 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), 
         clock: Arc::new(System),
         observer: Arc::new(NoopObserver),
     };
-    Ok((convening, Opening { opened, inputs: vec![part] }))
+    Ok((config, Opening { opened, inputs: vec![part] }))
 }

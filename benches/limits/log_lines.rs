@@ -9,7 +9,7 @@ use crate::Failure;
 
 /// How many types of artifact there are.
 pub(super) const TYPES: u64 = 20;
-const SEATS: [&str; 4] = ["skeptic", "voice_identity", "evidence", "strategy"];
+const DELIBERATORS: [&str; 4] = ["skeptic", "voice_identity", "evidence", "strategy"];
 const ISSUES: [&str; 4] = [
     "“40%” is a claim without a source near it, and it does not say compared with what.",
     "The text argues and never says what speaks against it, or for whom it is not.",
@@ -57,15 +57,17 @@ fn line(number: u64, count: u64) -> Value {
     let reasoning = format!(
         "2 of 4 block: skeptic on a missing other side (1 finding); evidence on figures without a base ({number})."
     );
-    let deliberators: serde_json::Map<String, Value> =
-        (0..).zip(SEATS).map(|(at, seat)| (seat.to_owned(), summary(number, at, seat))).collect();
+    let deliberators: serde_json::Map<String, Value> = (0..)
+        .zip(DELIBERATORS)
+        .map(|(at, deliberator)| (deliberator.to_owned(), summary(number, at, deliberator)))
+        .collect();
     json!({
         "v": 2,
         "ts": quorate_kernel::clock::rfc3339(at_s * 1000),
         "artifact": artifact,
         "artifact_type": artifact_type(number),
-        "round1": (0..).zip(SEATS).map(|(at, seat)| answer(number, at, seat, 0)).collect::<Vec<_>>(),
-        "round2": (0..).zip(SEATS).map(|(at, seat)| answer(number, at, seat, 1)).collect::<Vec<_>>(),
+        "round1": (0..).zip(DELIBERATORS).map(|(at, deliberator)| answer(number, at, deliberator, 0)).collect::<Vec<_>>(),
+        "round2": (0..).zip(DELIBERATORS).map(|(at, deliberator)| answer(number, at, deliberator, 1)).collect::<Vec<_>>(),
         "adjudicator": {
             "final_verdict": verdict,
             "reasoning": reasoning,
@@ -98,14 +100,14 @@ fn line(number: u64, count: u64) -> Value {
     })
 }
 
-fn blocks(number: u64, seat: u64, round: u64) -> bool {
-    let first = mixed(number, 10 + seat).is_multiple_of(3);
-    if round == 1 && mixed(number, 20 + seat).is_multiple_of(8) { !first } else { first }
+fn blocks(number: u64, deliberator: u64, round: u64) -> bool {
+    let first = mixed(number, 10 + deliberator).is_multiple_of(3);
+    if round == 1 && mixed(number, 20 + deliberator).is_multiple_of(8) { !first } else { first }
 }
 
-fn answer(number: u64, at: u64, seat: &str, round: u64) -> Value {
+fn answer(number: u64, at: u64, deliberator: &str, round: u64) -> Value {
     json!({
-        "deliberator": seat,
+        "deliberator": deliberator,
         "status": "answered",
         "schema_failed": mixed(number, 30 + at).is_multiple_of(50),
         "would_block": blocks(number, at, round),
@@ -115,9 +117,9 @@ fn answer(number: u64, at: u64, seat: &str, round: u64) -> Value {
     })
 }
 
-fn summary(number: u64, at: u64, seat: &str) -> Value {
+fn summary(number: u64, at: u64, deliberator: &str) -> Value {
     json!({
-        "role": seat,
+        "role": deliberator,
         "r1_score": mixed(number, 50 + at) % 5 + 1,
         "r1_would_block": blocks(number, at, 0),
         "r2_score": mixed(number, 50 + at) % 5 + 1,

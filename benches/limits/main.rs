@@ -1,5 +1,5 @@
 //! The speed limits that this project set itself, measured from the outside in one run on one machine: what, measured,
-//! limit, ratio, and beside it what can be measured of others here. Nothing is asserted; whoever reads decides.
+//! limit, ratio, and beside it what can be measured of others here. Nothing is asserted; the reader decides.
 //!
 //! `scripts/bench` builds and starts it. Timings are medians. Files come from the page cache, since they were just
 //! written. A step that has to be free of everything else runs in a process of its own, which is this same program
@@ -50,7 +50,7 @@ struct Bench {
     place: Place,
     /// The program under measurement.
     quorate: PathBuf,
-    /// The public tool, where somebody gave one.
+    /// The public tool, if `--peer` names one.
     public: Option<PublicTool>,
     table: Table,
 }

@@ -44,7 +44,7 @@ fn wait(pid: u32) -> Result<(i32, libc::rusage), Failure> {
     let mut status = 0;
     // SAFETY: zero is a valid value for each of the plain numbers that `rusage` is made of.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live values of ours that the call fills in, and nobody else waits for the child.
+    // SAFETY: both pointers are to live values of ours that the call fills in, and no other thread waits for the child.
     let waited = unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage) };
     if waited < 0 {
         return Err(std::io::Error::last_os_error().into());

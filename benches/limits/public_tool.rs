@@ -1,4 +1,4 @@
-//! The public Agent Council tool (Python), where somebody gives a checkout of it with `--peer DIR`: the same work in
+//! The public Agent Council tool (Python), if `--peer DIR` names a checkout of it: the same work in
 //! the same run, with its mocked runtime.
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) struct PublicTool {
     python: PathBuf,
 }
 
-/// The Python that `python3` stands for; `None` where there is none. What is on the path may be a script that looks
+/// The Python that `python3` stands for; `None` where it is missing. What is on the path may be a script that looks
 /// for it, which would be measured too.
 pub(super) fn interpreter() -> Option<PathBuf> {
     let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
@@ -53,12 +53,12 @@ impl PublicTool {
     fn council(&self, dir: &Path) -> Result<PathBuf, Failure> {
         let path = dir.join("public.yaml");
         let prompts = self.checkout.join("prompts");
-        let seat =
+        let entry =
             |id: &str| format!("  - id: {id}\n    prompt: {}\n", prompts.join(format!("{id}.md")).display());
-        let seats: String =
-            ["skeptic", "voice_identity", "evidence", "strategy"].into_iter().map(seat).collect();
+        let deliberators: String =
+            ["skeptic", "voice_identity", "evidence", "strategy"].into_iter().map(entry).collect();
         let text = format!(
-            "runtime:\n  type: mock_cli\ndeliberators:\n{seats}adjudicator:\n  prompt: {}\nprotocol:\n  rounds: 2\n\
+            "runtime:\n  type: mock_cli\ndeliberators:\n{deliberators}adjudicator:\n  prompt: {}\nprotocol:\n  rounds: 2\n\
              tier_rules:\n  tier_1:\n    type_01: [\"*\"]\nlogging:\n  log_path: ./council_log.jsonl\nwatch:\n  paths: [./drafts/]\n",
             prompts.join("adjudicator.md").display()
         );

@@ -101,7 +101,7 @@ fn manifest(speakers: usize, substrate: &str) -> String {
     text
 }
 
-/// A journal in the public format, as somebody else would have written it.
+/// A journal in the public format, as another program would have written it.
 fn journal(path: &Path, turns: usize) -> Result<(), Broken> {
     let mut out = BufWriter::new(File::create(path)?);
     let said = "x".repeat(TURN);
@@ -150,7 +150,7 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
         let start = Instant::now();
         let cycled = runner.cycle().await?;
         answers.push(start.elapsed());
-        assert!(matches!(cycled, CycleResult::Asked { .. }), "somebody answers");
+        assert!(matches!(cycled, CycleResult::Asked { .. }), "a participant answers");
         runner.cycle().await?;
         let start = Instant::now();
         let cycled = runner.cycle().await?;
@@ -247,7 +247,7 @@ fn whole(bench: &mut Bench, dir: &Path) -> Result<(), Broken> {
     let large = dir.join("large");
     prepare(&large, 1_000_000)?;
     let took = process::run(&mut command(&bench.quorate, &large))?;
-    bench.table.told("first start over a million turns, whole process", Measure::Time(took.wall));
+    bench.table.unlimited("first start over a million turns, whole process", Measure::Time(took.wall));
     bench.table.limited("  its memory", Measure::Memory(took.peak_kib), Measure::Memory(50 << 10));
     let mut journal = File::options().append(true).open(large.join("talk.md"))?;
     writeln!(journal, "=== TURN id=t_more participant=user ts=2026-01-01T00:00:02.000Z ===\n@p0?")?;

@@ -65,12 +65,12 @@ impl Table {
         self.push(what.into(), measured, Some(limit));
     }
 
-    /// A measurement that nobody set a limit to.
-    pub(super) fn told(&mut self, what: impl Into<String>, measured: Measure) {
+    /// A measurement without a limit.
+    pub(super) fn unlimited(&mut self, what: impl Into<String>, measured: Measure) {
         self.push(what.into(), measured, None);
     }
 
-    /// What somebody else took for what stands in the last line.
+    /// Another tool's measurement of the last line.
     pub(super) fn peer(&mut self, who: impl Into<String>, measured: Measure) {
         self.peers.push((self.rows.len().saturating_sub(1), who.into(), measured));
     }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn all_unknown_keys_are_told_at_once() {
+    fn all_unknown_keys_are_reported_at_once() {
         let keys = json!({"comand": "x", "args": [], "zzz": 1});
         let error = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
         assert_eq!(error.message, "unknown keys `comand`, `zzz`");

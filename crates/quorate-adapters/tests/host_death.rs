@@ -60,7 +60,7 @@ fn run(arguments: &[&str]) {
     }
 }
 
-/// Is a host: asks one command, whose marker it prints, and is not there any more when the answer would come.
+/// Is a host: asks one command, whose marker it prints, and is gone when the answer would come.
 fn host(how: &str, script: &str) {
     if how != "unguarded" {
         guard::enable();

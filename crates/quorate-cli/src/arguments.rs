@@ -33,10 +33,10 @@ impl PathArguments {
     }
 }
 
-/// The producer of the reviewed text, which its judges are not told.
+/// The producer of the reviewed text, which is hidden from its judges.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ProducerArguments {
-    /// The operator that produced it; `quorate playbook` learns from it, and the judges are not told
+    /// The operator that produced it; `quorate playbook` learns from it, and it is hidden from the judges
     #[arg(long, value_name = "OPERATOR")]
     made_by: Option<String>,
     /// The shadow playbooks that were in its prompt (see `quorate weave --trying`)

@@ -1,5 +1,5 @@
 //! Progress on standard error while members work. It is cleared at the end, so that the verdict stands alone; without a
-//! terminal there is none.
+//! terminal nothing is shown.
 
 mod council;
 mod lines;
@@ -16,7 +16,7 @@ use quorate::service::sweep::{SweepObserver, SweptFile};
 pub(super) use screen::Glyphs;
 use screen::Screen;
 
-/// The progress of one review or convening: a line for each member of the current step.
+/// The progress of one review or assembly run: a line for each member of the current step.
 pub(crate) struct Progress {
     run: Mutex<Option<String>>,
     display: Display<council::Council, lines::Council>,

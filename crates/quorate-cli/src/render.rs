@@ -82,7 +82,7 @@ pub(crate) fn json(report: &Report) -> String {
     format!("{:#}\n", report.json())
 }
 
-/// Diagnostics in a format; empty if there are none and the format has no frame.
+/// Diagnostics in a format; empty without diagnostics, if the format has no frame.
 pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOptions) -> String {
     match format {
         Format::Human => diagnostic::full(report, options),

@@ -2,7 +2,7 @@
 //!
 //! To add a code, add a line to the table below and a page under `codes/`. The page's first heading is the code; its
 //! first paragraph is one line that defines it. Then come files and commands that trigger it with their output, then the
-//! reason and the remedy (`What to do: `). `crates/quorate-cli/tests/explain.rs` runs the examples.
+//! reason and the remedy (`What to do: `). `crates/quorate-cli/tests/it/explain.rs` runs the examples.
 
 use std::fmt;
 

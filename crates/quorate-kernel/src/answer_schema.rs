@@ -11,7 +11,7 @@ pub(crate) struct PreparedSchema {
     pub(crate) validator: CompiledSchema,
     /// The JSON Schema that a member is shown, and that its CLI is given.
     pub(crate) schema: Arc<Json>,
-    /// That JSON Schema as it stands in a prompt.
+    /// That JSON Schema as it is in a prompt.
     pub(crate) text: String,
 }
 

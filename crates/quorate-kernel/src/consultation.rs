@@ -31,7 +31,7 @@ impl Cost {
         Spent { calls, ms, ..Spent::from(&self.usage) }
     }
 
-    /// As it stands in reports.
+    /// As it is in reports.
     pub fn json(&self) -> Json {
         json!(self.recorded())
     }
@@ -83,13 +83,13 @@ impl Attempt {
 /// An invocation that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consultation {
-    /// What came of it.
+    /// The answer, or the reason for its absence.
     pub result: ConsultationResult,
-    /// Why there is no output, for a person.
+    /// The reason for a missing output, as a message for users.
     pub message: Option<String>,
     /// Whether the answer needed a re-prompt.
     pub repaired: bool,
-    /// SHA-256 of the first prompt; `None` where nobody was asked.
+    /// SHA-256 of the first prompt; `None` if no call was made.
     pub prompt_sha256: Option<String>,
     /// The model that said it answered.
     pub model: Option<String>,
@@ -103,7 +103,7 @@ pub struct Consultation {
 }
 
 impl Consultation {
-    /// Nobody was asked, or what was asked was taken back.
+    /// An invocation without a call, or one that was cancelled.
     pub fn without_answer(why: AbsenceReason, spent: Cost) -> Self {
         Consultation {
             result: ConsultationResult::Absent(why),

@@ -40,7 +40,7 @@ pub struct NewTurn {
     pub stamp: Option<Stamp>,
 }
 
-/// What a runtime writes with its own turns, so that everything else can be made good from the conversation alone
+/// What a runtime writes with its own turns, so that everything else can be restored from the conversation alone
 /// (K5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stamp {
@@ -72,7 +72,7 @@ pub struct Participant {
     pub display_name: String,
     /// `meta`, verbatim.
     pub meta: Map<String, Json>,
-    /// What it is told to be; nothing where nobody has said anything.
+    /// Its role prompt; empty by default.
     pub role: Arc<str>,
     /// What it may use.
     pub tools: Tools,
@@ -102,7 +102,7 @@ pub struct Tools {
 /// What an executor gets to know of the conversation that it is asked in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversationContext {
-    /// Who is to speak.
+    /// The selected participants.
     pub participant: Participant,
     /// The window, oldest first; the last one is the trigger.
     pub recent: Vec<Turn>,

@@ -25,24 +25,24 @@ use crate::record::{RunIntent, RunOpened};
 use crate::redact::Redactor;
 use run_loop::RunLoop;
 
-/// A deliberation that is about to be held.
+/// What one run needs: protocol, members, limits and ports.
 pub struct RunConfig {
     pub run: Name,
-    /// Its seed, from which the nonce of its prompts follows.
+    /// The seed from which the prompts' nonce is derived.
     pub seed: [u8; 32],
-    /// Who is asked next and what follows.
+    /// The state machine that decides who is asked next.
     pub protocol: Box<dyn Protocol>,
-    /// Who sits where, by member id.
+    /// Member configs by member id.
     pub members: BTreeMap<Name, MemberConfig>,
-    /// What it may cost.
+    /// Limits on calls and time.
     pub caps: Caps,
-    /// What must not be recorded.
+    /// Removes secrets before anything is recorded.
     pub redactor: Redactor,
-    /// What only the host can do.
+    /// Rules, gather strategies and the embedder of the embedding program.
     pub extensions: Extensions,
-    /// Where it is recorded.
+    /// Where records are appended.
     pub ledger: Arc<dyn Ledger>,
-    /// What time it is.
+    /// The source of recorded timestamps.
     pub clock: Arc<dyn Clock>,
     pub observer: Arc<dyn Observer>,
 }
@@ -55,7 +55,7 @@ pub struct Opening {
     pub inputs: Vec<Part>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunResult {
     /// The body of the outcome.
@@ -70,18 +70,18 @@ pub enum Error {
     /// The ledger refused or failed.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
-    /// What follows from the recorded events is not what was recorded.
-    #[error("the recorded {kind} of run {run} does not follow from its recorded events")]
+    /// The facts derived from the recorded events differ from the recorded facts.
+    #[error("replay mismatch: {kind} record of run {run}")]
     ReplayMismatch {
         run: Name,
         /// The kind of record.
         kind: String,
     },
     /// The run stalled: no pending invocations and no outcome.
-    #[error("run {0} waits for nobody and does not finish")]
+    #[error("run {0} stalled: no pending invocations and no outcome")]
     Stalled(Name),
     /// The protocol asked a member without a config.
-    #[error("run {run} asks `{member}`, who has no seat")]
+    #[error("no executor configured for member `{member}` of run {run}")]
     NoExecutor { run: Name, member: Name },
 }
 
@@ -107,7 +107,7 @@ impl RunConfig {
         session.run().await
     }
 
-    /// Goes on with a run: feeds what is recorded and asks only for what is not. `superseded` is what
+    /// Resumes a run: feeds the recorded events and asks only for the missing ones. `superseded` is what
     /// [`History::reopen`] took back.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl RunConfig {
         session.run().await
     }
 
-    /// Takes off the facts that are recorded already and holds them against the record.
+    /// Removes the facts that are recorded already and compares them with the record.
     fn check_recorded_facts(&self, history: &History, facts: &mut VecDeque<Fact>) -> Result<(), Error> {
         for (kind, data) in &history.facts {
             let same = facts.pop_front().filter(|fact| {
@@ -179,7 +179,9 @@ impl RunConfig {
 fn command_key(command: &Command) -> Name {
     match command {
         Command::Invoke(invoke) => invoke.id.clone(),
-        command => HostCall::from_command(command.clone()).map_or_else(|| "".into(), |errand| errand.key()),
+        command => {
+            HostCall::from_command(command.clone()).map_or_else(|| "".into(), |host_call| host_call.key())
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Extensions {
     pub rules: BTreeMap<String, Arc<dyn Rule>>,
     /// Gather strategies by name.
     pub gathers: BTreeMap<String, Arc<dyn Strategy>>,
-    /// What compares by meaning, where there is something.
+    /// Compares texts by meaning, if configured.
     pub embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Extensions {
     }
 }
 
-/// What a protocol wants of the host.
+/// A call that a protocol requests from the host.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HostCall {
     Gather(Gather),
@@ -62,7 +62,7 @@ impl HostCallResult {
 }
 
 impl HostCall {
-    /// The errand of a command, if it is one.
+    /// The host call that a command requests, if any.
     pub(crate) fn from_command(command: Command) -> Option<HostCall> {
         match command {
             Command::Gather(gather) => Some(HostCall::Gather(gather)),
@@ -72,7 +72,7 @@ impl HostCall {
         }
     }
 
-    /// What tells it from the others of its run.
+    /// The key that identifies it within its run.
     pub(crate) fn key(&self) -> Name {
         match self {
             HostCall::Gather(gather) => format!("gather {}", gather.id).into(),
@@ -81,7 +81,7 @@ impl HostCall {
         }
     }
 
-    /// It was not done, for a reason.
+    /// The result of a call that failed, with the reason.
     pub(crate) fn failed(&self, why: &str) -> HostCallResult {
         match self {
             HostCall::Gather(gather) => gathered_record(gather, Err(why.to_owned())),
@@ -92,22 +92,22 @@ impl HostCall {
 }
 
 impl Extensions {
-    /// Does an errand, within the deadline.
+    /// Performs a host call within the deadline.
     pub(crate) async fn run(
         self: Arc<Self>,
         run: Name,
-        errand: HostCall,
+        host_call: HostCall,
         redactor: Redactor,
     ) -> HostCallResult {
-        let doing = self.perform(run, &errand, &redactor);
+        let doing = self.perform(run, &host_call, &redactor);
         match tokio::time::timeout(DEADLINE, doing).await {
             Ok(done) => done,
-            Err(_) => errand.failed(&format!("it took longer than {} s", DEADLINE.as_secs())),
+            Err(_) => host_call.failed(&format!("it took longer than {} s", DEADLINE.as_secs())),
         }
     }
 
-    async fn perform(&self, run: Name, errand: &HostCall, redactor: &Redactor) -> HostCallResult {
-        match errand {
+    async fn perform(&self, run: Name, host_call: &HostCall, redactor: &Redactor) -> HostCallResult {
+        match host_call {
             HostCall::Gather(gather) => {
                 let result = match self.gathers.get(&*gather.strategy) {
                     None => Err(format!("there is no strategy `{}` here", gather.strategy)),

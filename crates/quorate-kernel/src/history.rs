@@ -52,14 +52,14 @@ pub struct History {
     pub erased: Erased,
 }
 
-/// What of a run was erased, its hashes aside.
+/// What was erased from a run; the hashes remain.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Erased {
     /// The first record without a body.
     pub first: Option<u64>,
     /// How many there are.
     pub records: u64,
-    /// What is known of each invocation whose consultation is not there any more; its status is [`Status::Erased`].
+    /// What is known of each invocation whose consultation was erased; its status is [`Status::Erased`].
     pub consultations: Vec<Consultation>,
 }
 
@@ -117,7 +117,7 @@ impl History {
     /// Folds all records of a run.
     ///
     /// # Errors
-    /// When there are none, a needed body was erased, or a record is not as it should be.
+    /// If the run has no records, a needed body was erased, or a record is malformed.
     pub fn from_records(run: &Name, records: Vec<Record>) -> Result<History, Error> {
         let history = History::from_remaining_records(run, records)?;
         history.ensure_not_erased()?;
@@ -139,7 +139,7 @@ impl History {
     /// times are those that are still known of.
     ///
     /// # Errors
-    /// When there are none, the body of the first was erased, or a record is not as it should be.
+    /// If the run has no records, the body of the first was erased, or a record is malformed.
     pub fn from_remaining_records(run: &Name, records: Vec<Record>) -> Result<History, Error> {
         let mut records = records.into_iter();
         let first = records.next().ok_or_else(|| Error::Unknown(run.clone()))?;
@@ -236,10 +236,9 @@ impl History {
         }
     }
 
-    /// Takes back what has to be asked again so that a run without a decision can go on: in the last step that has a
-    /// member without output those members' consultations, whatever the host could not do, and everything that was asked
-    /// on the strength of that, which `protocol`, a fresh one, tells. Returns the ids taken back; none when nothing is
-    /// missing.
+    /// Drops the events that must be asked for again, so that a run without a decision can continue. These are, in the last
+    /// step with a member without output, those members' consultations, all failed host calls, and every later event that
+    /// depends on them, which a fresh `protocol` determines. Returns the dropped ids; empty when nothing is missing.
     pub fn reopen(&mut self, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Vec<Name> {
         let last = self.fed.iter().rev().find_map(|fed| Self::unanswered_id(&fed.stamped));
         let step = last.map(|last| step_of_id(last).to_owned());
@@ -276,7 +275,7 @@ pub(crate) fn opened_event(run: Name, opened: &RunOpened, inputs: Vec<Part>) -> 
     Event::Opened { run, inputs, priors: normal(&opened.priors), overlays: normal(&opened.overlays) }
 }
 
-/// The event that a record stands for, the same before it is recorded and after; `None` where nothing is fed.
+/// The event of a record, the same before it is recorded and after; `None` if the record feeds no event.
 pub(crate) fn event_from_record(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     match kind == Kind::Consultation.as_str() {
         true => record::read::<Consultation>(data).ok()?.event(),
@@ -284,7 +283,7 @@ pub(crate) fn event_from_record(kind: &str, data: &Map<String, Json>) -> Option<
     }
 }
 
-/// Whether the host could not do what it was asked to do.
+/// Whether a host call failed.
 fn is_host_failure(stamped: &TimedEvent) -> bool {
     match &stamped.event {
         Event::Gathered { result, .. } => result.is_err(),
@@ -298,7 +297,7 @@ fn is_host_failure(stamped: &TimedEvent) -> bool {
 fn command_keys(commands: Vec<Command>) -> impl Iterator<Item = Name> {
     commands.into_iter().filter_map(|command| match command {
         Command::Invoke(invoke) => Some(invoke.id),
-        command => HostCall::from_command(command).map(|errand| errand.key()),
+        command => HostCall::from_command(command).map(|host_call| host_call.key()),
     })
 }
 
@@ -318,7 +317,7 @@ impl Fold {
             let ended: Consultation = record::read(&data).map_err(|_| UNREADABLE)?;
             let open_invocation = self.open_invocations.remove(&ended.invocation);
             let calls = ended.spent.calls.unwrap_or(0);
-            // Nobody was asked this time, for want of a call: what was under way when an earlier process died counts.
+            // No call was left this time: those in flight when an earlier process died still count.
             if let Some(before) = open_invocation.filter(|_| calls == 0) {
                 self.count_unfinished(before);
             }
@@ -396,7 +395,7 @@ fn erased_consultation(id: &Name) -> Consultation {
     }
 }
 
-/// What tells an event from the others of its run.
+/// The key that identifies an event within its run.
 fn event_key(stamped: &TimedEvent) -> Name {
     answered_key(&stamped.event).unwrap_or_default()
 }
@@ -412,7 +411,7 @@ pub(crate) fn answered_key(event: &Event) -> Option<Name> {
     }
 }
 
-/// The step of an invocation: what stands before its slash.
+/// The step of an invocation: the part of its id before the slash.
 fn step_of_id(id: &str) -> &str {
     id.split_once('/').map_or(id, |(step, _)| step)
 }

@@ -23,7 +23,7 @@ pub struct MemberConfig {
     pub role: Arc<str>,
     /// Who it is, where it has a persona: the merged frontmatter, and its body as `body`.
     pub persona: Option<Arc<Json>>,
-    /// Documents that it judges by.
+    /// Documents that its answers are based on.
     pub context: Vec<Part>,
     /// Recorded with its consultations.
     pub weight: Option<f64>,

@@ -2,7 +2,7 @@
 //! members of a run share (most widely shared first), then the member's identity, its own documents, and its role text.
 //!
 //! The order keeps the longest possible prefix the same, which is what prompt caches key on: instruction and form for
-//! all runs and both rounds of a council, the nonce and the material for all prompts of a run. Material stands between
+//! all runs and both rounds of a council, the nonce and the material for all prompts of a run. Material is between
 //! markers with the run's nonce, which its authors cannot know.
 
 use std::borrow::Cow;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_chooses_who_speaks_is_told_so() {
+    fn a_router_is_told_that_it_chooses_the_speaker() {
         let layout = Layout { nonce: "00ff".into() };
         let turns = || vec![Part::new(PartKind::Turns, "", "[]")];
         let prompt = |schema| {

@@ -1,7 +1,7 @@
 //! What records say: one type for each kind. The types own the form of records in the ledger, which does not change: fields
 //! are added, and one that is not there reads as nothing.
 //!
-//! [`Entry::of`] makes an entry of what is to be recorded, [`Record::read`] reads it back. A field that an old version did
+//! [`Entry::of`] makes an entry from a record's data, [`Record::read`] reads it back. A field that an old version did
 //! not write, or that has another type than it should have, reads as its default where it is only shown; where something
 //! follows from it, it is an `Option` whose reader refuses `None`.
 

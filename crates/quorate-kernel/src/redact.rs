@@ -33,7 +33,7 @@ pub const REDACTED: &str = "[REDACTED]";
 /// From this many bytes on a text is redacted on a thread of its own.
 const BLOCKING_BYTES: usize = 64 << 10;
 
-/// What is a secret.
+/// The configured kinds of secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
     /// Whether to redact texts in the shape of a secret.
@@ -86,7 +86,7 @@ impl Redactor {
         Redactor { patterns: Arc::default(), ..self.clone() }
     }
 
-    /// Whether nothing is a secret.
+    /// Whether it redacts nothing.
     pub fn is_empty(&self) -> bool {
         !self.builtin && self.patterns.is_empty() && self.values.is_none()
     }
@@ -134,7 +134,7 @@ impl Redactor {
     }
 
     /// A member's output without secrets, also those that an escape in its JSON hides until it is read: an object with
-    /// one is written anew, before what stands around it is looked at. A pattern so cannot tear an object open.
+    /// one is rewritten, before what stands around it is looked at. A pattern so cannot tear an object open.
     pub fn redact_output(&self, output: &str) -> (String, usize) {
         let mut clean = output.to_owned();
         let mut count = 0;
@@ -175,7 +175,7 @@ impl Redactor {
         (clean, count + over_lines)
     }
 
-    /// The text of a JSON value, written anew without its secrets; `None` where it has none, or is no JSON.
+    /// The text of a JSON value, rewritten without its secrets; `None` where it has none, or is no JSON.
     fn redact_text_of_json(&self, text: &str) -> Option<(String, usize)> {
         let (value, found) = self.redact_json(serde_json::from_str(text).ok()?);
         (found > 0).then(|| (value.to_string(), found))
@@ -215,7 +215,7 @@ impl Redactor {
         }
     }
 
-    /// What stands under a key, which may give away what its strings are.
+    /// What is under a key, which may give away what its strings are.
     fn redact_value_of(&self, key: &str, value: Json) -> (Json, usize) {
         match value {
             Json::String(text) => {
@@ -248,7 +248,7 @@ fn unused_key(taken: &Map<String, Json>, numbers: &mut HashMap<String, usize>, k
     }
 }
 
-/// A text without what stands at these places, which are in order and apart. Its line breaks stay, so that every line has
+/// A text without what is at these places, which are in order and apart. Its line breaks stay, so that every line has
 /// the number that it had.
 fn replace_spans(text: &str, spans: &[Range<usize>]) -> String {
     let mut clean = String::with_capacity(text.len());

@@ -42,7 +42,7 @@ pub trait ExecutorResolver {
     /// keys set beside its own.
     ///
     /// # Errors
-    /// If there is none of that name, or it refuses its settings.
+    /// If no executor has that name, or it refuses its settings.
     fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError>;
 }
 
@@ -91,7 +91,7 @@ impl Registry {
     /// Adds an executor kind.
     ///
     /// # Errors
-    /// When the kind is there already.
+    /// When the kind is already registered.
     pub fn executor(
         &mut self,
         kind: &str,
@@ -106,7 +106,7 @@ impl Registry {
     /// Adds an executor kind that this build lacks: its constructor returns an error until the kind is registered.
     ///
     /// # Errors
-    /// When the kind is there already.
+    /// When the kind is already registered.
     pub fn unavailable_executor(
         &mut self,
         kind: &str,
@@ -120,7 +120,7 @@ impl Registry {
     /// Adds a substrate kind.
     ///
     /// # Errors
-    /// When the kind is there already.
+    /// When the kind is already registered.
     pub fn substrate(
         &mut self,
         kind: &str,
@@ -132,7 +132,7 @@ impl Registry {
     /// Adds a dispatcher kind.
     ///
     /// # Errors
-    /// When the kind is there already.
+    /// When the kind is already registered.
     pub fn dispatcher(
         &mut self,
         kind: &str,
@@ -144,7 +144,7 @@ impl Registry {
     /// Adds a state kind.
     ///
     /// # Errors
-    /// When the kind is there already.
+    /// When the kind is already registered.
     pub fn state(
         &mut self,
         kind: &str,
@@ -156,7 +156,7 @@ impl Registry {
     /// Adds a provisioning kind.
     ///
     /// # Errors
-    /// When the kind is there already.
+    /// When the kind is already registered.
     pub fn provisioning(
         &mut self,
         kind: &str,

@@ -28,9 +28,9 @@ pub struct SingleCall {
     pub stream: Name,
     /// Where the stream is.
     pub ledger: Arc<dyn Ledger>,
-    /// What time it is.
+    /// The source of recorded timestamps.
     pub clock: Arc<dyn Clock>,
-    /// What must not be shown or recorded.
+    /// Removes secrets before anything is shown or recorded.
     pub redactor: Redactor,
     /// The calls that one question may cost, re-prompts and retries included; `None` is no cap.
     pub max_calls: Option<u32>,
@@ -42,11 +42,11 @@ pub struct SingleCall {
 pub struct Answer {
     /// The answer, which has the form that was asked for.
     pub answer: Json,
-    /// Where it is from.
+    /// The executor that gave it.
     pub call_info: CallInfo,
 }
 
-/// Who was asked, and how.
+/// The executor that was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallInfo {
     /// The name that the executor goes by.
@@ -64,7 +64,7 @@ pub struct CallInfo {
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No answer. It is recorded as a consultation without output.
+    /// No answer. Recorded as a consultation without output.
     #[error("{}", .message.as_deref().unwrap_or_else(|| .absent.status()))]
     Unanswered {
         /// The result.
@@ -79,8 +79,8 @@ pub enum Error {
 }
 
 impl SingleCall {
-    /// Asks a seat, and returns when what came of it is recorded and safe. `id` names the invocation, and what stands
-    /// before its slash the step, for example `reflect/alice`. The seat is told to be what the question says. Parts are
+    /// Asks an executor, and returns when the result is durable in the ledger. `id` names the invocation; the part
+    /// before its slash is the step, for example `reflect/alice`. The question supplies the role prompt. Parts are
     /// redacted before they are shown.
     ///
     /// # Errors
@@ -89,14 +89,14 @@ impl SingleCall {
         &self,
         id: &Name,
         member: &Name,
-        seat: &MemberConfig,
+        config: &MemberConfig,
         question: Question,
     ) -> Result<Answer, Error> {
         let tail = self.ledger.tail(&self.stream, 1).await?;
         let next = tail.last().map_or(0, |last| last.n + 1);
         let ledger: Arc<dyn Ledger> = Arc::new(AppendAtTail(self.ledger.clone()));
         let recorder = Arc::new(Recorder::new(ledger, self.stream.clone(), next));
-        let table = Arc::new(CallContext {
+        let call_context = Arc::new(CallContext {
             run: self.stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
             calls: CallBudget::new(self.max_calls, 0),
@@ -105,15 +105,15 @@ impl SingleCall {
             clock: self.clock.clone(),
         });
         let step = id.split_once('/').map_or(&**id, |(step, _)| step);
-        let (mut invoke, mut seat) = prepare(id, member, step, question, seat);
+        let (mut invoke, mut config) = prepare(id, member, step, question, config);
         let (parts, in_parts) = redact_parts(&self.redactor, std::mem::take(&mut invoke.parts)).await;
-        let (context, in_context) = redact_parts(&self.redactor, std::mem::take(&mut seat.context)).await;
-        (invoke.parts, seat.context) = (parts, context);
+        let (context, in_context) = redact_parts(&self.redactor, std::mem::take(&mut config.context)).await;
+        (invoke.parts, config.context) = (parts, context);
         let taken_out = in_parts + in_context;
-        let about = seat.executor.about();
-        let (name, weight) = (seat.executor_name.clone(), seat.weight);
+        let about = config.executor.about();
+        let (name, weight) = (config.executor_name.clone(), config.weight);
         self.observer.observe(RunEvent::asked(&invoke));
-        let mut finished = run_call(&table, &recorder, invoke.clone(), seat).await?;
+        let mut finished = run_call(&call_context, &recorder, invoke.clone(), config).await?;
         finished.consultation.redactions += taken_out;
         let (status, took) = (finished.consultation.status(), finished.consultation.spent.took);
         self.observer.observe(RunEvent::answered(&invoke, status, took));
@@ -175,7 +175,7 @@ pub(crate) fn prepare(
     member: &Name,
     step: &str,
     question: Question,
-    seat: &MemberConfig,
+    config: &MemberConfig,
 ) -> (Invoke, MemberConfig) {
     let invoke = Invoke {
         id: id.clone(),
@@ -184,9 +184,9 @@ pub(crate) fn prepare(
         parts: question.parts,
         schema: question.answer_schema,
         task: question.task.into(),
-        extra_fields: seat.extra_fields.clone(),
+        extra_fields: config.extra_fields.clone(),
     };
-    (invoke, MemberConfig { role: question.role.into(), ..seat.clone() })
+    (invoke, MemberConfig { role: question.role.into(), ..config.clone() })
 }
 
 /// Puts a question, if there is a call left for it. Attempts before the last are recorded; the last one and the
@@ -195,19 +195,19 @@ pub(crate) fn prepare(
 /// # Errors
 /// When the ledger fails.
 pub(crate) async fn run_call(
-    table: &Arc<CallContext>,
+    call_context: &Arc<CallContext>,
     recorder: &Arc<Recorder>,
     invoke: Invoke,
-    seat: MemberConfig,
+    config: MemberConfig,
 ) -> Result<FinishedCall, ledger::Error> {
-    let nobody = |why| FinishedCall {
+    let unasked = |why| FinishedCall {
         attempt: None,
         consultation: Consultation::without_answer(why, Cost::default()),
     };
-    if !table.calls.reserve() {
-        return Ok(nobody(AbsenceReason::RunOverBudget));
+    if !call_context.calls.reserve() {
+        return Ok(unasked(AbsenceReason::RunOverBudget));
     }
-    call::call(table.clone(), recorder.clone(), invoke, seat, Arc::default()).await
+    call::call(call_context.clone(), recorder.clone(), invoke, config, Arc::default()).await
 }
 
 /// A ledger that appends a record after any others: the question does not depend on the stream, and a paid answer must not

@@ -1,5 +1,5 @@
 //! The turn cycle (AIP-48): the second driver. It reads what is new, has it dispatched, asks the speakers, and appends
-//! what they say. Its truth is the substrate; the ledger, the states and the cursor are made good from it
+//! their answers. Its source of truth is the substrate; the ledger, the states and the cursor are restored from it
 //! (K2, K3, K5).
 
 mod commit;
@@ -52,22 +52,22 @@ pub struct Swarm {
     pub substrate: Arc<dyn Substrate>,
     pub dispatcher: Arc<dyn Dispatcher>,
     pub state: Arc<dyn State>,
-    /// Who wants to know.
+    /// The hooks.
     pub lifecycles: Vec<Arc<dyn Lifecycle>>,
     /// Which hooks are called.
     pub flags: HookFlags,
     pub telemetry: Arc<dyn Telemetry>,
     /// Who takes part, in the manifest's order.
     pub speakers: Vec<Speaker>,
-    /// What holds whatever the dispatcher is.
+    /// Limits that apply with every dispatcher.
     pub policy: Policy,
     /// The calls that this process may make; `None` is no cap.
     pub max_calls: Option<u32>,
-    /// What must not be recorded or passed on.
+    /// Removes secrets before anything is recorded or shown.
     pub redactor: Redactor,
-    /// Where it is recorded.
+    /// Where records are appended.
     pub ledger: Arc<dyn Ledger>,
-    /// What time it is.
+    /// The source of recorded timestamps.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -81,17 +81,17 @@ pub struct Speaker {
     pub prompts: Arc<dyn PromptSource>,
 }
 
-/// What a participant is told to be, from turn to turn.
+/// Supplies a participant's role prompt for each turn.
 #[async_trait]
 pub trait PromptSource: Send + Sync {
     /// The text as it is now.
     ///
     /// # Errors
-    /// Why it cannot be had, for a person; the participant's turn fails then.
+    /// The reason why the text is unavailable, as a message for users; the participant's turn fails.
     async fn prompt(&self) -> Result<Prompt, String>;
 }
 
-/// What a participant is told to be.
+/// A participant's role prompt, and what it was composed of.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Prompt {
     pub text: Arc<str>,
@@ -126,7 +126,7 @@ impl Default for HookFlags {
     }
 }
 
-/// What holds whatever the dispatcher is.
+/// Limits that apply with every dispatcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Whether the author of a trigger may answer it.
@@ -153,7 +153,7 @@ pub enum Begin {
     Now,
 }
 
-/// What came of a cycle.
+/// The result of a cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CycleResult {
     Asked {
@@ -162,29 +162,29 @@ pub enum CycleResult {
         /// Who has not spoken, and why.
         failed: Vec<(Name, String)>,
     },
-    /// Nobody answers this turn.
+    /// No participant answers this turn.
     Idle {
         trigger: Name,
-        /// Why, if not because the dispatcher named nobody.
+        /// The reason, unless the dispatcher selected no participant.
         why: Option<String>,
     },
-    /// The dispatcher could not say who answers this turn; nobody does.
+    /// The dispatcher failed for this turn; no participant answers it.
     Undecided { trigger: Name, why: String },
-    /// The calls of this run do not suffice for everybody who is to answer this turn: nobody was asked, and it is still
-    /// to be answered.
+    /// The call budget does not cover all selected participants: no participant was asked, and the turn stays
+    /// pending.
     BudgetExhausted { trigger: Name },
     /// There is no new turn.
     NoNewTurn,
 }
 
-/// What a cycle that did not come to its end has left.
+/// The state of an interrupted cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnfinishedCycle {
     /// The turn that was being answered.
     pub trigger: Name,
-    /// What was said by then, and is appended.
+    /// The answers given by then, which are appended.
     pub appended: Vec<Turn>,
-    /// Who was asked and had not answered: whoever takes up the conversation asks them again.
+    /// The participants that had not answered: the next process asks them again.
     pub unanswered: Vec<Name>,
 }
 
@@ -197,7 +197,7 @@ pub enum Error {
     /// The ledger refused or failed.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
-    /// It cannot be said where this runtime left off.
+    /// The position where this runtime left off is unknown.
     #[error("{0}")]
     PositionUnknown(String),
 }
@@ -213,7 +213,7 @@ impl Swarm {
 pub struct Runner {
     swarm: Arc<Swarm>,
     roster: Vec<Participant>,
-    /// What the substrate said of itself at the start.
+    /// The substrate's description at the start.
     about: substrate::About,
     call_context: Arc<CallContext>,
     records: RecordQueue,
@@ -230,7 +230,7 @@ pub struct Runner {
     agent_turns_in_a_row: usize,
     /// What is known of the first pending turn from before this process started.
     resumed: Option<PartialAnswer>,
-    /// Where the answering of a trigger stands.
+    /// The phase of answering a trigger.
     phase: Phase,
     /// Appended with a state that is not yet stored.
     unsaved_states: BTreeMap<Name, Map<String, Json>>,
@@ -310,7 +310,7 @@ impl Runner {
     /// # Errors
     /// When a record could not be written.
     pub async fn close(mut self, limit: Duration) -> Result<Option<UnfinishedCycle>, Error> {
-        // What was said and paid for is not lost for being interrupted.
+        // An interrupt must not lose answers that were paid for.
         let left = self.interrupt().or_else(|| match &self.phase {
             Phase::Committing(commit) => Some((commit.trigger.id.clone(), Vec::new())),
             Phase::Idle | Phase::Asking(_) => None,
@@ -382,7 +382,7 @@ impl Runner {
     }
 }
 
-/// As much of what was said as a turn may have: whoever writes into the conversation by other means may have said more.
+/// The content, cut to the maximum length of a turn: other writers to the conversation may exceed it.
 fn truncate(content: &str) -> Cow<'_, str> {
     match content.len() <= MAX_TURN_BYTES {
         true => content.into(),

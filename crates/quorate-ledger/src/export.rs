@@ -68,7 +68,7 @@ pub enum ExportError {
         /// How many there are.
         size: u64,
     },
-    /// The ledger does not hold together, or does not answer.
+    /// The ledger is inconsistent, or does not answer.
     #[error(transparent)]
     Ledger(#[from] Error),
     /// It cannot be written.
@@ -123,7 +123,7 @@ impl Store {
     }
 }
 
-/// A record that was read to be told, not proven.
+/// A record as exports without proofs show it.
 struct ExportedRecord {
     seq: u64,
     head: Head,

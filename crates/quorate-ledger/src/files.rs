@@ -97,7 +97,7 @@ pub(crate) fn wal_path(path: &Path) -> PathBuf {
     with_suffix(path, "-wal")
 }
 
-/// The path of a file that stands beside another, with a longer name.
+/// The path of a file that is beside another, with a longer name.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(suffix);

@@ -25,7 +25,7 @@ use crate::store::merge;
 /// Whom an import trusts, and when it happens.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportOptions<'a> {
-    /// The keys of which one has to have signed the export's checkpoint.
+    /// The keys one of which must have signed the export's checkpoint.
     pub trusted: &'a [TrustedKey],
     /// Each signed record must be signed by one of these keys; empty accepts any.
     pub signers: &'a [PublicKey],
@@ -54,7 +54,7 @@ pub struct ImportSummary {
     pub verified: VerifiedExport,
     /// How many records of each run are new here.
     pub runs: BTreeMap<String, u64>,
-    /// How many runs were here as they are.
+    /// How many runs existed here unchanged.
     pub unchanged_runs: u64,
     /// Streams that are no runs.
     pub skipped_streams: BTreeSet<String>,
@@ -63,16 +63,16 @@ pub struct ImportSummary {
 /// Why nothing was merged.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The export does not hold.
+    /// The export is invalid.
     #[error(transparent)]
     InvalidExport(#[from] InvalidExport),
     /// It is consistent, but none of its keys is trusted.
-    #[error("nobody vouched for the key that signed it")]
+    #[error("the key that signed it is not trusted")]
     UntrustedKey {
         /// The keys that signed it; may be empty.
         keys: Vec<String>,
     },
-    /// It contradicts what is here.
+    /// It contradicts this ledger's records.
     #[error("{id}: {what}")]
     Conflict { id: String, what: String },
     /// The ledger does not answer.
@@ -90,7 +90,7 @@ pub fn verify(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<Verified
     verified_export(&reader, terms)
 }
 
-/// What a reader that has come to the end has verified.
+/// What a reader has verified at the end of the file.
 fn verified_export<R: BufRead>(
     reader: &Reader<R>,
     terms: &ImportOptions<'_>,
@@ -101,7 +101,7 @@ fn verified_export<R: BufRead>(
     Ok(VerifiedExport { header: reader.header().clone(), totals: reader.totals().clone(), key, file_sha256 })
 }
 
-/// What [`Store::import`] would merge into a ledger that is not there yet. Nothing is made.
+/// What [`Store::import`] would merge into a new ledger. Creates nothing.
 ///
 /// # Errors
 /// [`ImportError`], never [`ImportError::Ledger`].
@@ -206,7 +206,7 @@ impl From<InvalidExport> for MergeError {
 /// A merge under way.
 #[derive(Default)]
 struct Merge {
-    /// What is known of the runs of the file.
+    /// The runs of the file.
     runs: BTreeMap<String, LocalRun>,
     /// Records whose bodies their ledger had erased, by run.
     erased: BTreeMap<String, Vec<u64>>,
@@ -216,12 +216,12 @@ struct Merge {
     pending: merge::PendingRows,
 }
 
-/// What is here of a run.
+/// This ledger's records of a run.
 enum LocalRun {
     /// It is no run: it is not merged.
     Stream,
     Run {
-        /// How many records were here before.
+        /// How many records existed here before.
         existing: u64,
         /// Its last record here: its leaf, and whether it is signed. `None` for a new run.
         last: Option<merge::StreamTail>,
@@ -294,7 +294,7 @@ impl Merge {
         }
         if *own {
             let what = format!(
-                "this ledger recorded the run itself and has {had} records of it, and nobody else adds to it"
+                "this ledger recorded the run itself and has {had} records of it; only this ledger may append to it"
             );
             return Err(contradicts(what));
         }
@@ -366,7 +366,7 @@ impl LocalRun {
         let is_run = match (&last, head.n) {
             (Some(_), _) => known.is_run,
             (None, 0) => begins,
-            // It is not here, and the file has no beginning of it: the gap refuses it.
+            // Neither the ledger nor the file has its beginning: the gap check refuses it.
             (None, _) => {
                 head.run.len() == quorate_kernel::entropy::run_id().len() && head.run.starts_with('r')
             }
@@ -401,7 +401,7 @@ fn check_record(record: &CheckedRecord) -> Result<(), String> {
     let needed = [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override].into_iter().any(is);
     if needed && record.data.is_none() {
         return Err(format!(
-            "a record of kind {} is not erased by anybody, and its data is missing",
+            "a record of kind {} is never erased, and its data is missing",
             record.head.kind
         ));
     }

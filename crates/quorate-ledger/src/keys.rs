@@ -72,10 +72,10 @@ pub enum Error {
     #[error("{} is no key", path.display())]
     NotAKey { path: PathBuf, source: InvalidKey },
     /// There is a key already; it is never overwritten.
-    #[error("{} is there already, and a key is never overwritten", path.display())]
+    #[error("{} already exists, and a key is never overwritten", path.display())]
     AlreadyExists { path: PathBuf },
     /// There is no key that another could follow.
-    #[error("{} is not there", path.display())]
+    #[error("{} does not exist", path.display())]
     Missing { path: PathBuf },
 }
 
@@ -90,7 +90,7 @@ impl Directory {
         self.path.join(format!("{}.ed25519", purpose.as_str()))
     }
 
-    /// Reads a key; `None` if there is none.
+    /// Reads a key; `None` if the file does not exist.
     ///
     /// # Errors
     /// [`Error`] where the file cannot be read, is no key, or is open to others.
@@ -107,7 +107,7 @@ impl Directory {
         self.insert(purpose, SecretKey::generate())
     }
 
-    /// Stores an existing key if there is none.
+    /// Stores an existing key unless one is stored.
     ///
     /// # Errors
     /// As [`Directory::create`].
@@ -119,7 +119,7 @@ impl Directory {
         Ok(key)
     }
 
-    /// Reads a key, or makes it if there is none. Concurrent callers get the same key.
+    /// Reads a key, or creates it. Concurrent callers get the same key.
     ///
     /// # Errors
     /// [`Error`].
@@ -134,7 +134,7 @@ impl Directory {
     }
 
     /// Puts a new key in the old one's place. The old one's public half is on the disk before that, and there is never a
-    /// moment without a key: whoever is interrupted has the old one or the new one.
+    /// moment without a key: an interrupted process leaves the old one or the new one.
     ///
     /// # Errors
     /// [`Error::Missing`] if there is no key to replace, and [`Error`].

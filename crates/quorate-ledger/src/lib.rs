@@ -1,7 +1,7 @@
 //! The ledger: the append-only record of every deliberation, and its views with a stable format.
 //!
 //! [`record`] owns the wire form of a record, [`store`] the SQLite file, [`memory`] a ledger for tests,
-//! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how anybody decides.
+//! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how members decide.
 
 mod checkpoint;
 pub mod council_log;

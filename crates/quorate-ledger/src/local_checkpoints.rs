@@ -196,7 +196,7 @@ impl CheckpointFiles {
         self.key_side_dir().join(origin_file_name(&self.address.identity()))
     }
 
-    /// The files that have it. In the state directory it stands under the ledger's path as it is named and as it leads there:
+    /// The files that have it. In the state directory it is under the ledger's path as it is named and as it leads there:
     /// a link in the place of a directory makes it no other ledger's.
     fn origin_paths(&self) -> Vec<PathBuf> {
         let mut pins = vec![self.origin_path()];

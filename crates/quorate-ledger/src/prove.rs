@@ -38,7 +38,7 @@ pub use signed_checkpoint::{SignedCheckpoint, TrustedKey};
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// A proof as it is written: canonical JSON and a line end. Its fields stand in the order of canonical JSON.
+/// A proof as it is written: canonical JSON and a line end. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
@@ -78,13 +78,13 @@ pub struct ProofRecord {
 pub enum ProveError {
     #[error("the ledger has no record {id}")]
     UnknownRecord { id: String },
-    /// A record stands after the last checkpoint.
+    /// A record is after the last checkpoint.
     #[error("record {id} is not sealed yet")]
     NotSealed { id: String },
     /// The last checkpoint is unsigned.
-    #[error("nobody signed the last checkpoint")]
+    #[error("the last checkpoint is unsigned")]
     UnsignedCheckpoint,
-    /// The ledger does not hold together, or does not answer.
+    /// The ledger is inconsistent, or does not answer.
     #[error(transparent)]
     Ledger(#[from] Error),
 }
@@ -282,7 +282,7 @@ impl<'a> SignerLookup<'a> {
         let Some(run) = signed.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()) else {
             return Ok(None);
         };
-        // The ledger's own key stands in its checkpoints, another one in its run.
+        // The ledger's own key is in its checkpoints, another one in its run.
         let kind = if run == STREAM { Kind::Checkpoint } else { Kind::Keyring };
         let statement = sql("SELECT data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n");
         let rows = statement.bind(&*run).bind(kind.as_str()).rows(engine, &[Column::Text]).await?;

@@ -14,8 +14,8 @@ pub struct QuarantinedFile {
 /// # Errors
 /// When it cannot be written; then nothing may be removed from where it was.
 pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<QuarantinedFile> {
-    let aside = ensure_dir(dir)?;
-    let path = unused_path(&aside, name);
+    let quarantine = ensure_dir(dir)?;
+    let path = unused_path(&quarantine, name);
     let mut file = crate::files::create_private(&path)?;
     std::io::Write::write_all(&mut file, bytes)?;
     file.sync_all()?;
@@ -28,9 +28,9 @@ pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<Quarantine
 /// # Errors
 /// When it cannot be moved.
 pub fn move_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFile> {
-    let aside = ensure_dir(dir)?;
+    let quarantine = ensure_dir(dir)?;
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("piece");
-    let path = unused_path(&aside, name);
+    let path = unused_path(&quarantine, name);
     crate::files::rename(file, &path)?;
     Ok(QuarantinedFile { path })
 }
@@ -46,12 +46,12 @@ pub(crate) fn sync_directory(file: &Path) -> std::io::Result<()> {
 }
 
 fn ensure_dir(dir: &Path) -> std::io::Result<PathBuf> {
-    let aside = dir.join("aside");
-    crate::files::ensure_private_dir(&aside)?;
-    Ok(aside)
+    let quarantine = dir.join("aside");
+    crate::files::ensure_private_dir(&quarantine)?;
+    Ok(quarantine)
 }
 
-fn unused_path(aside: &Path, name: &str) -> PathBuf {
-    let numbered = (1_u32..).map(|number| aside.join(format!("{name}.{number}")));
-    numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| aside.join(name))
+fn unused_path(quarantine: &Path, name: &str) -> PathBuf {
+    let numbered = (1_u32..).map(|number| quarantine.join(format!("{name}.{number}")));
+    numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| quarantine.join(name))
 }

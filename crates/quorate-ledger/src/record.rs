@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 /// The version of the wire form.
 pub const VERSION: u32 = 1;
 
-/// A record's head. Its fields stand in the order of canonical JSON.
+/// A record's head. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head<Text = String> {

@@ -75,8 +75,8 @@ impl Period {
 pub(crate) const ANSWER_KINDS: [Kind; 4] =
     [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
 
-/// Whether a record of this kind holds somebody's words as they were said: an answer, a text that was gathered, words
-/// that touched a locked trait, what a rule of the host's own made of answers. What a run came to is not among them.
+/// Whether a record of this kind holds a person's or a member's own words: an answer, a text that was gathered, words
+/// that touched a locked trait, a custom rule's results. The outcome of a run is not among them.
 fn has_answers(kind: &str, data: &Map<String, Json>) -> bool {
     ANSWER_KINDS.iter().any(|answer_kind| answer_kind.as_str() == kind)
         || (kind == Kind::Rule.as_str() && data.contains_key("output"))

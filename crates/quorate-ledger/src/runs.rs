@@ -43,7 +43,7 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrefixMatch {
     One(Run),
-    /// Several, of which these are some.
+    /// Several match; these are some of them.
     Several(Vec<Name>),
     None,
 }
@@ -96,7 +96,7 @@ impl Store {
     }
 
     /// The runs opened since a time that have an outcome, in the order in which the ledger took the last outcome of each:
-    /// what is recorded later comes behind what is there. `since_ms` is in milliseconds since the Unix epoch.
+    /// later records are appended after the existing ones. `since_ms` is in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -38,7 +38,7 @@ pub struct Stats {
     pub recent: Recent,
     /// The last checkpoint, and when it was made, in milliseconds since the Unix epoch.
     pub last_checkpoint: Option<(CheckpointRecord, i64)>,
-    /// How many records stand after it.
+    /// How many records are after it.
     pub since_checkpoint: u64,
 }
 

@@ -84,7 +84,7 @@ impl Store {
         self.appended.load(Ordering::Relaxed)
     }
 
-    /// The command was interrupted: from now on no wait for the ledger's server takes long, one that has begun included.
+    /// The command was interrupted: from now on all waits for the ledger's server are short, including one in progress.
     pub fn interrupt(&self) {
         self.timeouts.interrupt();
     }
@@ -94,7 +94,7 @@ impl Store {
         self.timeouts.is_interrupted()
     }
 
-    /// Takes note that this process has just appended something.
+    /// Notes that this process has appended a record.
     pub(crate) fn mark_appended(&self) {
         self.appended.store(true, Ordering::Relaxed);
     }
@@ -141,8 +141,8 @@ impl Store {
         self.queue.sign(run, key);
     }
 
-    /// From now on the records of signed runs are held before they are written against what is known of keys outside of
-    /// the ledger, as verifying holds them afterwards. It is asked each time, since that may change meanwhile.
+    /// From now on records of signed runs are checked before they are written against the keys known outside of
+    /// the ledger, as `verify` checks them later. The source is asked each time, since the keys may change meanwhile.
     pub fn set_external_keys(
         &self,
         outside: impl Fn() -> Result<ExternalKeys, String> + Send + Sync + 'static,
@@ -174,18 +174,18 @@ impl Store {
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
     }
 
-    /// The connection, for who must not keep the ledger open.
+    /// The connection, for callers that must not keep the ledger open.
     #[cfg(feature = "postgres")]
     fn weak_connection(&self) -> std::sync::Weak<Mutex<Connection>> {
         Arc::downgrade(&self.connection)
     }
 
-    /// The connection, for what this crate asks and writes.
+    /// The connection, for the statements of this crate.
     pub(crate) async fn writer(&self) -> Writer {
         Writer::acquire(self.connection.clone()).await
     }
 
-    /// Returns when everything that was appended so far is written or refused. An append goes on although the future that
+    /// Returns when everything that was appended so far is written or refused. An append continues although the future that
     /// asked for it is dropped; reading would otherwise overtake it.
     pub async fn flush(&self) {
         self.queue.commit(&mut *self.writer().await, &self.address).await;
@@ -196,7 +196,7 @@ impl Store {
         let mut connection = self.connection;
         loop {
             match Arc::try_unwrap(connection) {
-                // A failed close loses nothing: the log is folded in by the next one who opens.
+                // A failed close loses nothing: the next process that opens the file folds the log in.
                 Ok(last) => return drop(Box::pin(last.into_inner().close()).await),
                 Err(shared) => connection = shared,
             }

@@ -79,7 +79,7 @@ pub struct Options {
     pub local_checkpoints: Option<LocalCheckpoints>,
     /// A witness that is asked over HTTP, and the last checkpoint that it signed, as it is kept.
     pub remote_witness: Option<(Cosigner, Option<checkpoint_files::CheckpointCopy>)>,
-    /// Whether it is a divergence that nothing is kept, and that there are records that nothing proves.
+    /// Whether missing local checkpoints and unproven records are divergences.
     pub strict: bool,
     /// The log whose lines are checked against the runs.
     pub log: Option<PathBuf>,
@@ -132,11 +132,11 @@ pub struct Report {
     pub sealed: u64,
     /// How many records the last signed checkpoint is over.
     pub signed: u64,
-    /// How many records stand after the last checkpoint, its own one not counting.
+    /// How many records are after the last checkpoint, its own one not counting.
     pub unsealed: u64,
-    /// The number of unsigned records, checkpoints aside.
+    /// The number of unsigned records other than checkpoints.
     pub unsigned_records: u64,
-    /// How many of these stand behind the last signed checkpoint: who can write the ledger can have added them.
+    /// How many of these follow the last signed checkpoint: anyone who can write the ledger may have added them.
     pub unproven: u64,
     /// The number of unsigned records in the ledger's own stream, while no key is known that should have signed them.
     pub unsigned_ledger_records: u64,
@@ -177,7 +177,7 @@ pub enum VerifyError {
     /// The store does not answer.
     #[error(transparent)]
     Store(#[from] Error),
-    /// The checkpoint to begin at is not there.
+    /// The checkpoint to begin at does not exist.
     #[error(transparent)]
     Since(#[from] CheckpointNotFound),
 }
@@ -204,7 +204,7 @@ pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyErr
     Ok(report)
 }
 
-/// As [`Unverifiable`], before it is known which store it was.
+/// A [`VerifyError`] without the address of the store.
 enum WalkError {
     Store(sqlx::Error),
     Since(CheckpointNotFound),
@@ -272,7 +272,7 @@ async fn has_rows(engine: &mut Engine, statement: &'static str) -> Option<bool> 
     sql(statement).row(engine, &[Column::Int]).await.ok().map(|row| row.is_some())
 }
 
-/// Walks over all records: they are read here while those before are looked at on another thread.
+/// Walks over all records: they are read here and checked on another thread.
 async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -> Result<Walk, WalkError> {
     let (send, mut pages) = mpsc::channel::<Page>(READ_AHEAD_PAGES);
     let walking = tokio::task::spawn_blocking(move || {
@@ -291,7 +291,7 @@ async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -
     walking.await.map_err(|_| WalkError::Walk)
 }
 
-/// Holds the tables against what was walked over. One that cannot be read is said to differ.
+/// Compares the tables with the walked records. An unreadable table is reported as differing.
 async fn check_tables(
     engine: &mut Engine,
     walk: &mut Walk,
@@ -416,8 +416,8 @@ fn finish_ledger_stream(walk: &mut Walk) -> u64 {
     unsigned
 }
 
-/// Holds against the rules of verifying what a checkpoint would newly be over: the records behind the last one that was
-/// signed. Gives the first that does not hold. Tree, texts and tables are not looked at.
+/// Verifies the records that a new checkpoint would cover first: those after the last one that was
+/// signed. Returns the first divergence. Tree, texts and tables are not looked at.
 pub(crate) async fn check_before_seal(
     engine: &mut Engine,
     options: Options,

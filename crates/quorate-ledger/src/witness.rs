@@ -22,7 +22,7 @@ pub enum Error {
     #[error("{0}")]
     NotACheckpoint(String),
     /// It is another file.
-    #[error("it has something else in it than checkpoints")]
+    #[error("it contains other text than checkpoints")]
     NotAWitness,
     /// Its last checkpoint and this one cannot both be of one ledger.
     #[error("{0}")]
@@ -34,12 +34,12 @@ pub enum Error {
 pub struct Witness {
     /// Its notes in order, verbatim and unverified.
     pub notes: Vec<String>,
-    /// What else stands there, such as the beginning of a note that was not written to its end.
+    /// Other content, such as an incomplete note.
     pub fragments: Vec<String>,
 }
 
 impl Witness {
-    /// Whether its text is that of another file: something stands there, and no note.
+    /// Whether it is another kind of file: it has content, but no note.
     fn is_foreign(&self, text: &str) -> bool {
         self.notes.is_empty() && !text.trim().is_empty()
     }
@@ -83,7 +83,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     parts
 }
 
-/// Whether a file that is there can be taken for a witness, reading it alone.
+/// Whether an existing file looks like a witness; it is only read.
 ///
 /// # Errors
 /// [`Error::NotAWitness`], and where it cannot be read.

@@ -81,7 +81,7 @@ pub struct Ledger {
     pub witness: Option<(String, Place)>,
     /// `witness_key`: the verifier key line of a witness with a URL.
     pub witness_key: Option<(String, Place)>,
-    /// `retention`: days for which answers of reviews and runtimes are kept; `None` is for ever.
+    /// `retention`: days for which answers of reviews and runtimes are kept; `None` is forever.
     pub retention_days: Option<u32>,
 }
 

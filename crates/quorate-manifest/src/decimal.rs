@@ -33,7 +33,7 @@ impl Decimal {
         self.digits
     }
 
-    /// How many of the digits stand after the point.
+    /// How many of the digits are after the point.
     pub fn scale(self) -> u32 {
         self.scale
     }

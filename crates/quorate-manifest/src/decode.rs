@@ -4,7 +4,7 @@ use crate::tree::MAX_BYTES;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("it has {0} bytes, more than the {MAX_BYTES} that are read")]
+    #[error("it has {0} bytes, more than the maximum of {MAX_BYTES}")]
     TooLarge(usize),
     #[error("it is not UTF-8 text (byte {at} does not fit)")]
     NotUtf8 {

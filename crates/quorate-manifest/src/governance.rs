@@ -45,7 +45,7 @@ pub enum MinimumRetention {
 }
 
 impl MinimumRetention {
-    /// Whether a retention of `days` is long enough; `None` is for ever.
+    /// Whether a retention of `days` is long enough; `None` is forever.
     pub fn allows(self, days: Option<u32>) -> bool {
         match self {
             MinimumRetention::Forever => days.is_none(),

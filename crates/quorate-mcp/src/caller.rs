@@ -24,7 +24,7 @@ impl Caller {
 
     /// A caller that never cancels.
     #[cfg(test)]
-    pub(super) fn nobody() -> Caller {
+    pub(super) fn anonymous() -> Caller {
         Caller { request: None, token: None }
     }
 

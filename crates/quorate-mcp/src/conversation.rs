@@ -76,7 +76,7 @@ impl Conversation {
         Ok(TurnPage { turns, more, known })
     }
 
-    /// As [`Conversation::after`], once there are any; none if there are none within `wait`. Without a turn to start from,
+    /// As [`Conversation::after`], once there are any; empty if none arrive within `wait`. Without a turn to start from,
     /// the newest.
     pub(super) async fn wait_for_turns(
         &self,

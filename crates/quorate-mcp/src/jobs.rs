@@ -284,7 +284,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_ends_soon_is_given_at_once_and_what_does_not_is_polled() {
-        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
         let quick = jobs
             .start(Duration::from_secs(60), &caller, Residue::Runs, |_| async { Ok(json!(1)) })
             .await
@@ -305,7 +305,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_is_cancelled_is_dropped_and_stays_known() {
-        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
         let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
             let _alive = alive;
@@ -320,9 +320,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_computes_keeps_nobody_and_is_cancelled_at_once() {
+    async fn a_computing_job_blocks_no_other_and_is_cancelled_at_once() {
         // One thread, so that the work blocks the runtime.
-        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
         let (go, released) = std::sync::mpsc::channel::<()>();
         let (begin, started) = tokio::sync::oneshot::channel();
         let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
@@ -351,9 +351,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_who_leaves_runs_is_told_of_runs() {
+    async fn only_a_caller_that_leaves_runs_is_shown_runs() {
         for (leaves, mentions_resume) in [(Residue::Runs, true), (Residue::Nothing, false)] {
-            let (jobs, caller) = (Jobs::default(), Caller::nobody());
+            let (jobs, caller) = (Jobs::default(), Caller::anonymous());
             let job =
                 jobs.start(Duration::ZERO, &caller, leaves, |_| std::future::pending()).await.unwrap().job;
             assert!(jobs.cancel(&job).await.unwrap());
@@ -364,7 +364,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_takes_the_request_back_takes_the_job_back() {
-        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
         let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let start = jobs.start(Duration::from_secs(60), &caller, Residue::Runs, |_| async move {
             let _alive = alive;
@@ -376,7 +376,7 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_an_end_to_how_many_work_at_once() {
-        let (jobs, caller) = (Jobs::default(), Caller::nobody());
+        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
         for _ in 0..MAX_RUNNING {
             jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.unwrap();
         }

@@ -78,7 +78,7 @@ fn replace_flags(part: &str) -> String {
     out
 }
 
-/// The text behind a flag and its placeholder, as in `--rounds N`.
+/// The text after a flag and its placeholder, as in `--rounds N`.
 fn strip_flag<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
     let tail = text.strip_prefix(flag)?;
     if tail.starts_with(|next: char| next.is_alphanumeric() || next == '-') {

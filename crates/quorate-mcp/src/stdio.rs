@@ -28,7 +28,7 @@ pub async fn serve(state: &Arc<ServerState>) -> Result<(), ServiceError> {
         // A client that sent nothing gets no answer.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => {
-            let body = Body::new(format!("whoever started this does not speak MCP: {}", error_chain(&error)));
+            let body = Body::new(format!("the client does not speak MCP: {}", error_chain(&error)));
             let help = "`quorate mcp` is started by an MCP client; `--http` serves several";
             Err(ServiceError::configuration(codes::MCP_UNUSABLE, body.help(help)))
         }

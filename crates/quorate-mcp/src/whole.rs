@@ -69,7 +69,7 @@ mod tests {
     use super::Whole;
 
     #[test]
-    fn a_number_out_of_its_bounds_is_told_what_they_are() {
+    fn a_number_out_of_bounds_is_refused_with_the_bounds() {
         for (written, read) in [(json!(1), 1), (json!(9), 9), (json!(3.0), 3), (json!(1e0), 1)] {
             assert_eq!(from_value::<Whole<1, 9>>(written.clone()).unwrap().get(), read, "{written}");
         }

@@ -103,7 +103,7 @@ impl BasePrompt {
             match part.block.as_deref().and_then(|block| remaining.remove(block)) {
                 Some(text) => {
                     prompt.push_str(text);
-                    // The text behind begins on its own line if it did before.
+                    // The text after begins on its own line if it did before.
                     let ends = &part.text[part.text.trim_end_matches(['\n', '\r']).len()..];
                     prompt.push_str(ends);
                 }

@@ -30,7 +30,7 @@ pub const SKILL: &str = "skill";
 /// The axis of the runtime that it works in.
 pub const RUNTIME: &str = "runtime";
 
-/// The words that may stand before a slug on an axis, as in `role/companion` or `ws://roles/companion`.
+/// The words that may be before a slug on an axis, as in `role/companion` or `ws://roles/companion`.
 const AXIS_PREFIXES: [(&str, &[&str]); 5] = [
     (IDENTITY, &["operator", "operators", "identity"]),
     (ROLE, &["role", "roles"]),
@@ -45,7 +45,7 @@ pub struct Subject {
     axes: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// How a playbook came to be for a subject.
+/// How a playbook matched a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchKind {
     /// It names a value of the subject.
@@ -303,8 +303,8 @@ mod tests {
         );
         assert_eq!(bound(json!({"selector": {"role": "librarian", "capability": "fly"}})), None);
         assert_eq!(bound(json!({"selector": {"role": "*"}})), Some(MatchKind::Pattern));
-        assert_eq!(bound(json!({"selector": {"region": "*"}})), None, "an axis that nobody has a value on");
-        assert_eq!(bound(json!({"selector": {}})), None, "an empty one is for nobody");
+        assert_eq!(bound(json!({"selector": {"region": "*"}})), None, "an axis without a value");
+        assert_eq!(bound(json!({"selector": {}})), None, "an empty one matches no operator");
         let wins =
             json!({"selector": {"role": "engineer"}, "targets": [{"kind": "role", "ref": "librarian"}]});
         assert_eq!(bound(wins), None);

@@ -26,7 +26,7 @@ pub struct Candidate {
 pub struct Composition {
     /// The agent's prompt.
     pub woven: WovenPrompt,
-    /// What it would be told with each of the playbooks in shadow, which it never is.
+    /// The prompt that it would get with each of the playbooks in shadow.
     pub shadows: Vec<ShadowPrompt>,
 }
 
@@ -38,7 +38,7 @@ pub struct ShadowPrompt {
     pub prompt: Result<String, SkipReason>,
 }
 
-/// Composes. `advice` are the overlays of advisory runs; `locks` are those of the agent, which they are held against,
+/// Composes. `advice` are the overlays of advisory runs; `locks` are those of the agent, which they are compared with,
 /// too.
 pub fn compose(
     base: &BasePrompt,

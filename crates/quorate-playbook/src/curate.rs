@@ -51,7 +51,7 @@ pub enum Objection {
         before: usize,
         after: usize,
     },
-    /// It says the persona anew in place of adding to it.
+    /// It says the persona again in place of adding to it.
     Rewrite {
         operator: String,
         how: &'static str,
@@ -184,7 +184,7 @@ fn prompt_lengths(operator: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize
     (length(&before), length(&after))
 }
 
-/// How it shows that a fragment says a persona anew.
+/// How it shows that a fragment says a persona again.
 fn rewrite_evidence(operator: &AffectedOperator<'_>) -> Option<&'static str> {
     let base = operator.base.render();
     let text = &operator.proposal.overlay.text;

@@ -107,7 +107,7 @@ fn read(text: &str) -> Result<History, Error> {
     }
     // Git may have changed all line ends. If the hashes hold with them changed back, that is what was written.
     read_exact(&text.replace("\r\n", "\n")).map_err(|broken| {
-        let reason = "the line ends were changed to CRLF, and not every one can be told from those of the texts; \
+        let reason = "the line ends were changed to CRLF, and not every one can be distinguished from those of the texts; \
             let Git leave them with `*.history.md -text` in .gitattributes";
         if broken.reason == UNMERGED { broken } else { Error { line: 1, reason: reason.to_owned() } }
     })

@@ -5,7 +5,7 @@
 //!
 //! A text is read folded (as in `quorate_protocol::locks`), letter for lookalike letter, once with markup taken out and
 //! once with its signs as spaces. It falls into paragraphs, headings and list items; an item is read together with the
-//! line that its list stands under, if that line acts. A sentence ends at `.`, `!`, `?` and `;`.
+//! line that its list is under, if that line acts. A sentence ends at `.`, `!`, `?` and `;`.
 //!
 //! A verb without its object (`# Skip`, `Skip the following.`, `Drop;`) is read with the sentence or the block after it,
 //! and on as long as each could be one more object: it is short, begins with no verb and states nothing. What says
@@ -24,7 +24,7 @@
 //! Nothing acts across a colon, `but`, a subordinate clause, a keeper (`keep`, `stay`), or `and` or a comma with a new
 //! verb, once it has an object of its own. *A word betrays when the count is odd, a phrase when it is even.* So
 //! `never skip the pleasantries` passes, `do not be warm` does not, and `don't be cold` passes. Conditions about
-//! somebody else (`if the user is not friendly`) say nothing; names of things (`identity provider`) are no words of a
+//! another person (`if the user is not friendly`) say nothing; names of things (`identity provider`) are no words of a
 //! trait. Quoted text counts as said. When in doubt the text is rejected.
 
 mod direction;
@@ -267,7 +267,7 @@ fn without_markup(text: &str) -> Cow<'_, str> {
 
 /// A folded clause as the text gives it, where it can be found there.
 fn original_text(text: &str, clause: &str) -> String {
-    // Nearly always the clause stands there as it is, but for case.
+    // Nearly always the clause is there as it is, but for case.
     if text.is_ascii()
         && let Some(start) = text.to_ascii_lowercase().find(clause)
     {

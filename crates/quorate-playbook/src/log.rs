@@ -60,7 +60,7 @@ pub fn append(existing: &str, lines: &[String]) -> String {
     out
 }
 
-/// The log with all of these lines, in the order of their times; `None` where each of them stands there already. Lines
+/// The log with all of these lines, in the order of their times; `None` where each of them is there already. Lines
 /// that it has beside them stay: they may be of another ledger. What is no line of it goes.
 pub fn restore(existing: &str, lines: &[String]) -> Option<(String, usize)> {
     let existing_lines: BTreeSet<&str> = existing.lines().map(|line| line.trim_end_matches('\r')).collect();
@@ -92,7 +92,7 @@ pub(crate) fn escaped(text: &str) -> String {
     text.replace('<', "\\<")
 }
 
-/// A name that stands between backticks.
+/// A name that is between backticks.
 pub(crate) fn code_span(text: &str) -> String {
     one_line(text).replace('`', "'")
 }

@@ -27,7 +27,7 @@ pub struct Overlay {
     pub priority: u8,
     /// When it was written; what nothing says that of comes last.
     pub written_ms: Option<i64>,
-    /// From when on it is not woven any more.
+    /// From when on it is no longer woven.
     pub expires_ms: Option<i64>,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for SkipReason {
             SkipReason::Empty => f.write_str("it has no text"),
             SkipReason::Duplicate(id) => write!(f, "`{id}` says the same"),
             SkipReason::UnknownBlock(block) => write!(f, "the prompt has no block `{block}`"),
-            SkipReason::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
+            SkipReason::Replaced(id) => write!(f, "`{id}` replaces the same block"),
             SkipReason::Superseded(slug) => write!(f, "`{slug}` takes its place"),
             SkipReason::Locked(touch) => {
                 write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.cause)

@@ -213,7 +213,7 @@ impl Setup {
     }
 }
 
-/// A8: the operators of the leaf's `appliesTo`, else the executor, else nobody in particular; each in the scope of the
+/// A8: the operators of the leaf's `appliesTo`, else the executor, else one empty id; each in the scope of the
 /// layer that names it (M10).
 pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
     let slug = |reference: &str, scope: &Scope| {

@@ -9,22 +9,22 @@ use crate::{Json, Name, Part, answers};
 /// A command to the driver. The commands of one `advance` belong together: they leave after one sync.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Have material gathered by a strategy of the host's own.
+    /// Gather material by a custom strategy.
     Gather(Gather),
     Invoke(Invoke),
     /// Cancels an invocation; a later answer is recorded as late and not fed to the protocol.
     Cancel(Name),
-    /// Have texts compared by meaning, which only the host can do.
+    /// Compare texts by meaning, which only the host can do.
     SemanticMatch(SemanticMatch),
-    /// Have a rule of a kind of the host's own applied.
+    /// Apply a rule of a custom kind.
     ApplyRule(ApplyRule),
-    /// Write down something that follows from the events.
+    /// Record a fact derived from the events.
     Record(Fact),
     /// The deliberation is over. Always the last command.
     Finish,
 }
 
-/// What a gather strategy of the host's own is asked for.
+/// What a custom gather strategy is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gather {
     /// The invocation that it is for.
@@ -92,7 +92,7 @@ pub enum FactKind {
     LockCheck,
     /// A candidate outcome was dropped, or a message refused.
     Violation,
-    /// What the deliberation came to.
+    /// The outcome of the run.
     Outcome,
 }
 

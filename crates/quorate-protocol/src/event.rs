@@ -1,4 +1,4 @@
-//! Events: everything that a protocol is told.
+//! Events: everything that is fed to a protocol.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub enum Event {
         /// The texts of the overlays that are active, the weightiest first.
         overlays: Vec<Json>,
     },
-    /// A gather strategy of the host's own ended.
+    /// A custom gather strategy ended.
     Gathered {
         /// The invocation that it is for.
         id: Name,
@@ -47,7 +47,7 @@ pub enum Event {
         /// The distance to a trait, or why it is unknown.
         result: Result<Vec<SemanticHit>, Arc<str>>,
     },
-    /// A rule of the host's own was applied.
+    /// A custom rule was applied.
     RuleApplied {
         /// What it was applied to.
         ticket: Name,
@@ -56,7 +56,7 @@ pub enum Event {
     },
 }
 
-/// Why the host did not run: the run's time was over.
+/// Why a host call did not run: the run's time was over.
 pub const TIME_EXHAUSTED: &str = "the run's time is spent";
 
 impl Event {

@@ -24,7 +24,7 @@ pub const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 pub const BUILT_IN: [&str; 6] =
     [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS, CHILDREN_OUTPUTS_PLAIN];
 
-/// What a strategy of the host's own begins with.
+/// What a custom strategy begins with.
 pub const CUSTOM_PREFIX: &str = "custom:";
 
 /// The JSON Schema of a built-in strategy's parameters; `None` where the strategy is the host's. Parameters that a strategy

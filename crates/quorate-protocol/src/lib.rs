@@ -34,7 +34,7 @@ pub type Json = serde_json::Value;
 pub trait Protocol: Send {
     /// Takes one event and returns the commands that follow from it.
     ///
-    /// An event that the machine does not expect (a second answer to one invocation, an answer to nobody) changes
+    /// An event that the machine does not expect (a second answer to one invocation, an answer that was not asked for) changes
     /// nothing and gives no commands.
     fn advance(&mut self, event: &TimedEvent) -> Vec<Command>;
 

@@ -25,7 +25,7 @@ pub enum PartKind {
     Request,
     /// The overlays that are active at present, a JSON array of texts.
     Overlays,
-    /// What a gather strategy of the host's own has found.
+    /// What a custom gather strategy has found.
     Gathered,
     /// What a peer has heard so far: a JSON array of `{round, from, to, text}`.
     Transcript,

@@ -30,7 +30,7 @@ pub struct Overlay {
     pub expires_ms: i64,
 }
 
-/// Why an overlay is active no more.
+/// Why an overlay is no longer active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionReason {
@@ -38,22 +38,22 @@ pub enum EvictionReason {
     Expired,
     /// There were too many.
     Cap,
-    /// A person took it away.
+    /// A user removed it.
     Person,
 }
 
-/// An overlay that goes.
+/// An overlay that is evicted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
     pub overlay: String,
     pub why: EvictionReason,
-    /// Who took it away, where a person did.
+    /// The user who removed it, if a user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl Overlay {
-    /// Whether it holds at a time.
+    /// Whether it is active at a time.
     pub fn is_active(&self, now_ms: i64) -> bool {
         self.expires_ms > now_ms
     }
@@ -99,7 +99,7 @@ impl OverlaySet {
         active
     }
 
-    /// Who goes at a time, with these coming: whose time is over, then, for each operator, the oldest past the cap, of
+    /// The overlays to evict at a time, given new ones: the expired, then, for each operator, the oldest past the cap, of
     /// equal age the less weighty. Overlays of one text count once, and the last of them stands for those before it.
     pub fn evictions(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Eviction> {
         let evict = |overlay: &Overlay, why| Eviction { overlay: overlay.overlay.clone(), why, by: None };

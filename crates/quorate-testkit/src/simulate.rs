@@ -146,11 +146,11 @@ impl World {
         history: Option<History>,
         calls: Arc<Mutex<Vec<(String, u32)>>>,
     ) -> Result<(), Error> {
-        let convening = RunConfig {
+        let config = RunConfig {
             run: self.run.clone(),
             seed: [7; 32],
             protocol: Box::new(Council::new(self.setup.clone())),
-            members: self.seats(&calls),
+            members: self.member_configs(&calls),
             caps: Caps { calls: self.cap, wall: None },
             redactor: Redactor::default(),
             extensions: Extensions::default(),
@@ -162,13 +162,13 @@ impl World {
         match history {
             None => {
                 let opened = RunOpened { setup: json!(self.setup), ..RunOpened::default() };
-                convening.open(Opening { opened, inputs: vec![input] }).await.map(|_| ())
+                config.open(Opening { opened, inputs: vec![input] }).await.map(|_| ())
             }
-            Some(history) => convening.resume(&history, vec![input], Vec::new()).await.map(|_| ()),
+            Some(history) => config.resume(&history, vec![input], Vec::new()).await.map(|_| ()),
         }
     }
 
-    fn seats(&self, calls: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
+    fn member_configs(&self, calls: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let seed = self.seed;
         let executor = Arc::new(
             ScriptedExecutor::new(move |invocation| script::action(seed, invocation))

@@ -1,4 +1,4 @@
-//! Convening an assembly: [`Convening`] configures it, [`Decision`] is its result.
+//! Convening an assembly: [`Convening`] configures the run, [`Decision`] is its result.
 
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ impl Quorate {
     }
 }
 
-/// A convening that has not started.
+/// A run of an assembly that has not started.
 #[derive(Debug, Clone)]
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Convening {
@@ -170,7 +170,7 @@ impl IntoFuture for Convening {
     }
 }
 
-/// The result of a convening.
+/// The result of a run of an assembly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     report: Box<Report>,

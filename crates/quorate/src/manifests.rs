@@ -106,8 +106,7 @@ impl Quorate {
         match rehearsed {
             Err(why) => refused(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, Body::new(why)),
             Ok(_) if !is_stable => {
-                let why =
-                    "the manifest reads differently the second time; somebody changes it at this moment";
+                let why = "the manifest changed while it was being read; try again";
                 refused(codes::ASSEMBLY_WORKSPACE_INVALID, Body::new(why))
             }
             Ok(_) => Ok(first.report),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// Holds the workspace against every rule.
+/// Checks the workspace against every rule.
 pub(crate) fn run() -> anyhow::Result<()> {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("xtask lies in crates/")?.to_owned();
@@ -37,7 +37,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The text without its unit tests, which stand at the end.
+    /// The text without its unit tests, which are at the end.
     pub(crate) fn without_tests(&self) -> &str {
         self.text.split("#[cfg(test)]").next().unwrap_or_default()
     }

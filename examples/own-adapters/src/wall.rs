@@ -30,7 +30,7 @@ impl Substrate for Wall {
     }
 
     async fn append(&self, new: NewTurn) -> Result<Appended, Error> {
-        let mut turns = self.turns.lock().expect("nobody panics");
+        let mut turns = self.turns.lock().expect("not poisoned");
         let is_it = |turn: &&Turn| {
             new.stamp.as_ref().is_some_and(|new| turn.stamp.as_ref().is_some_and(|one| one.key == new.key))
         };
@@ -47,14 +47,14 @@ impl Substrate for Wall {
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        let turns = self.turns.lock().expect("nobody panics");
+        let turns = self.turns.lock().expect("not poisoned");
         let at = since.map(|id| turns.iter().position(|turn| turn.id == *id));
         let first = at.flatten().map_or(0, |at| at + 1);
         Ok(Page { turns: turns.iter().skip(first).take(limit).cloned().collect(), known: at != Some(None) })
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
-        let turns = self.turns.lock().expect("nobody panics");
+        let turns = self.turns.lock().expect("not poisoned");
         let end = turns.iter().position(|turn| turn.id == *at).map_or(0, |at| at + 1);
         Ok(turns[end.saturating_sub(count)..end].to_vec())
     }

@@ -21,7 +21,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError>
     let block = parse_block(build, &["next"])?;
     let next = participant_ids(build, &block, "next")?;
     if next.is_empty() {
-        return Err(ConfigError::for_key("next", "`next` names nobody")
+        return Err(ConfigError::for_key("next", "`next` names no participant")
             .with_help("list the ids of those who speak next"));
     }
     Ok(Arc::new(Fixed { next: next.into_iter().map(Name::from).collect(), reentry: block.flag(REENTRY)? }))

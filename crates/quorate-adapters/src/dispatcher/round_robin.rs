@@ -2,7 +2,7 @@
 //!
 //! A turn of a non-participant (a person) is followed by one full round: one turn of each participant, in the order of
 //! `order` (by default the manifest's); then the runtime is idle. `turns` shortens the round: with `turns: 1` each
-//! person's turn is answered by the next participant. A round starts behind the last participant that spoke in the
+//! person's turn is answered by the next participant. A round starts after the last participant that spoke in the
 //! window, or with the first if none has.
 //!
 //! The position follows from the window alone, and therefore:

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_add_up_and_servers_that_nobody_configured_are_named_and_not_passed_on() {
+    fn entries_add_up_and_unconfigured_servers_are_named_and_not_passed_on() {
         let servers = Servers::new(BTreeMap::from([("github".to_owned(), Default::default())]));
         let bound = new(
             vec![

@@ -118,7 +118,7 @@ impl DbOperator {
         let posted = match self.posts_reply {
             true => {
                 let id = texts(&["messageId"]).ok_or_else(|| {
-                    invalid("has no `messageId`, so that the message that it posted cannot be told")
+                    invalid("has no `messageId`, so the posted message cannot be identified")
                 })?;
                 Some(Name::from(id))
             }
@@ -149,9 +149,9 @@ impl Executor for DbOperator {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let until = CallDeadline::At(invocation.deadline);
-        let failed = |trouble: mcp::CallError| match Instant::now() >= invocation.deadline {
+        let failed = |error: mcp::CallError| match Instant::now() >= invocation.deadline {
             true => Failure::TimedOut,
-            false => Failure::failed(trouble.to_string()),
+            false => Failure::failed(error.to_string()),
         };
         let offer = self.connection.tools(until).await.map_err(failed)?;
         let mut arguments = self.arguments(&invocation, &offer)?;

@@ -3,9 +3,8 @@
 //! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
 //! and answers from counted findings; as a member of an assembly, by the lists of its persona; in a conversation, with a
 //! few sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
-//! This file owns the port; what a text is stands in `rubric/document.rs`, what is looked for in `rubric/checks/`, what
-//! follows from it in `rubric/scoring.rs`, members of assemblies in `rubric/member.rs`, and reflection in
-//! `rubric/reflection.rs`.
+//! This file owns the port; `rubric/document.rs` parses texts, `rubric/checks/` has the checks, `rubric/scoring.rs` scores
+//! their findings, `rubric/member.rs` serves assemblies, and `rubric/reflection.rs` reflects.
 
 mod adjudication;
 mod banned;
@@ -179,7 +178,7 @@ impl Rubric {
     }
 }
 
-/// An answer that agents are told on: what it quotes is written so that everything in it is seen.
+/// An answer that is passed on to agents: invisible characters in its quotations are made visible.
 fn escape_answer(answer: &Json) -> String {
     escape_invisible(&answer.to_string()).into_owned()
 }

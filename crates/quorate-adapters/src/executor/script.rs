@@ -42,12 +42,12 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
 
 struct Script {
     source: Source,
-    /// The path of the answers, if it lies outside of the settings' directory.
+    /// The path of the answers, if it is outside of the settings' directory.
     outside_path: Option<PathBuf>,
     delay: Duration,
 }
 
-/// The real path, if it lies outside of a directory by its name or through a link.
+/// The real path, if it is outside of a directory by its name or through a link.
 fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let resolved = real(path);

@@ -81,7 +81,7 @@ impl Hook {
         let block = Block::parse(keys, &["command", "args", "env", "timeout_ms"])?;
         let command = block.text("command")?.ok_or_else(|| {
             ConfigError::for_key("command", "`command` is missing")
-                .with_help("the program that is told of the event")
+                .with_help("the program that receives the event")
         })?;
         let timeout = match block.count("timeout_ms")? {
             None => TIMEOUT,

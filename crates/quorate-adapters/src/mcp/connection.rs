@@ -147,7 +147,7 @@ impl Connection {
                     drop(live_session);
                 });
             }
-            Err(trouble) if trouble.is_connection_error() => self.drop_session(&live_session).await,
+            Err(error) if error.is_connection_error() => self.drop_session(&live_session).await,
             Ok(_) | Err(_) => {}
         }
         let malformed = |problem: &str| CallError::MalformedResult {
@@ -165,7 +165,7 @@ impl Connection {
                 })
             }
             CallToolResponse::InputRequired(_) => {
-                Err(malformed("asks a person for input, and nobody is there"))
+                Err(malformed("asks a person for input, which is unavailable here"))
             }
             _ => Err(malformed("is a task that would have to be waited for")),
         }
@@ -181,7 +181,7 @@ impl Connection {
         })
     }
 
-    /// The session, opened if there is none.
+    /// The session, opened if necessary.
     async fn live_session(&self) -> Result<Arc<LiveSession>, CallError> {
         let mut current = self.live_session.lock().await;
         if let Some(live) = current.as_ref().filter(|live| !live.session.service.peer().is_transport_closed())

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_and_nonsense_are_told_apart() {
+    fn failures_and_nonsense_are_distinguished() {
         let outcome = |result| match parse(result) {
             Err(ResultError::Failed(outcome)) => format!("failed {outcome}"),
             Err(ResultError::Malformed(problem)) => format!("nonsense {problem}"),

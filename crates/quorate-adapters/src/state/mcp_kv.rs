@@ -53,12 +53,12 @@ impl McpKvState {
     }
 
     fn read_error(&self, participant: &str, why: String) -> Error {
-        let trouble = CallError::MalformedResult {
+        let error = CallError::MalformedResult {
             server: self.connection.id().to_owned(),
             tool: self.get.clone(),
             why,
         };
-        Error::new(format!("the state of `{participant}` cannot be read"), trouble)
+        Error::new(format!("the state of `{participant}` cannot be read"), error)
     }
 }
 
@@ -92,7 +92,7 @@ impl State for McpKvState {
         let arguments = Arguments::from_iter([("key".to_owned(), self.key(participant))]);
         let result = self.connection.call(&self.get, arguments, Retry::Safe, CallDeadline::Timeout).await;
         let result = result
-            .map_err(|trouble| Error::new(format!("the state of `{participant}` cannot be read"), trouble))?;
+            .map_err(|error| Error::new(format!("the state of `{participant}` cannot be read"), error))?;
         let mut value = match result {
             Json::Object(mut fields) => fields
                 .remove("value")
@@ -115,8 +115,7 @@ impl State for McpKvState {
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
         check_depth(participant, state)?;
-        let unwritten =
-            |trouble| Error::new(format!("the state of `{participant}` cannot be written"), trouble);
+        let unwritten = |error| Error::new(format!("the state of `{participant}` cannot be written"), error);
         let offer = self.connection.tools(CallDeadline::Timeout).await.map_err(unwritten)?;
         let state = Json::Object(state.clone());
         let value = if offer.is_text(&self.set, "value") { Json::String(state.to_string()) } else { state };

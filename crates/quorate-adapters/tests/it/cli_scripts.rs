@@ -230,7 +230,7 @@ fn many_at_once_do_not_take_each_other_for_their_own() {
 }
 
 #[test]
-fn nobody_else_is_ended() {
+fn no_other_process_is_ended() {
     let marker = cli_script::marker();
     let mut bystander = std::process::Command::new("sleep")
         .arg(&marker)

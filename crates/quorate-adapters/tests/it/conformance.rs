@@ -1,4 +1,4 @@
-//! Every executor, held against the port's contract.
+//! Every executor, checked against the port's contract.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn command(dir: &Path, name: &str, script: &str) -> Value {
 #[test]
 fn every_shipped_kind_is_held_against_the_contract() {
     let held = ["agent-cli", "inline", "rubric", "script"];
-    // What the feature adds is held against it in `mcp/conformance.rs`.
+    // What the feature adds is compared with it in `mcp/conformance.rs`.
     let elsewhere: &[&str] = if cfg!(feature = "mcp") { &["db-operator"] } else { &[] };
     let registry = default_registry().unwrap();
     let here: Vec<&str> = registry.executor_kinds().filter(|kind| !elsewhere.contains(kind)).collect();

@@ -1,4 +1,4 @@
-//! Every dispatcher, held against the port's contract, and each against what its own text promises.
+//! Every dispatcher, checked against the port's contract, and each against what its own text promises.
 
 mod mentions;
 
@@ -28,8 +28,8 @@ fn roster() -> Vec<Participant> {
 
 fn try_dispatcher(kind: &str, block: Json) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let builder = default_registry().expect("it builds").dispatcher_kind(kind).expect("a shipped kind");
-    let seat = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
-    build(&builder, &block, &roster(), Some(seat))
+    let config = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
+    build(&builder, &block, &roster(), Some(config))
 }
 
 fn dispatcher(kind: &str, block: Json) -> Arc<dyn Dispatcher> {
@@ -107,7 +107,7 @@ async fn the_keys_of_all_dispatchers_are_known_to_each() {
 }
 
 #[tokio::test]
-async fn reentry_lets_somebody_answer_itself() {
+async fn reentry_lets_a_participant_answer_itself() {
     for (kind, block) in [
         ("mention", json!({"reentry": true})),
         ("round-robin", json!({"reentry": true, "order": ["rev"], "turns": 3})),
@@ -175,7 +175,7 @@ fn names_that_select_each_other_are_a_caution() {
 }
 
 #[tokio::test]
-async fn a_round_is_one_turn_of_everybody_and_then_nobody() {
+async fn a_round_is_one_turn_of_each_participant() {
     let round = dispatcher("round-robin", json!({}));
     let mut window = vec![("ann", "hello")];
     for expected in ["reviewer", "writer", "rev"] {
@@ -195,7 +195,7 @@ async fn turns_limits_a_round_which_goes_on_behind_the_last_speaker() {
     let window = [("ann", "?"), ("rev", "!"), ("ann", "?")];
     assert_eq!(selected(&*round, &window).await, ["reviewer"]);
     let mut window = vec![("reviewer", "!"), ("ann", "?")];
-    // Whoever says nothing is passed over by the next one that nobody has answered.
+    // A silent participant is skipped; the next unanswered turn goes to another.
     for expected in ["rev", "reviewer", "rev"] {
         assert_eq!(selected(&*round, &window).await, [expected]);
         window.push(("bo", "?"));
@@ -249,7 +249,7 @@ async fn a_router_is_believed_only_where_it_names_participants() {
         AbsenceReason::OverBudget,
         AbsenceReason::RunOverBudget,
     ] {
-        let error = routed(Err(absent)).await.expect_err("nobody was asked").to_string();
+        let error = routed(Err(absent)).await.expect_err("no model was asked").to_string();
         assert!(error.contains("`scripted`"), "{error}");
     }
 }
@@ -267,11 +267,11 @@ fn a_router_that_cannot_route_is_a_caution() {
     };
     let executor =
         registry.executor_kind("rubric").expect("shipped")(&settings).expect("it needs no settings");
-    let mut seat = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
-    seat.executor = executor;
-    seat.executor_name = "rubric".into();
+    let mut config = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
+    config.executor = executor;
+    config.executor_name = "rubric".into();
     let builder = registry.dispatcher_kind("llm-router").expect("shipped");
-    let router = build(&builder, &json!({}), &roster(), Some(seat)).expect("it fits");
+    let router = build(&builder, &json!({}), &roster(), Some(config)).expect("it fits");
     assert!(router.warnings(&roster())[0].contains("another `executor`"));
     assert_eq!(dispatcher("llm-router", json!({})).warnings(&roster()), [""; 0]);
     assert!(build(&builder, &json!({"executor": "none"}), &roster(), None).is_err());

@@ -68,7 +68,7 @@ impl Journal {
         file.expect("a file").write_all(text.as_ref()).expect("a file");
     }
 
-    /// What is there for somebody who has never seen it and has no index.
+    /// The turns that a new reader without an index sees.
     async fn read_fresh(&self) -> Vec<Turn> {
         let copy = Journal::with_content(std::fs::read(self.path()).unwrap_or_default());
         read_all(&*copy.open(), 1_000).await

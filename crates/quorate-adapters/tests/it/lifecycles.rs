@@ -1,4 +1,4 @@
-//! Lifecycles, held against the port's contract, with real commands as hooks.
+//! Lifecycles, checked against the port's contract, with real commands as hooks.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,19 +23,19 @@ fn all(dir: &Path, script: &str, timeout_ms: u64) -> Arc<dyn Lifecycle> {
 }
 
 #[tokio::test]
-async fn a_command_is_told_of_every_event() {
+async fn a_command_receives_every_event() {
     let dir = tempfile::tempdir().unwrap();
-    let lifecycle = all(dir.path(), "cat >> told.jsonl; echo ignored", 5_000);
+    let lifecycle = all(dir.path(), "cat >> events.jsonl; echo ignored", 5_000);
     accepts_every_event(&*lifecycle).await;
-    let told = std::fs::read_to_string(dir.path().join("told.jsonl")).unwrap();
-    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events = std::fs::read_to_string(dir.path().join("events.jsonl")).unwrap();
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let turn = json!({"id": "t1", "participant": "someone", "at": "2026-01-01T00:00:00.000Z",
                       "content": "said\nin \"two\" lines", "meta": {}});
-    assert_eq!(told[0], json!({"hook": "onTurnEnd", "runtime": "night-watch", "turn": turn}));
+    assert_eq!(events[0], json!({"hook": "onTurnEnd", "runtime": "night-watch", "turn": turn}));
     let mention = json!({"hook": "onMention", "runtime": "night-watch", "target": "reviewer", "by": turn});
-    assert_eq!(told[1], mention);
-    assert_eq!(told[2], json!({"hook": "onIdle", "runtime": "night-watch"}));
-    assert_eq!(told.len(), 6);
+    assert_eq!(events[1], mention);
+    assert_eq!(events[2], json!({"hook": "onIdle", "runtime": "night-watch"}));
+    assert_eq!(events.len(), 6);
 }
 
 #[tokio::test]

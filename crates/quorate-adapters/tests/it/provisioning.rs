@@ -1,4 +1,4 @@
-//! The in-memory provisioning, held against the port's contract. The one that reads the disk has its tests beside it.
+//! The in-memory provisioning, checked against the port's contract. The one that reads the disk has its tests beside it.
 use quorate_adapters::provisioning::memory::Memory;
 use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
 use quorate_testkit::conformance::provisioning::{reports_missing, returns_current_package, returns_package};

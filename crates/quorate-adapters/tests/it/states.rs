@@ -1,4 +1,4 @@
-//! Every store of state that needs no other side, held against the port's contract.
+//! Every store of state that needs no other side, checked against the port's contract.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ async fn a_database_has_states_of_several_runtimes() {
 }
 
 #[test]
-fn files_are_where_nobody_says_otherwise() {
+fn the_default_state_is_files() {
     assert_eq!(default_registry().unwrap().default_state_kind(), Some("fs"));
 }
 

@@ -1,4 +1,4 @@
-//! Every substrate that needs no other side, held against the port's contract.
+//! Every substrate that needs no other side, checked against the port's contract.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn a_database_without_sync_does_what_a_substrate_must_on_one_thread() {
     substrate::all(conversations("sqlite", block)).await;
 }
 
-/// Two conversations in one database know nothing of each other, and a store of states may lie beside them.
+/// Two conversations in one database know nothing of each other, and a store of states may be beside them.
 #[tokio::test]
 async fn a_database_has_several_conversations() {
     let dir = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ async fn a_file_that_is_something_else_is_left_as_it_is() {
     }
 }
 
-/// A database that is deleted while it is open is begun anew, not written to where nobody sees it.
+/// A database that is deleted while it is open is created again, not written to while unlinked.
 #[tokio::test]
 async fn a_deleted_database_is_begun_anew() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Executors as participants of a conversation, held against what a turn asks of them.
+//! Executors as participants of a conversation, compared with what a turn asks of them.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,7 @@ echo '{"type": "result", "is_error": false, "result": "Good."}'"#;
     assert_eq!(seen[5..], ["--strict-mcp-config"]);
     assert!(!Path::new(config.trim_start_matches("--mcp-config=")).exists(), "it is gone with the attempt");
     assert!(read("names").lines().any(|name| name == "CARGO_PKG_NAME"), "the server's variable is handed on");
-    // Who is nobody's participant gets nothing of that.
+    // An invocation outside of a conversation gets nothing of that.
     assert!(member.invoke(turn_invocation(&*member, "Well?", Duration::from_secs(20))).await.is_ok());
     assert_eq!(read("seen").lines().count(), 3);
     assert!(!read("names").contains("CARGO_PKG_NAME"));

@@ -33,7 +33,7 @@ const OUTCOMES: [(&str, &str); 7] = [
         "It would pass, but not if those who gave no vote had voted no. `quorate resume RUN` asks them again.",
     ),
     ("no_answer", "No member that was asked gave an answer that fits. `quorate resume RUN` asks again."),
-    ("no_output", "The root of the hierarchy gave no output, and neither did anybody below it."),
+    ("no_output", "The root of the hierarchy gave no output, and neither did any node below it."),
     ("no_voters", "No member votes on proposals of this class."),
 ];
 

@@ -110,7 +110,7 @@ fn manifest(
         terminal.data(&format!("{}\n", display_path(environment, path)));
     }
     for path in &written.existing {
-        terminal.hint(&format!("{} was there and is used as it is", display_path(environment, path)));
+        terminal.hint(&format!("{} exists and is used unchanged", display_path(environment, path)));
     }
     if matches!(template, Template::Assembly(Mode::Advisory)) {
         let advised = init::ADVISED_OPERATOR;

@@ -1,4 +1,4 @@
-//! A review or a convening that was interrupted: its report, or how to resume it.
+//! A review or an assembly run that was interrupted: its report, or how to resume it.
 
 use quorate_protocol::Name;
 

@@ -58,7 +58,7 @@ enum Verb {
         after_help = "Examples:\n  quorate ledger verify\n  quorate ledger verify --witness ledger-witness.txt --key ledger.pub\n  quorate ledger verify --since checkpoint.txt --format json"
     )]
     Verify {
-        /// Trust this checkpoint, and look only at what stands after it: how many records it is over, `ledger/<n>`, or a file
+        /// Trust this checkpoint, and look only at what is after it: how many records it is over, `ledger/<n>`, or a file
         /// with its signed note
         #[arg(long, value_name = "CHECKPOINT")]
         since: Option<String>,
@@ -69,7 +69,7 @@ enum Verb {
         /// or a file of these
         #[arg(long = "key", value_name = "KEY|FILE")]
         keys: Vec<String>,
-        /// Exit with 1 where no checkpoint of this ledger is kept on this machine, so that a rollback could not be told, and where
+        /// Exit with 1 where no checkpoint of this ledger is kept on this machine, so that a rollback would go undetected, and where
         /// records are neither signed nor under a signed checkpoint, as a crash leaves them until `quorate ledger checkpoint`
         #[arg(long)]
         strict: bool,
@@ -119,7 +119,7 @@ enum Verb {
     },
     /// Check a proof offline: no ledger, no workspace
     ///
-    /// Exits with 0 where all holds against a key that you give, 1 where something does not or nobody vouched for the key, 5
+    /// Exits with 0 where all holds against a key that you give, 1 where something does not or the key is not trusted, 5
     /// where the file is no proof.
     #[command(
         after_help = "Examples:\n  quorate ledger check-proof proof.json --key ledger.pub\n  quorate ledger check-proof proof.json --key ledger.pub --signer quorate:ed25519:public:…"
@@ -140,7 +140,7 @@ enum Verb {
     },
     /// Check an export offline: no ledger, no workspace
     ///
-    /// Exits with 0 where all holds against a key that you give, 1 where something does not or nobody vouched for the key, 5
+    /// Exits with 0 where all holds against a key that you give, 1 where something does not or the key is not trusted, 5
     /// where the file is no export.
     #[command(
         after_help = "Examples:\n  quorate ledger check-export ledger.jsonl --key ledger.pub\n  quorate ledger check-export ledger.jsonl --key ledger.pub --signer quorate:ed25519:public:…"
@@ -159,9 +159,9 @@ enum Verb {
         #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
         format: HumanOrJson,
     },
-    /// Go on with a ledger that was restored from a backup, or begun anew in another one's place
+    /// Go on with a ledger that was restored from a backup, or begun again in another one's place
     ///
-    /// A ledger that does not lead to the last checkpoint that its key signed on this machine is not signed any more. This
+    /// A ledger that does not lead to the last checkpoint that its key signed on this machine is no longer signed. This
     /// command records in the ledger who accepts that and why, moves the kept checkpoint to `aside/`, and signs a new one. A
     /// witness that has seen the lost records still contradicts the ledger afterwards.
     #[command(
@@ -222,7 +222,7 @@ enum Verb {
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Prove to somebody without the ledger that a record, or a run, is in it
+    /// Prove to a third party that a record, or a run, is in the ledger
     ///
     /// Writes a file that `quorate ledger check-proof` checks offline: the records with their bodies, the last checkpoint, and
     /// what leads from one to the other.

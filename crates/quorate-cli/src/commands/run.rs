@@ -238,7 +238,7 @@ impl EventSinks {
                 let file = path.display().to_string();
                 let ended = move |error: &std::io::Error| {
                     watched.say(&format!(
-                        "cannot write events to {file}: {error}; the run goes on without them"
+                        "cannot write events to {file}: {error}; the run continues without them"
                     ));
                 };
                 let file = absolute(&environment.directory, path);

@@ -88,7 +88,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 print(&ended);
             }
             terminal.status(
-                "interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest",
+                "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest",
             );
             Exit::INTERRUPTED
         }

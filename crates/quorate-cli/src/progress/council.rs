@@ -1,4 +1,4 @@
-//! The progress of a review or a convening on a live terminal: a line for each member of the current step, as far as they
+//! The progress of a review or an assembly run on a live terminal: a line for each member of the current step, as far as they
 //! fit, and one line for each finished step.
 
 use std::sync::{Arc, Mutex};

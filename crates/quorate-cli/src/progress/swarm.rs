@@ -134,7 +134,7 @@ fn event_line(kind: &EventKind) -> String {
         }
         EventKind::DispatchDecided { dispatcher, selected, ms } => {
             let selected: Vec<&str> = selected.iter().map(|name| &**name).collect();
-            let names = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
+            let names = if selected.is_empty() { "no participant".to_owned() } else { selected.join(", ") };
             format!("{dispatcher}: {names} ({ms} ms)")
         }
         EventKind::DispatchFailed { dispatcher, error } => {
@@ -156,13 +156,17 @@ fn event_line(kind: &EventKind) -> String {
         }
         EventKind::HookFailed { hook, error } => format!("the hook {hook} failed: {}", one_line(error)),
         EventKind::GuardHit { trigger, turns } => {
-            format!("{turns} turns of participants in a row without a person's: nobody answers {trigger}")
+            format!(
+                "{turns} turns of participants in a row without a person's: no participant answers {trigger}"
+            )
         }
-        EventKind::CycleIdle { trigger } => format!("idle: nobody answers {trigger}"),
+        EventKind::CycleIdle { trigger } => format!("idle: no participant answers {trigger}"),
         EventKind::CycleFinished { appended, failed, ms } => {
             format!("cycle over: {appended} appended, {failed} failed ({ms} ms)")
         }
         EventKind::EventsDropped { count } => format!("{count} events were dropped"),
-        EventKind::LedgerDiffers { what } => format!("the ledger was made good: {}", one_line(what)),
+        EventKind::LedgerDiffers { what } => {
+            format!("the ledger was completed from the conversation: {}", one_line(what))
+        }
     }
 }

@@ -217,7 +217,7 @@ fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
         words.extend(text("differs").map(str::to_owned));
         words.extend(text("trigger").map(str::to_owned));
         let selected: Vec<&str> = all("selected").iter().filter_map(Value::as_str).collect();
-        let selected = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
+        let selected = if selected.is_empty() { "no participant".to_owned() } else { selected.join(", ") };
         words.extend(data.contains_key("selected").then(|| format!("for {selected}")));
         words.extend(
             all("appended")
@@ -248,7 +248,7 @@ pub(crate) fn records_json(runtime: &Runtime, records: &[Record]) -> String {
     format!("{:#}\n", json!({"runtime": runtime.id, "records": records}))
 }
 
-/// The summary of a run. `told` means that unanswered turns were printed before.
+/// The summary of a run; `unanswered_printed` means that unanswered turns were printed before.
 pub(crate) fn summary(run: &RunSummary, unanswered_printed: bool) -> String {
     let mut text = String::new();
     if !unanswered_printed {
@@ -260,14 +260,14 @@ pub(crate) fn summary(run: &RunSummary, unanswered_printed: bool) -> String {
             ));
         }
         for (trigger, why) in run.passed.all.iter().chain(&run.undecided.all) {
-            text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(why)));
+            text.push_str(&format!("no participant answers {trigger}: {}\n", one_line(why)));
         }
     }
     if let Some(trigger) = &run.spent {
         text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
     }
     if run.out_of_time {
-        text.push_str("the time of this run is spent (`[budget] wall`); the next run goes on\n");
+        text.push_str("the time of this run is spent (`[budget] wall`); the next run continues\n");
     }
     if let Some((trigger, unanswered)) = &run.unheard {
         let unanswered = one_line(&unanswered.join(", "));

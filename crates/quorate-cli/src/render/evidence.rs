@@ -22,11 +22,7 @@ pub(crate) fn proven(proven: &VerifiedProof, options: TextOptions) -> String {
         }
         None => {
             let keys: Vec<String> = keys.iter().map(|key| one_line(&key.to_string())).collect();
-            format!(
-                "{} against {}\n\n",
-                Paint::Fair.on("Holds, and nobody vouched for that,"),
-                keys.join(" and ")
-            )
+            format!("{} {}\n\n", Paint::Fair.on("Holds against an untrusted key:"), keys.join(" and "))
         }
     };
     let mut runs: BTreeMap<&str, Vec<&ProvenRecord>> = BTreeMap::new();
@@ -43,7 +39,7 @@ pub(crate) fn proven(proven: &VerifiedProof, options: TextOptions) -> String {
         );
     }
     text += &format!(
-        "They stand in the ledger {} as it was when it had {} records, unchanged since.\n\n",
+        "They are in the ledger {} as it was when it had {} records, unchanged since.\n\n",
         one_line(origin),
         tree.size
     );
@@ -56,8 +52,8 @@ pub(crate) fn proven(proven: &VerifiedProof, options: TextOptions) -> String {
 fn outcome_text(facts: &[&ProvenRecord]) -> String {
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
-        || "what it came to is not among them".to_owned(),
-        |verdict| format!("it came to {}", word(verdict)),
+        || "its outcome is not among them".to_owned(),
+        |verdict| format!("verdict {}", word(verdict)),
     );
     let decisions = facts.iter().filter_map(|fact| Some((fact.override_decision.as_ref()?, &fact.at)));
     for (decided, at) in decisions {
@@ -77,7 +73,7 @@ fn row(fact: &ProvenRecord) -> Vec<String> {
         fact.at.clone(),
         (fact.index + 1).to_string(),
         if fact.has_data { "here".to_owned() } else { Paint::Absent.on("not here") },
-        if signers.is_empty() { Paint::Absent.on("nobody") } else { signers.join(" ") },
+        if signers.is_empty() { Paint::Absent.on("none") } else { signers.join(" ") },
     ]
 }
 
@@ -144,7 +140,7 @@ pub(crate) fn checked(checked: &ExportCheck) -> String {
     let ExportCheck { header, counted, vouched } = checked;
     let by = match vouched {
         Some(key) => format!("Holds against the key {}", one_line(key)),
-        None => "Holds by itself, and nobody vouched for its key".to_owned(),
+        None => "Holds, but its key is not trusted".to_owned(),
     };
     let extent = match (&header.runs, &header.from) {
         (Some(runs), _) => format!("of {} runs alone", runs.len()),

@@ -24,7 +24,7 @@ pub(super) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) ->
     answered(json!({"verdict": verdict, "score": score, "would_block": block, "irreducible": irreducible}))
 }
 
-pub(super) fn seat(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
+pub(super) fn deliberator(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
     let counts = if counted == "round2" { &round2 } else { &round1 };
     let blocks = counts.flag("would_block");
     Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), blocks, ungrounded: false }
@@ -48,7 +48,8 @@ pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<
 
 /// All four pass, without findings.
 pub(super) fn ship() -> Report {
-    let calm = |id| seat(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
+    let calm =
+        |id| deliberator(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
     Report {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
@@ -101,10 +102,10 @@ pub(super) fn revise() -> Report {
         revision_brief: Some("Name the base of the 90%. Drop the promise.".to_owned()),
         dissent_summary: Some("Voice would ship it.".to_owned()),
         deliberators: vec![
-            seat("skeptic", says("hold", 2.0, true, true), second, "round2"),
-            seat("voice_identity", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
-            seat("evidence", says("revise", 3.0, false, false), says("revise", 2.5, true, false), "round2"),
-            seat("strategy", says("revise", 3.0, true, false), says("revise", 3.5, false, false), "round2"),
+            deliberator("skeptic", says("hold", 2.0, true, true), second, "round2"),
+            deliberator("voice_identity", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+            deliberator("evidence", says("revise", 3.0, false, false), says("revise", 2.5, true, false), "round2"),
+            deliberator("strategy", says("revise", 3.0, true, false), says("revise", 3.5, false, false), "round2"),
         ],
         findings: vec![
             finding("evidence", "90%", "A percentage without a base.", Some("Say 90% of what, and link the report.")),
@@ -125,7 +126,7 @@ pub(super) fn revise() -> Report {
 
 /// Three block irreducibly, one with a quote that does not occur in the text; a person overrides.
 pub(super) fn hold() -> Report {
-    let blocks = |id| seat(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
+    let blocks = |id| deliberator(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
     let mut report = Report {
         verdict: Some(Verdict::Hold),
         because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.".to_owned(),
@@ -142,7 +143,7 @@ pub(super) fn hold() -> Report {
         blocks("skeptic"),
         blocks("voice_identity"),
         blocks("evidence"),
-        seat("strategy", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+        deliberator("strategy", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
     ];
     report.deliberators[1].ungrounded = true;
     report
@@ -156,10 +157,10 @@ pub(super) fn incomplete() -> Report {
         reasoning: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
         missing: vec!["voice_identity".to_owned(), "strategy".to_owned()],
         deliberators: vec![
-            seat("skeptic", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
-            seat("voice_identity", says("hold", 1.0, true, false), absent("timed_out", Some("no answer within 90 s")), "round1_block"),
-            seat("evidence", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
-            seat("strategy", absent("failed", Some("exit status 1: rate\nlimit")), absent("schema_failed", None), "missing"),
+            deliberator("skeptic", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+            deliberator("voice_identity", says("hold", 1.0, true, false), absent("timed_out", Some("no answer within 90 s")), "round1_block"),
+            deliberator("evidence", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+            deliberator("strategy", absent("failed", Some("exit status 1: rate\nlimit")), absent("schema_failed", None), "missing"),
         ],
         adjudicator: absent("not_asked", None),
         notes: vec!["Everything answered so far is kept: `quorate resume r7k2m9q4xa1bc` asks again only for what is missing.".to_owned()],
@@ -174,8 +175,8 @@ pub(super) fn open() -> Report {
         because: String::new(),
         reasoning: String::new(),
         deliberators: vec![
-            seat("skeptic", says("ship", 4.0, false, false), absent("not_asked", None), ""),
-            seat("evidence", absent("not_asked", None), absent("not_asked", None), ""),
+            deliberator("skeptic", says("ship", 4.0, false, false), absent("not_asked", None), ""),
+            deliberator("evidence", absent("not_asked", None), absent("not_asked", None), ""),
         ],
         adjudicator: absent("not_asked", None),
         prior_verdicts_consulted: 0,
@@ -189,13 +190,13 @@ pub(super) fn one_round() -> Report {
         rounds: 1,
         text: None,
         deliberators: vec![
-            seat(
+            deliberator(
                 "skeptic",
                 answered(json!({"would_block": true, "scores": {"a": 2, "b": 3}})),
                 absent("not_asked", None),
                 "round1",
             ),
-            seat("evidence", absent("over_budget", None), absent("not_asked", None), "missing"),
+            deliberator("evidence", absent("over_budget", None), absent("not_asked", None), "missing"),
         ],
         findings: vec![found(TEXT, "skeptic", "90%", "No base.", None)],
         ..revise()

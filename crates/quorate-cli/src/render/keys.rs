@@ -122,7 +122,7 @@ pub(crate) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> Str
     let new = short(done.new);
     let Some(old) = done.old.map(short) else {
         return format!(
-            "{new} signs {} from now on. There was no key that could vouch for it: whoever verifies the ledger has to be told.\n",
+            "{new} signs {} from now on. No earlier key vouches for it: send the new key to everyone who verifies the ledger.\n",
             signs(done.purpose)
         );
     };
@@ -151,7 +151,7 @@ pub(crate) fn vouch(done: &Vouch, keyring: &str, format: HumanOrJson) -> String 
     }
     let (voucher, key) = (short(done.by), short(done.key));
     format!(
-        "{voucher} vouches for {key}, which can go on with the runs that {voucher} signs. Commit {}.\n",
+        "{voucher} vouches for {key}, which can continue the runs that {voucher} signs. Commit {}.\n",
         one_line(keyring)
     )
 }

@@ -26,7 +26,7 @@ fn object(entry: &OverlayEntry) -> Json {
 }
 
 fn operator(overlay: &Overlay) -> String {
-    if overlay.operator.is_empty() { "(nobody named)".to_owned() } else { one_line(&overlay.operator) }
+    if overlay.operator.is_empty() { "(no operator)".to_owned() } else { one_line(&overlay.operator) }
 }
 
 pub(crate) fn list(all: &[OverlayEntry], now_ms: i64, format: HumanOrJson, options: TextOptions) -> String {
@@ -149,8 +149,8 @@ mod tests {
             listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), false),
         ];
         insta::assert_snapshot!(list(&all, 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
-    o7k2m9q4xa1bc  100  14 d     mentors  support         Name one argument [U+001B][31magainst.
-    ozzzzzz4xa1bc   49  expired  mentors  (nobody named)  word word word word word word word word word word word word…
+    o7k2m9q4xa1bc  100  14 d     mentors  support        Name one argument [U+001B][31magainst.
+    ozzzzzz4xa1bc   49  expired  mentors  (no operator)  word word word word word word word word word word word word…
     "#);
         insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
     o7k2m9q4xa1bc

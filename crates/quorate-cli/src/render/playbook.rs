@@ -176,7 +176,7 @@ pub(crate) fn history(record: &VersionedFile, format: HumanOrJson, options: Text
     let rows = record.versions.iter().map(row).collect();
     let mut text = table(&["version", "at", "what", "by", "in words"], rows, 0, options.width);
     if record.has_drifted() {
-        text.push_str("It was changed by hand since: `quorate playbook repair` takes that in.\n");
+        text.push_str("It was changed by hand since: `quorate playbook repair` accepts the change.\n");
     }
     finish(&text, options)
 }
@@ -278,7 +278,7 @@ pub(crate) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) -> Strin
     if format == HumanOrJson::Json {
         let json = json!({
             "slug": outcome.slug, "promoted": outcome.promoted.is_some(), "version": outcome.promoted,
-            "said": outcome.said, "archived": outcome.archived,
+            "said": outcome.gate_message, "archived": outcome.archived,
             "diagnostics": diagnostic::json::diagnostics(&outcome.report),
         });
         return format!("{json:#}\n");
@@ -287,8 +287,10 @@ pub(crate) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) -> Strin
     match outcome.promoted {
         None => format!("{slug} was not promoted\n"),
         Some(version) => {
-            let gate_note =
-                outcome.said.as_deref().map_or(String::new(), |remark| format!(" ({})", one_line(remark)));
+            let gate_note = outcome
+                .gate_message
+                .as_deref()
+                .map_or(String::new(), |remark| format!(" ({})", one_line(remark)));
             let mut text = format!("{slug} is active: version {version}{gate_note}\n");
             outcome
                 .archived

@@ -16,7 +16,7 @@ pub(crate) fn human(replay: &Replay) -> String {
     let differences = &replay.result.differences;
     if differences.is_empty() {
         return format!(
-            "identical: run {} comes to {} again, nobody asked\n",
+            "identical: replaying run {} gives {} again; no member was asked\n",
             replay.run,
             verdict(&replay.replayed)
         );
@@ -91,7 +91,7 @@ mod tests {
     fn identical_or_where_it_differs() {
         assert_eq!(
             human(&replayed(Vec::new())),
-            "identical: run r7k2m9q4xa1bc comes to REVISE again, nobody asked\n"
+            "identical: replaying run r7k2m9q4xa1bc gives REVISE again; no member was asked\n"
         );
         let differences = vec![
             Difference {

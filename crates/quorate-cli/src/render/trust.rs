@@ -41,7 +41,7 @@ pub(crate) fn inventory(
         Action::Trusted => {
             "these files may act until one of them changes; `quorate trust --revoke` undoes it\n".into()
         }
-        Action::Revoked => format!("nothing in {root} is trusted any more\n"),
+        Action::Revoked => format!("nothing in {root} is trusted now\n"),
     });
     out
 }
@@ -72,6 +72,6 @@ pub(crate) fn safe_directory(directory: &Path, is_revoked: bool, format: Format)
         (_, false) => {
             format!("configuration in {directory_text} counts from now on, although another user owns it\n")
         }
-        (_, true) => format!("configuration in {directory_text} counts no more where another user owns it\n"),
+        (_, true) => format!("configuration in {directory_text} no longer counts if another user owns it\n"),
     }
 }

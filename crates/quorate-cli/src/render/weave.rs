@@ -39,7 +39,7 @@ pub(crate) fn summary(woven: &Prompt) -> String {
         text.push_str(&format!("skipped: {}: {}\n", one_line(&piece.id), piece.reason));
     }
     if let Some(slug) = &woven.trying {
-        text.push_str(&format!("trying:  {}, which nobody else is told\n", one_line(slug)));
+        text.push_str(&format!("trying:  {}, in this prompt only\n", one_line(slug)));
     }
     for (slug, status) in woven.resting.iter().filter(|(slug, _)| woven.trying.as_ref() != Some(slug)) {
         text.push_str(&format!("skipped: {}: it is {status}\n", one_line(slug)));

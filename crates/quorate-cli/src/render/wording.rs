@@ -47,9 +47,11 @@ pub(super) fn minute(ms: i64) -> String {
 /// The note on an undecided run. Only the ledger in which it was recorded can resume it.
 pub(super) fn undecided(run: &str, imported: bool) -> String {
     match imported {
-        false => format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", one_line(run)),
-        true => "Nothing is decided yet. Only the ledger that it was recorded in, and imported from, can go on with it."
-            .to_owned(),
+        false => format!(
+            "Nothing is decided yet. `quorate resume {}` continues from the recorded answers.",
+            one_line(run)
+        ),
+        true => "Nothing is decided yet. Only the ledger that it was imported from can resume it.".to_owned(),
     }
 }
 

@@ -58,7 +58,7 @@ fn a_run_goes_on_with_the_model_that_it_was_started_with() {
 }
 
 #[test]
-fn whoever_asks_no_model_refuses_one() {
+fn an_executor_without_a_model_refuses_one() {
     let place = TestDir::scripted(&all_ship());
     place
         .run(&["review", "draft.md", "--model", "m"])
@@ -117,13 +117,13 @@ fn an_assembly_with_a_missing_program_is_not_convened() {
 }
 
 #[test]
-fn what_all_members_fail_with_is_told_once() {
+fn a_failure_of_all_members_is_reported_once() {
     let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     place.write("bin/judge", "#!/bin/sh\necho 'the quota is spent' >&2\nexit 1\n");
     executable(&place, "bin/judge");
     place.write("quorate.toml", "[executors.own]\ncommand = \"bin/judge\"\n");
-    let told = place.run(&["review", "draft.md", "--executor", "own"]).assert_code(3).stdout;
-    assert_eq!(told.matches("the quota is spent").count(), 1, "{told}");
+    let output = place.run(&["review", "draft.md", "--executor", "own"]).assert_code(3).stdout;
+    assert_eq!(output.matches("the quota is spent").count(), 1, "{output}");
     let report = place.review(&["draft.md", "--executor", "own"]);
     assert_eq!(report["missing"].as_array().map(Vec::len), Some(4), "{}", json!(report["missing"]));
 }

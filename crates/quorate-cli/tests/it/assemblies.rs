@@ -1,4 +1,4 @@
-//! What an author of assemblies is told before anybody is asked: by `check`, and by `convene` when it is called wrongly.
+//! Diagnostics for authors of assemblies before any member is asked: by `check`, and by `convene` with invalid arguments.
 
 use crate::support;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn warns(place: &TestDir, said: &[&str]) {
     let all = warned(place);
     assert_eq!(all.len(), said.len(), "{all:#?}");
     for one in said {
-        assert!(all.iter().any(|told| told.contains(one)), "`{one}` is not said: {all:#?}");
+        assert!(all.iter().any(|message| message.contains(one)), "`{one}` is not said: {all:#?}");
     }
 }
 
@@ -34,7 +34,7 @@ fn tells(ran: &CommandOutput, said: &str) {
 }
 
 #[test]
-fn equals_and_trees_need_somebody() {
+fn peers_and_hierarchies_need_members() {
     for (mode, flag) in [("peer", "--topic"), ("hierarchy", "--request")] {
         let place = TestDir::new();
         assembly::write(&place, mode, &[], "");
@@ -50,7 +50,7 @@ fn equals_and_trees_need_somebody() {
 }
 
 #[test]
-fn a_phase_that_is_mistyped_asks_nobody() {
+fn a_mistyped_phase_asks_no_member() {
     let place = TestDir::new();
     let members = [("ana", "phase: session"), ("bea", "phase: debrief")];
     assembly::write(&place, "advisory", &members, "");
@@ -90,10 +90,10 @@ fn a_class_that_is_mistyped_skips_no_veto() {
     );
     let shown = place.run(&["show", report["run"].as_str().unwrap()]).assert_code(0);
     tells(&shown, "Decided alone");
-    // Without a class it does not, and that stands at the top.
+    // Without a class it does not, and that is at the top.
     let report = convene(&place, "--proposal", &[]).assert_code(0).json();
-    let told = "No class is said, so these rules do not count: `veto` (security).";
-    assert!(report["notes"].as_array().unwrap().contains(&json!(told)), "{report:#}");
+    let note = "No class is said, so these rules do not count: `veto` (security).";
+    assert!(report["notes"].as_array().unwrap().contains(&json!(note)), "{report:#}");
     assert_eq!(report["terminal"], false);
     let shown = place.run(&["show", report["run"].as_str().unwrap()]).assert_code(0).stdout;
     assert!(shown.lines().take(4).collect::<Vec<_>>().join(" ").contains("No class is said"), "{shown}");
@@ -105,7 +105,7 @@ fn a_class_that_is_mistyped_skips_no_veto() {
 }
 
 #[test]
-fn a_veto_of_somebody_who_is_not_asked_is_not_said_to_be_withheld() {
+fn a_veto_of_a_member_that_is_not_asked_is_not_reported_as_withheld() {
     // V1
     let place = TestDir::new();
     let rules = "synthesis: {rules: [{id: veto, kind: terminal, appliesTo: [cyd], params: {triggerVote: 'no'}}, \
@@ -120,7 +120,7 @@ fn a_veto_of_somebody_who_is_not_asked_is_not_said_to_be_withheld() {
         let run = convene(&place, "--proposal", more).json()["run"].as_str().unwrap().to_owned();
         let shown = place.run(&["show", &run]);
         tells(&shown, why);
-        // It stands at the top, too.
+        // It is at the top, too.
         let top = shown.stdout.lines().take(5).collect::<Vec<_>>().join(" ");
         assert!(top.contains("`veto` (terminal) cannot fire for `cyd`"), "{shown:?}");
     }
@@ -166,7 +166,7 @@ fn rules_that_can_do_nothing_are_warned_of() {
         assembly::write(&place, "hierarchy", &tree, &rules(of));
         warns(&place, &[]);
     }
-    // Peer: what conducts a talk stands in the first rule.
+    // Peer: what conducts a talk is in the first rule.
     let peers = [("ana", ""), ("bea", "")];
     let rules = "synthesis:\n  rules:\n    - {id: log, kind: aggregate, params: {hub: ana, maxRounds: 2}}\n\
         \x20   - {id: again, kind: aggregate, params: {maxRounds: 9}}\n";
@@ -271,12 +271,12 @@ fn a_maker_and_what_it_tried_have_to_be_there() {
             "the playbook `of-bob` is not for `alice`",
         );
     }
-    assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty(), "nobody is asked");
+    assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty(), "no member is asked");
     vote(&["--made-by", "ws://operators/alice", "--trying", "of-alice"]).assert_code(0);
 }
 
 #[test]
-fn advice_goes_to_somebody_and_that_is_said() {
+fn advice_names_its_target() {
     // A8
     let place = TestDir::new();
     let ran = place.run(&["init", "assembly", "--mode", "advisory", "--name", "mentors"]).assert_code(0);
@@ -293,7 +293,7 @@ fn advice_goes_to_somebody_and_that_is_said() {
         "{}",
         said(&place, "assemblies/mentors")
     );
-    // Somebody has to be named.
+    // An operator has to be named.
     let place = TestDir::new();
     assembly::write(
         &place,

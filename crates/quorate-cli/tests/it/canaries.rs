@@ -117,7 +117,7 @@ impl World {
     #[track_caller]
     fn is_clean(&self) {
         let found = self.found();
-        let told = found.iter().map(|(place, which)| {
+        let messages = found.iter().map(|(place, which)| {
             let named = |at: &usize| {
                 format!(
                     "  way {}, kind {}: {}\n",
@@ -128,7 +128,7 @@ impl World {
             };
             format!("{place}:\n{}", which.iter().map(named).collect::<String>())
         });
-        assert!(found.is_empty(), "seed {SEED}\n{}", told.collect::<String>());
+        assert!(found.is_empty(), "seed {SEED}\n{}", messages.collect::<String>());
     }
 }
 
@@ -257,7 +257,7 @@ fn swarm(world: &mut World) {
     for some in all[..25].chunks(5) {
         world.run(&["say", "swarm.yaml", &format!("I have {}", some.join(" and "))]).assert_code(0);
     }
-    // Whoever types a secret where none is expected is not told it again.
+    // A secret typed at the wrong place is not echoed.
     world.run(&["say", "swarm.yaml", all[17], all[18]]).assert_code(64);
     world.started(&["say", "swarm.yaml", "-", "--format", "json"], &all[25..50].join("\n"));
     let mentions = format!("@Ada @Bo @Cy, {}", all[3]);
@@ -271,7 +271,7 @@ fn swarm(world: &mut World) {
     assert!(world.place.read("talk.md").contains("I have"), "something was said");
 }
 
-/// Playbooks: what is proposed by hand and by whoever reflects, and what is refused.
+/// Playbooks: proposed by hand and by reflection, and refused.
 fn playbooks(world: &mut World) {
     let proposed = world.share(9);
     let all = texts(&proposed);
@@ -289,7 +289,7 @@ fn playbooks(world: &mut World) {
     };
     let by_hand = json!({"deltas": deltas("hand", &short[..20])}).to_string();
     let ran = world.started(&["playbook", "propose", "-"], &by_hand);
-    // Without what told them apart, some of them say the same.
+    // Without their distinguishing parts, some of them say the same.
     assert!(ran.stdout.contains("hand-0 is in shadow"), "{ran:?}");
     world.started(&["playbook", "propose", "-"], &format!("{{\"op\": \"add\", \"slug\": \"{}\"}}", all[3]));
     let mut learned = deltas("learned", &short[20..60]);
@@ -390,7 +390,7 @@ fn what_works_keeps_no_secret() {
     world.is_clean();
 }
 
-/// Whoever finds nothing above has looked: without redaction, what came in by each of these ways is found.
+/// The searches above work: without redaction, the secrets of each of these inputs are found.
 #[track_caller]
 fn is_found(does: fn(&mut World), ways: &[(usize, usize)]) {
     let mut world = World::new("[redact]\nbuiltin = false\nenvironment = false\n");

@@ -65,7 +65,7 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
     assert_eq!(
         place.run(&["weave", "--persona", "bob"]).assert_code(0).stdout,
         "You are bob.\n",
-        "nobody's overlays"
+        "overlays of no operator"
     );
     place.run(&["weave", "--persona", "nobody"]).assert_code(4);
 }
@@ -111,7 +111,7 @@ fn overlays_are_the_operators_that_the_view_applies_to() {
     owners.sort();
     assert_eq!(owners, ["help", "help", "lead", "lead"]);
     let woven = place.run(&["weave", "--persona", "ana"]).assert_code(0);
-    assert_eq!(woven.stdout.matches("Ask before you assume.").count(), 1, "said once, whoever it came for");
+    assert_eq!(woven.stdout.matches("Ask before you assume.").count(), 1, "woven once, for all operators");
     // The next run is shown what is in force.
     place.run(&convened).assert_code(0);
     let run = text(&place.runs()[0]["run"]);
@@ -142,7 +142,7 @@ fn what_is_not_kept_is_returned_and_hashed() {
 }
 
 #[test]
-fn a_plan_asks_nobody_and_leaves_nothing() {
+fn a_plan_asks_no_member_and_leaves_nothing() {
     let place = TestDir::new();
     write(&place, "hierarchy", &[("top", ""), ("leaf", "parent: top")], "");
     answers(&place, &json!({}));
@@ -268,7 +268,7 @@ fn slow() -> TestDir {
 }
 
 #[test]
-fn a_killed_run_goes_on_and_nobody_is_paid_twice() {
+fn a_killed_run_continues_and_no_call_is_paid_twice() {
     // X7
     for ms in (0..10).map(|point| point * 25) {
         let place = slow();

@@ -35,7 +35,7 @@ fn board(rules: &str, given: &Value) -> (TestDir, Value, i32) {
 }
 
 #[test]
-fn whoever_gives_no_vote_is_missing_and_agrees_to_nothing() {
+fn a_member_without_a_vote_is_missing_and_agrees_to_nothing() {
     // X5, V3: the missing weight stays in the total.
     for (given, said) in [
         (json!({"$timeout": true}), "timed_out"),
@@ -141,7 +141,7 @@ fn an_instruction_in_the_proposal_is_no_answer() {
 }
 
 #[test]
-fn nobody_who_may_vote_is_a_refusal_and_asks_nobody() {
+fn a_vote_without_voters_is_refused_and_asks_no_member() {
     // V1
     let place = TestDir::new();
     write(&place, "voting", &[("ana", "voteClass: [security]"), ("bob", "voteClass: []")], MAJORITY);
@@ -276,7 +276,7 @@ fn ok_is_never_said_of_a_partial_run_and_a_missing_sentinel_escalates() {
 }
 
 #[test]
-fn nobody_in_the_phase_is_empty_guidance_with_a_note() {
+fn an_empty_phase_gives_empty_guidance_with_a_note() {
     // A1
     let place = TestDir::new();
     write(&place, "advisory", &[("ana", "phase: session, triggers: [sample]")], "");
@@ -364,7 +364,7 @@ fn what_does_not_fit_the_mode_is_a_usage_error() {
     convene(&place, "--proposal", &["--executor", "nobody"]).assert_code(5);
     place.write("ASSEMBLY.md", place.read("ASSEMBLY.md").replace("voting", "votng"));
     convene(&place, "--proposal", &[]).assert_code(5);
-    assert!(!place.path(".quorate").exists(), "a convening that could not begin leaves nothing");
+    assert!(!place.path(".quorate").exists(), "a run that could not begin leaves nothing");
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn signing_that_is_required_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn a_proposal_that_nobody_can_read_is_refused_before_anybody_is_asked() {
+fn an_unreadable_proposal_is_refused_before_any_member_is_asked() {
     let place = TestDir::new();
     write(&place, "voting", &[("ana", "")], MAJORITY);
     answers(&place, &json!({"ana": vote_answer("yes")}));

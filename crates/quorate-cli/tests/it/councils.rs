@@ -11,7 +11,7 @@ fn three() -> String {
     COUNCIL.replace("  - {id: strategy, prompt: builtin:strategy}\n", "")
 }
 
-fn seats(report: &Value) -> usize {
+fn deliberator_count(report: &Value) -> usize {
     report["deliberators"].as_array().map_or(0, Vec::len)
 }
 
@@ -25,27 +25,27 @@ fn yml_is_a_council_as_yaml_is() {
     let place = TestDir::scripted(&all_ship());
     place.write("council.yml", three());
     let report = place.review(&["draft.md"]);
-    assert_eq!((seats(&report), &report["council"]), (3, &json!("council.yml")));
+    assert_eq!((deliberator_count(&report), &report["council"]), (3, &json!("council.yml")));
     let ran = place.run(&["check", "council.yml", "--strict"]).assert_code(0);
     ran.assert_stderr_contains("1 file checked: 0 refusals, 0 warnings");
     place.write("council.yaml", COUNCIL);
     place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("council.yaml and council.yml");
     let report = place.review(&["draft.md", "--config", "council.yaml"]);
-    assert_eq!(seats(&report), 4);
+    assert_eq!(deliberator_count(&report), 4);
     place.run(&["init", "council"]).assert_code(5);
 }
 
 #[test]
 fn the_nearest_council_up_to_the_repository_sits() {
     let place = TestDir::with("council.yaml", three());
-    assert_eq!(seats(&judged_in(&place, "texts/deep")), 3, "no quorate.toml is needed");
+    assert_eq!(deliberator_count(&judged_in(&place, "texts/deep")), 3, "no quorate.toml is needed");
     assert!(place.path(".quorate/ledger.db").is_file(), "the ledger lies beside the council");
     std::fs::create_dir_all(place.path("repository/.git")).unwrap();
-    assert_eq!(seats(&judged_in(&place, "repository/texts")), 4, "a repository ends the way");
+    assert_eq!(deliberator_count(&judged_in(&place, "repository/texts")), 4, "a repository ends the way");
     place.write("repository/council.yml", three());
-    assert_eq!(seats(&judged_in(&place, "repository/texts")), 3, "its own root belongs to it");
+    assert_eq!(deliberator_count(&judged_in(&place, "repository/texts")), 3, "its own root belongs to it");
     place.write("repository/texts/quorate.toml", "");
-    assert_eq!(seats(&judged_in(&place, "repository/texts")), 4, "a quorate.toml ends it, too");
+    assert_eq!(deliberator_count(&judged_in(&place, "repository/texts")), 4, "a quorate.toml ends it, too");
 }
 
 #[cfg(unix)]
@@ -55,7 +55,7 @@ fn a_council_that_anybody_could_have_put_there_is_not_looked_for() {
     let place = TestDir::with("shared/council.yaml", three());
     let open = std::fs::Permissions::from_mode(0o1777);
     std::fs::set_permissions(place.path("shared"), open).unwrap();
-    assert_eq!(seats(&judged_in(&place, "shared/mine")), 4);
+    assert_eq!(deliberator_count(&judged_in(&place, "shared/mine")), 4);
     // In the directory itself it is a choice, and its writer has to be ours.
     std::fs::set_permissions(place.path("shared/council.yaml"), std::fs::Permissions::from_mode(0o666))
         .unwrap();

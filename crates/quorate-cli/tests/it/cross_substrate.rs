@@ -78,13 +78,13 @@ async fn talk(place: &TestDir) -> Value {
             runner = Some(ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start"));
         }
         let (runner, _hold) = runner.as_mut().unwrap();
-        let told = |step| {
+        let on_step = |step| {
             if let Step::Cycled(CycleResult::Asked { trigger, failed, .. }) = step {
                 let failed: Vec<_> = failed.into_iter().map(|(participant, _)| participant).collect();
                 asked.push((trigger, failed));
             }
         };
-        drive(runner, Until::Idle, None, told).await.expect("a talk");
+        drive(runner, Until::Idle, None, on_step).await.expect("a talk");
     }
     let (runner, _hold) = runner.unwrap();
     runner.close(Duration::from_secs(5)).await.expect("records");
@@ -107,7 +107,7 @@ async fn talk(place: &TestDir) -> Value {
 async fn same(dispatcher: &str, kind: &str, other: &TestDir) {
     let memory = talk(&place("{kind: memory}", dispatcher)).await;
     let said = memory["said"].as_array().unwrap();
-    assert!(said.len() > SAID.len(), "{dispatcher}: somebody answers: {memory:#}");
+    assert!(said.len() > SAID.len(), "{dispatcher}: a participant answers: {memory:#}");
     assert!(memory["states"][0]["asked"].is_array(), "{dispatcher}: ada remembers: {memory:#}");
     let there = talk(other).await;
     assert_eq!(there, memory, "{kind}, {dispatcher}");

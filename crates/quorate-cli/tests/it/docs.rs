@@ -28,7 +28,7 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
-        // What somebody's own run has left there is none of theirs.
+        // Files of a developer's own runs are not part of the example.
         if path.file_name().is_some_and(|name| name == ".quorate") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Members that fail, hang or talk nonsense, through the real binary: without an answer nobody counts as agreeing, and
+//! Members that fail, hang or talk nonsense, through the real binary: a member without an answer never counts as agreeing, and
 //! nothing ships that a missing block could have stopped (X5, C4).
 
 use crate::support;
@@ -14,7 +14,7 @@ const FAILURES: [(&str, &str); 3] = [
     (r#""no JSON at all""#, "schema_failed"),
 ];
 
-/// A review with these answers; the deadline is near only where somebody lets it pass.
+/// A review with these answers; the deadline is short only for members that let it pass.
 fn judge(answers: &Value) -> Value {
     let deadline = if answers.to_string().contains("$timeout") { "400ms" } else { "30s" };
     TestDir::scripted(answers).review(&["draft.md", "--timeout", deadline])
@@ -34,12 +34,12 @@ fn one_member_without_output_makes_a_partial_verdict_that_names_it() {
                 "{status} in {rounds:?}"
             );
             assert!(report["notes"].to_string().contains("evidence"), "{}", report["notes"]);
-            let seat = &report["deliberators"][2];
+            let deliberator = &report["deliberators"][2];
             for round in rounds {
-                assert_eq!(seat[round.replace('r', "round")]["status"], status);
+                assert_eq!(deliberator[round.replace('r', "round")]["status"], status);
             }
             let counted = if rounds.contains(&"r2") { "missing" } else { "round2" };
-            assert_eq!(seat["counted"], counted);
+            assert_eq!(deliberator["counted"], counted);
         }
     }
 }
@@ -77,7 +77,7 @@ fn a_first_block_stands_when_the_second_answer_is_missing_and_a_first_pass_does_
 
 #[test]
 fn two_members_without_output_are_too_few() {
-    // C4: fewer than three; after round 1 nobody is asked again
+    // C4: fewer than three; after round 1 no member is asked again
     let report =
         judge(&all_ship_except(json!({"r1/evidence": {"$fail": "down"}, "r1/skeptic": {"$fail": "down"}})));
     assert_eq!((&report["verdict"], &report["spent"]["calls"]), (&json!("INCOMPLETE"), &json!(4)));
@@ -154,9 +154,9 @@ fn an_answer_that_is_none_is_asked_for_once_more_and_then_missing() {
         format!("{}{fine}", "{\"a\":".repeat(200)),
     ] {
         let report = judge(&all_ship_except(json!({"r2/skeptic": nonsense})));
-        let seat = &report["deliberators"][0];
+        let deliberator = &report["deliberators"][0];
         assert_eq!(
-            (&seat["round2"]["status"], &seat["counted"]),
+            (&deliberator["round2"]["status"], &deliberator["counted"]),
             (&json!("schema_failed"), &json!("missing")),
             "{nonsense}"
         );
@@ -240,13 +240,17 @@ fn orders_in_the_artifact_are_material() {
     place.write("plain.md", &promise);
     place.write("orders.md", format!("{promise}{orders}"));
     let plain = place.run(&["review", "plain.md", "--type", "a", "--format", "json"]).assert_code(2).json();
-    let told = place.run(&["review", "orders.md", "--type", "b", "--format", "json"]).assert_code(2).json();
+    let ordered =
+        place.run(&["review", "orders.md", "--type", "b", "--format", "json"]).assert_code(2).json();
     let blocks = |report: &Value| -> Vec<(bool, bool)> {
-        let flag = |seat: &Value, key: &str| seat["round2"]["answer"][key] == json!(true);
-        let seats = report["deliberators"].as_array().unwrap();
-        seats.iter().map(|seat| (flag(seat, "would_block"), flag(seat, "irreducible"))).collect()
+        let flag = |deliberator: &Value, key: &str| deliberator["round2"]["answer"][key] == json!(true);
+        let deliberators = report["deliberators"].as_array().unwrap();
+        deliberators
+            .iter()
+            .map(|deliberator| (flag(deliberator, "would_block"), flag(deliberator, "irreducible")))
+            .collect()
     };
-    assert_eq!(blocks(&plain), blocks(&told));
+    assert_eq!(blocks(&plain), blocks(&ordered));
 }
 
 #[test]

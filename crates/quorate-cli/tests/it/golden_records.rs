@@ -1,7 +1,7 @@
 //! What records say (D2): scenarios run through the binary, and the data of each record is compared with `golden/`. A record
 //! that changes breaks every ledger's readers, so a difference here is deliberate or a defect.
 //!
-//! `QUORATE_WRITE_GOLDEN=1` writes the files anew.
+//! `QUORATE_WRITE_GOLDEN=1` rewrites the files.
 
 mod normalize;
 
@@ -171,7 +171,7 @@ fn runs_that_are_killed() {
     });
     child.kill().expect("it is ours");
     child.wait().expect("it ends");
-    // Nobody can go on with it: its text is another one.
+    // It cannot be resumed: its text has changed.
     place.write("draft.md", "The meeting moved to Friday at ten.\n");
     place.write("quorate.toml", place.read("quorate.toml").replace("delay = \"60s\"", ""));
     place.review(&["draft.md"]);
@@ -378,7 +378,7 @@ dispatcher: {kind: mention}
     run(&["--say", "@Ada, @Bo?", "--as", "eve", "--max-calls", "1"]);
     run(&[]);
     same("turns", &place);
-    // A ledger that is lost is made good from the conversation.
+    // A ledger that is lost is restored from the conversation.
     std::fs::remove_dir_all(place.path(".quorate")).expect("removed");
     std::fs::remove_dir_all(place.path(".local")).expect("removed");
     run(&["--say", "@nobody", "--as", "eve"]);

@@ -8,7 +8,7 @@ use crate::support;
 use support::TestDir;
 use support::council::{COUNCIL, all_ship};
 
-/// A workspace with a ledger, keys, a keyring, a repository's folder, and files of its own, with which nobody was asked yet.
+/// A workspace with a ledger, keys, a keyring, a repository's folder, and files of its own, without any run yet.
 fn workspace() -> TestDir {
     let place = TestDir::scripted(&all_ship());
     place.write("council.yaml", COUNCIL);
@@ -189,7 +189,7 @@ fn a_witness_is_appended_to_nothing_else() {
         place.write("quorate.toml", format!("{config}[ledger]\nwitness = \"{witness}\"\n"));
         refuses(&place, &["review", "other.md"], "quorate:witness_unreadable");
         let before = place.read(witness);
-        place.run(&["ledger", "checkpoint"]).assert_stderr_contains("something else in it than checkpoints");
+        place.run(&["ledger", "checkpoint"]).assert_stderr_contains("other text than checkpoints");
         assert_eq!(place.read(witness), before);
         let checked = place.run(&["check", "quorate.toml"]).assert_code(1);
         assert!(checked.stdout.contains("quorate:witness_unreadable"), "{}", checked.stdout);

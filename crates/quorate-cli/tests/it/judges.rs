@@ -263,7 +263,7 @@ fn shares_a_prefix(cli: &Cli, requests: &[Asked]) {
     let texts = requests.iter().map(|asked| (cli.texts)(&asked.body).join("\n"));
     let before: Vec<String> = texts
         .filter(|text| !text.contains("You are `adjudicator`"))
-        .map(|text| text[..text.find(MARK).expect("somebody is asked")].to_owned())
+        .map(|text| text[..text.find(MARK).expect("a member is asked")].to_owned())
         .collect();
     assert_eq!(before.len(), 8, "the deliberators of both rounds");
     let shared = |one: &str, other: &str| {

@@ -48,7 +48,7 @@ fn convene(place: &TestDir) -> CommandOutput {
     assembly::convene(place, "--proposal", &[])
 }
 
-/// Holds what a command refused against a code and a part of what it said, wherever it was said.
+/// Checks what a command refused against a code and a part of what it said, wherever it was said.
 #[track_caller]
 fn refused(ran: &CommandOutput, code: &str, says: &str) {
     assert_eq!(ran.code, 5, "{ran:?}");
@@ -188,11 +188,11 @@ fn what_was_signed_before_a_rotation_counts_after_it_and_runs_go_on() {
 }
 
 #[test]
-fn required_without_a_usable_key_asks_nobody_and_records_nothing() {
+fn required_without_a_usable_key_asks_no_member_and_records_nothing() {
     // D3
     let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
-    refused(&convene(&place), "quorate:signing_key_missing", "is not there");
+    refused(&convene(&place), "quorate:signing_key_missing", "does not exist");
     init(&place);
     let ring = place.read("keyring.toml");
     let with = |line: &str| ring.replace("\nnot_before", &format!("\n{line}\n# not_before"));
@@ -302,9 +302,7 @@ fn a_revoked_key_signs_no_more() {
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("minutes (30m), hours (24h), days (7d) or weeks (2w)"), "{help}");
     let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).assert_code(0);
-    revoked
-        .assert_stderr_contains("does not count any more")
-        .assert_stderr_contains("exits with 1 from now on");
+    revoked.assert_stderr_contains("no longer count").assert_stderr_contains("exits with 1 from now on");
     assert_eq!(states(&place), BTreeMap::from([(id.clone(), "revoked".to_owned())]));
     refused(&convene(&place), "", "is revoked since 2026-01-01T00:00:00.000Z");
     place.run(&["keys", "revoke", "zzz"]).assert_code(4).assert_stderr_contains("quorate:key_unknown");
@@ -341,7 +339,7 @@ fn governance_says_whose_signatures_count() {
     board(&place, "audit: {signing: required}\ngovernance: policy.yaml\n");
     place.write("policy.yaml", "owner: legal\n");
     let key = init(&place)["signing"]["id"].clone();
-    // Somebody else's policy binds nothing: the workspace's keyring counts.
+    // Another workspace's policy binds nothing: this workspace's keyring counts.
     let run = records::text(&convene(&place).assert_code(0).json()["run"]);
     all_signed_by(&place, &run, &key);
     assert_eq!(audit(&place, &run)["governed"], json!(false));

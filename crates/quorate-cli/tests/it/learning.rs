@@ -53,12 +53,12 @@ fn a_line_has_the_keys_of_both_schemas() {
     let ts = line["ts"].as_str().unwrap();
     assert!(ts.len() == 24 && ts.ends_with('Z') && &ts[10..11] == "T", "{ts}");
     for round in ["round1", "round2"] {
-        let seats = line[round].as_array().unwrap();
+        let entries = line[round].as_array().unwrap();
         assert_eq!(
-            seats.iter().map(|seat| seat["deliberator"].as_str().unwrap()).collect::<Vec<_>>(),
+            entries.iter().map(|entry| entry["deliberator"].as_str().unwrap()).collect::<Vec<_>>(),
             ROSTER
         );
-        keys(&seats[0], &["would_block"]);
+        keys(&entries[0], &["would_block"]);
     }
     assert_eq!(line["round1"][0]["findings"][0]["quote"], "Tuesday");
     for member in ROSTER {
@@ -225,8 +225,8 @@ fn a_secret_that_json_spells_otherwise_is_still_one() {
 }
 
 #[test]
-fn a_secret_in_somebody_elses_line_is_not_recorded_again() {
-    // X10: priors stand in run.opened and in the adjudicator's prompt
+fn a_secret_in_a_foreign_line_is_not_recorded_again() {
+    // X10: priors are in run.opened and in the adjudicator's prompt
     let place = TestDir::scripted(&all_ship());
     place.write(
         "council.yaml",

@@ -275,7 +275,7 @@ fn who_decides_is_said_or_known_to_git() {
     place.write("me", "[user]\n\tname = Ada\n\temail = ada@example.org\n");
     decides(&[]).assert_code(0);
     assert_eq!(by(), "Ada <ada@example.org>");
-    // A checkout's configuration is somebody else's text: no command of it runs, no file that it names is read, and what
+    // A checkout's configuration is untrusted text: no command of it runs, no file that it names is read, and what
     // is not seen in it is taken out.
     let evil = "[core]\n\tfsmonitor = touch ran\n\tpager = touch ran\n\thooksPath = .\n[alias]\n\tconfig = !touch ran\n\
         [include]\n\tpath = ../evil\n[user]\n\tname = \"Grace\u{202e}\\n <Hopper>\u{e0041}\"\n";

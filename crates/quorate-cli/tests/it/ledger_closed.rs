@@ -1,4 +1,4 @@
-//! A ledger that is only read: who would write to it is refused before anybody is asked, and before anything else is
+//! A ledger that is only read: a writing command is refused before any member is asked, and before anything else is
 //! written. What it holds can still be looked at.
 
 use std::fs::Permissions;
@@ -73,14 +73,14 @@ impl Closed {
         let mut started = match self != Closed::Newer && rustix::process::geteuid().is_root() {
             false => command,
             true => {
-                let mut nobody = Command::new("setpriv");
-                nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-                nobody.arg(command.get_program()).args(command.get_args());
-                nobody.current_dir(place.root()).env_clear();
+                let mut command_as_other = Command::new("setpriv");
+                command_as_other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+                command_as_other.arg(command.get_program()).args(command.get_args());
+                command_as_other.current_dir(place.root()).env_clear();
                 let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
-                nobody.envs(set).stdin(std::process::Stdio::null());
-                nobody.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-                nobody
+                command_as_other.envs(set).stdin(std::process::Stdio::null());
+                command_as_other.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+                command_as_other
             }
         };
         // What belongs to another user, or can be written by every user, counts for who has said so.
@@ -134,7 +134,7 @@ dispatcher: {kind: mention}
         for arguments in [&["run", "swarm.yaml"][..], &["run", "swarm.yaml", "--say", "@Ada, and now?"]] {
             let refused = closed.run(&place, arguments).assert_code(5);
             refused.assert_stderr_contains("quorate:ledger_closed");
-            assert!(!refused.stderr.contains("made good"), "{closed:?}: {}", refused.stderr);
+            assert!(!refused.stderr.contains("was completed"), "{closed:?}: {}", refused.stderr);
             assert_eq!(text(&place, "talk.md"), before, "{closed:?}: nothing is said");
         }
         closed.run(&place, &["log", "swarm.yaml"]).assert_code(0);
@@ -143,10 +143,10 @@ dispatcher: {kind: mention}
 }
 
 #[test]
-fn a_council_and_an_assembly_ask_nobody() {
+fn a_council_and_an_assembly_ask_no_member() {
     for closed in [Closed::Newer, Closed::File] {
         let place = TestDir::scripted(&all_ship());
-        // Whoever is asked leaves a trace.
+        // A member that is asked leaves a trace.
         let asks = "[defaults]\nexecutor = \"asked\"\n[executors.asked]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"-c\", \"touch asked\"]\n";
         let reviewed = place.review(&["draft.md"]);
         let run = reviewed["run"].as_str().expect("an id").to_owned();

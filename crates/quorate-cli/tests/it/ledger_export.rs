@@ -40,7 +40,7 @@ fn a_proof_of_an_overridden_hold_says_hold() {
     place.write("proof.json", place.run(&["ledger", "prove", &run]).assert_code(0).stdout);
     let decided = format!("Ada decided {} over {council} on ", other.to_uppercase());
     let said = words(&check(&[]).stdout);
-    assert!(said.contains(&format!("it came to {council}; {decided}")), "{said}");
+    assert!(said.contains(&format!("verdict {council}; {decided}")), "{said}");
     let json = check(&["--format", "json"]).json();
     let of = |kind: &str| {
         let mut all = json["records"].as_array().expect("records").iter();
@@ -48,13 +48,14 @@ fn a_proof_of_an_overridden_hold_says_hold() {
     };
     assert_eq!((&of("outcome")["verdict"], &of("outcome")["override"]), (&council.into(), &Value::Null));
     let over = of("override");
-    let told = serde_json::json!({"verdict": other.to_uppercase(), "by": "Ada", "council_verdict": council});
-    assert_eq!((&over["verdict"], &over["override"]), (&Value::Null, &told));
+    let override_json =
+        serde_json::json!({"verdict": other.to_uppercase(), "by": "Ada", "council_verdict": council});
+    assert_eq!((&over["verdict"], &over["override"]), (&Value::Null, &override_json));
     // The override alone proves no verdict.
     let alone = format!("{run}/{}", over["n"]);
     place.write("proof.json", place.run(&["ledger", "prove", &alone]).assert_code(0).stdout);
     let said = words(&check(&[]).stdout);
-    assert!(said.contains(&format!("what it came to is not among them; {decided}")), "{said}");
+    assert!(said.contains(&format!("its outcome is not among them; {decided}")), "{said}");
     // Nor does it take the verdict's place in traces.
     let traces = place.run(&["ledger", "export", "--format", "otel"]).assert_code(0).json();
     let spans = traces["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans").clone();
@@ -259,7 +260,7 @@ fn an_export_is_checked_where_there_is_no_ledger() {
 }
 
 #[test]
-fn an_export_takes_nobody_elses_place() {
+fn an_export_replaces_no_other_file() {
     // D2
     let (place, _) = reviewed();
     let config = "[keys]\nsign = \"required\"\n[ledger]\nwitness = \"witness.txt\"\n";
@@ -392,7 +393,7 @@ fn an_export_comes_back_as_it_was() {
         said.assert_code(0);
     }
     if let Some(said) = verify(&place, &["out.jsonl"]) {
-        assert!(said.assert_code(1).stdout.contains("nobody vouched"));
+        assert!(said.assert_code(1).stdout.contains("not trusted"));
     }
 
     let ours = TestDir::with("theirs.jsonl", &export);

@@ -21,7 +21,7 @@ use support::council::all_ship_except;
 const DAY_MS: i64 = 24 * 3_600_000;
 const LEDGER: &str = ".quorate/ledger.db";
 
-/// All kinds of records that a review or a convening has.
+/// All kinds of records that a review or an assembly run has.
 const KINDS: [Kind; 10] = [
     Kind::RunOpened,
     Kind::RunIntent,
@@ -35,7 +35,7 @@ const KINDS: [Kind; 10] = [
     Kind::RunEnded,
 ];
 
-/// Writes the ledger anew as if everything in it had happened so many days earlier.
+/// Rewrites the ledger as if everything in it had happened so many days earlier.
 fn age(place: &TestDir, days: i64) {
     let (old, path) = (place.path("old.db"), place.path(LEDGER));
     std::fs::rename(&path, &old).expect("renamed");
@@ -86,7 +86,7 @@ fn having(dir: &Path, text: &str) -> BTreeSet<String> {
     files(dir).iter().filter(|(_, bytes)| has(bytes)).map(|(path, _)| name(path)).collect()
 }
 
-/// A reviewed draft whose answers are kept for 90 days, and what somebody said of it.
+/// A reviewed draft whose answers are kept for 90 days, and an override of it.
 fn reviewed() -> TestDir {
     let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": {"would_block": false, "notes": "the word QUERCUS-7731 and no other"},
@@ -164,7 +164,7 @@ fn a_run_on_hold_is_left_alone() {
     );
     place.run(&["ledger", "hold", "--list"]).assert_code(0).stdout.find("claim 14").expect("it is listed");
     age(&place, 200);
-    // Aging takes runs along, and not what stands beside them.
+    // Aging takes runs along, and not what is beside them.
     place.run(&["ledger", "hold", &run]).assert_code(0);
     let left = place.run(&["ledger", "gc", "--format", "json"]).assert_code(0).json();
     assert_eq!((&left["erased"], &left["held"]), (&json!([]), &json!([run])));
@@ -245,9 +245,9 @@ fn answers_that_are_not_kept_are_shown_once() {
         .stdout
         .find("nothing to erase")
         .expect("it was erased at its end");
-    let told = records::records(&place.path(LEDGER), "ledger");
-    let told = told.iter().find(|one| one.is(Kind::Erased)).expect("it is recorded");
-    assert_eq!(told.data.as_ref().expect("kept")["reason"], json!("consultations_off"));
+    let records = records::records(&place.path(LEDGER), "ledger");
+    let erased = records.iter().find(|one| one.is(Kind::Erased)).expect("it is recorded");
+    assert_eq!(erased.data.as_ref().expect("kept")["reason"], json!("consultations_off"));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_run_without_answers_that_came_to_nothing_cannot_be_resumed() {
 }
 
 #[test]
-fn whoever_dies_leaves_answers_that_are_not_kept_to_the_next_one() {
+fn a_dead_process_leaves_erasure_to_the_next_one() {
     // D5
     let place = silent(&json!({"ana": said("yes"), "bo": vote_answer("yes"), "cy": vote_answer("no")}));
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
@@ -367,7 +367,7 @@ fn a_kill_leaves_all_or_nothing() {
 }
 
 #[test]
-fn an_erasure_that_somebody_forged_erases_nothing() {
+fn a_forged_erasure_erases_nothing() {
     // D11: with write access to the file and without its key, on hold or not.
     let place = reviewed();
     let run = place.only_run();

@@ -15,7 +15,7 @@ fn imported(theirs: &TestDir) -> TestDir {
     ours
 }
 
-/// Whoever shows the run says nothing of resuming it, in any form.
+/// No view of the run, in any format, offers to resume it.
 #[track_caller]
 fn nothing_is_said_of_resuming(theirs: &TestDir, form: &str) {
     let run = theirs.only_run();

@@ -26,7 +26,7 @@ fn database() -> Option<Database> {
     wait(Database::new())
 }
 
-/// A machine: what it is told of a ledger comes from its surroundings.
+/// A machine: it finds the ledger by its environment.
 struct Machine<'a> {
     place: TestDir,
     database: &'a Database,
@@ -209,7 +209,7 @@ fn answers_that_are_not_kept_are_erased_from_the_tables() {
 
 #[test]
 fn a_killed_drivers_run_is_taken_up_elsewhere_when_its_time_is_over() {
-    // X7. It takes as long as a lease lasts, which is what is to be seen.
+    // X7. It takes as long as a lease lasts, which the test checks.
     let Some(database) = database() else { return };
     let slow = "delay = \"400ms\"";
     let one = Machine::new(TestDir::scripted_slowly(&all_ship(), slow), &database);
@@ -232,7 +232,7 @@ fn a_killed_drivers_run_is_taken_up_elsewhere_when_its_time_is_over() {
     assert!(started.elapsed() < Duration::from_secs(17));
     let shown = two.run(&["show", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(shown["verdict"], "SHIP");
-    assert_eq!(wait(database.consultations()), 9, "nobody is asked twice");
+    assert_eq!(wait(database.consultations()), 9, "no member is asked twice");
     one.run(&["ledger", "verify"]).assert_code(0);
 }
 
@@ -310,7 +310,7 @@ fn under_way(one: &Machine<'_>, database: &Database) -> std::process::Child {
     child
 }
 
-/// Nothing is lost and nobody is asked twice, once the server goes on.
+/// Nothing is lost and no member is asked twice, once the server continues.
 fn can_be_resumed(one: &Machine<'_>, database: &Database) {
     let run = one.runs()[0]["run"].as_str().expect("an id").to_owned();
     one.run(&["resume", &run]).assert_code(0);
@@ -359,7 +359,7 @@ fn a_runs_time_holds_while_a_server_says_nothing() {
 }
 
 #[test]
-fn an_address_that_says_what_nobody_knows_is_refused() {
+fn an_address_with_invalid_parameters_is_refused() {
     let Some(database) = database() else { return };
     let place = TestDir::scripted(&all_ship());
     for (parameters, says) in [
@@ -406,7 +406,7 @@ fn an_address_is_named_in_a_file_or_a_flag_and_its_password_is_never_shown() {
 }
 
 impl Database {
-    /// How many rows a table has; nothing while there is none.
+    /// How many rows a table has; 0 before the table exists.
     async fn count_or_none(&self, table: &str) -> Option<i64> {
         let there = self.count(&format!("pg_tables WHERE tablename = '{table}'")).await;
         if there == 0 { None } else { Some(self.count(table).await) }

@@ -146,7 +146,7 @@ fn two_ledgers_of_a_directory_do_not_know_each_other() {
         place.run(&["ledger", "checkpoint", "--ledger", ledger]).assert_code(0);
     }
     assert!(!place.path("keys/ledger.last").exists());
-    // One in the other's place is found, and so is none.
+    // A swapped one is found, and so is a missing one.
     std::fs::copy(place.path("a.db"), place.path("b.db")).expect("copied");
     let taken = place.run(&["ledger", "verify", "--ledger", "b.db"]).assert_code(1);
     taken.assert_stderr_contains("another one is in its place");
@@ -158,8 +158,9 @@ fn two_ledgers_of_a_directory_do_not_know_each_other() {
 
 /// A review that is recorded and not sealed, since another ledger was kept here; then a person accepts that.
 fn is_told_and_goes_on(place: &TestDir) {
-    let told = place.run(&["review", "one.md", "--type", "blog_post"]);
-    told.assert_stderr_contains("quorate:checkpoint_missing")
+    let reviewed = place.run(&["review", "one.md", "--type", "blog_post"]);
+    reviewed
+        .assert_stderr_contains("quorate:checkpoint_missing")
         .assert_stderr_contains("another one is in its place")
         .assert_stderr_contains("accept-rollback --reason");
     let found = place.run(&["ledger", "verify"]).assert_code(1);
@@ -241,7 +242,7 @@ fn a_restored_backup_is_accepted_with_a_reason() {
     restore(&place, &before);
     let lost = copies(&place);
     let accepted = place.run(&["ledger", "accept-rollback", "--reason", "The disk failed; Monday's backup."]);
-    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not go on from"));
+    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not continue"));
     let report = verify(&place, &["--strict"], 0);
     let said = json!([{"record": "ledger/1", "by": "ada", "reason": "The disk failed; Monday's backup."}]);
     assert_eq!(report["rollbacks"], said);
@@ -266,7 +267,7 @@ fn what_a_trusted_checkpoint_is_over_and_is_gone_was_cut() {
     let of = report["divergences"].as_array().expect("a list");
     let cut = of.iter().find(|one| one["part"] == "checkpoint").expect("it is said");
     assert_eq!(cut["kind"], "cut", "{report}");
-    assert!(!report.to_string().contains("not whole"), "{report}");
+    assert!(!report.to_string().contains("incomplete"), "{report}");
 }
 
 #[cfg(unix)]
@@ -280,7 +281,7 @@ fn a_ledger_elsewhere_is_as_private() {
     block_on(async {
         place.run(&["review", "draft.md"]);
         let url = format!("sqlite://{}", place.path("data/l.db").display());
-        // A connection that is open keeps what lies beside the file.
+        // A connection that is open keeps what is beside the file.
         let mut reader = SqliteConnection::connect(&url).await.expect("it opens");
         sqlx::query("SELECT COUNT(*) FROM record").fetch_one(&mut reader).await.expect("it reads");
         place.run(&["review", "draft.md", "--type", "post"]);

@@ -74,7 +74,7 @@ fn what_is_neither_signed_nor_sealed_is_said() {
 }
 
 #[test]
-fn a_ledger_that_nobody_touched_holds() {
+fn an_untouched_ledger_verifies() {
     // D2, D6
     let (place, _) = reviewed();
     let before = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
@@ -125,12 +125,12 @@ fn a_log_that_was_touched_diverges() {
     // Who reads the first of two values reads another line, and so does who looks for words.
     is(&log.replacen('{', r#"{"adjudicator":{"final_verdict":"HOLD"},"#, 1), "changed");
     is(&log.replacen(',', ", ", 1), "changed");
-    // A line was there before the next run came to anything, and so stands before that run's.
+    // A line was there before the next run came to anything, and so is before that run's.
     is(&with(&[lines[0], lines[2], lines[1]]), "reordered");
     is(&with(&[lines[2], lines[0], lines[1]]), "reordered");
     std::fs::remove_file(place.path(LOG)).unwrap();
     is("", "removed");
-    // Lines of others are theirs, and a line that is being written is none yet.
+    // Foreign lines are ignored, and so is an incomplete last line.
     let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
     let another = lines[0].replace(&run, "rzzzzzzzzzzzz");
     place.write(LOG, format!("{theirs}\n\n{log}{another}\nno JSON\n{{\"v\":2,\"ru"));
@@ -148,7 +148,7 @@ fn a_line_is_compared_up_to_its_line_feed() {
         place.write(LOG, changed);
         assert_eq!(first(&verify(&place, &[]).assert_code(1)), ("changed".into(), "log".into(), run.clone()));
     }
-    // Empty lines belong to nobody.
+    // Empty lines are ignored.
     place.write(LOG, format!("\n{}", log.replacen('\n', "\n\n", 1)));
     place.run(&["audit", "--reindex"]).assert_code(0);
     verify(&place, &[]).assert_code(0);
@@ -189,24 +189,24 @@ fn what_is_counted_of_the_log_is_held_against_it() {
         );
         verify(&place, &[]).assert_code(0);
     }
-    // What was indexed of it is held against it, whatever came since.
+    // What was indexed of it is compared with it, whatever came since.
     place.write(LOG, format!("{}{theirs}\nno JSON\n", place.read(LOG)));
     verify(&place, &[]).assert_code(0);
     execute_sql(&place.path(".quorate/ledger.db"), "UPDATE log SET corrupt = 1");
     assert_eq!(first(&verify(&place, &[]).assert_code(1)).1, "log index");
     place.run(&["audit", "--reindex"]).assert_code(0);
-    // One that was put in the place of another has an index anew.
+    // A replaced log gets a new index.
     place.write(LOG, format!("{theirs}\n{}", place.read(LOG)));
     verify(&place, &[]).assert_code(0);
 }
 
 #[test]
-fn a_line_that_claims_an_override_is_one_or_is_told() {
+fn a_line_that_claims_an_override_is_one_or_is_reported() {
     // D6
     let (place, run) = reviewed();
     let log = place.read(LOG);
     let counted = place.run(&["audit", "--format", "json"]).assert_code(0).json();
-    // Of no run, of none that it names whole, without a verdict: told, and not counted.
+    // Of no run, of none that it names whole, without a verdict: reported, and not counted.
     let shapes = [
         r#"{"v":2,"event":"override","verdict":"SHIP"}"#,
         r#"{"v":2,"event":"override","run":"rzzzzzzzzzzzz","verdict":"SHIP"}"#,
@@ -217,11 +217,11 @@ fn a_line_that_claims_an_override_is_one_or_is_told() {
     place.write(LOG, format!("{log}{}\n", shapes.join("\n")));
     let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!(report["log"]["unreadable"], json!(shapes.len()));
-    place.run(&["ledger", "verify"]).assert_code(0).stdout.find("are not counted").expect("it is told");
+    place.run(&["ledger", "verify"]).assert_code(0).stdout.find("are not counted").expect("it is reported");
     let audit = place.run(&["audit", "--reindex", "--format", "json"]).assert_code(0);
     audit.assert_stderr_contains("5 lines");
-    let told = audit.json();
-    assert_eq!((&told["overrides"], &told["reviews"]), (&counted["overrides"], &counted["reviews"]));
+    let counts = audit.json();
+    assert_eq!((&counts["overrides"], &counts["reviews"]), (&counted["overrides"], &counted["reviews"]));
     // Of a run of this ledger, in whatever shape: it does not follow from its records.
     for shape in [
         json!({"v": 2, "event": "override", "run": run, "verdict": "SHIP"}),
@@ -238,7 +238,7 @@ fn a_line_that_claims_an_override_is_one_or_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
+fn a_pipe_in_place_of_the_log_does_not_block() {
     let (place, run) = reviewed();
     std::fs::remove_file(place.path(LOG)).unwrap();
     let pipe = |name: &str| {
@@ -310,7 +310,7 @@ fn keys_and_checkpoints_are_given_by_hand() {
     refuses(verify(&place, &["--since", "7000"]), 4, "quorate:checkpoint_unknown");
     refuses(verify(&place, &["--since", "ledger/99"]), 4, "quorate:checkpoint_unknown");
     refuses(verify(&place, &["--since", "draft.md"]), 5, "quorate:checkpoint_unknown");
-    // Somebody else's checkpoint is not trusted.
+    // Another ledger's checkpoint is not trusted.
     let (other, _) = reviewed();
     place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).assert_code(0).stdout);
     refuses(verify(&place, &["--since", "theirs.txt"]), 1, "quorate:key_unvouched");
@@ -416,7 +416,7 @@ fn what_is_no_ledger_stays_where_it_is() {
     let place = TestDir::scripted(&all_ship());
     refuses(verify(&place, &[]), 4, "quorate:run_unknown");
     assert!(!place.path(".quorate").exists(), "looking makes nothing");
-    place.write(".quorate/ledger.db", "This is no database, and nobody may take it away. ".repeat(200));
+    place.write(".quorate/ledger.db", "This is no database, and must not be removed. ".repeat(200));
     refuses(verify(&place, &[]), 5, "quorate:ledger_unavailable");
     assert!(!place.path(".quorate/aside").exists());
     place.write(".quorate/ledger.db", "");

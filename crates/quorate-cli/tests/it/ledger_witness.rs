@@ -37,7 +37,7 @@ enum Manner {
     Floods,
     /// Answers with what is no signature.
     Babbles,
-    /// Sends whoever asks elsewhere.
+    /// Redirects every request.
     Redirects,
 }
 
@@ -98,7 +98,7 @@ impl Witness {
         *self.asked.lock().expect("a count")
     }
 
-    /// A place whose ledger this witness is told of.
+    /// A place whose ledger is configured with this witness.
     fn place(&self) -> TestDir {
         let place = TestDir::scripted(&all_ship());
         let table =
@@ -151,7 +151,7 @@ fn serve(mut stream: TcpStream, manner: Manner, key: &SigningKey, seen: &Mutex<V
         return answer("422 Unprocessable Entity", "", "");
     }
     seen.push(tree);
-    // Lines of keys that nobody knows may stand beside its own.
+    // Lines of unknown keys may be beside its own.
     let stranger =
         cosignature(&SigningKey::from_bytes(&[6; 32]), note.text(), 5).replace(NAME, "stranger.example");
     answer("200 OK", "", &format!("{stranger}{}", cosignature(key, note.text(), 1_700_000_000)));
@@ -297,7 +297,7 @@ fn a_witness_that_does_not_answer_is_waited_for_once() {
     assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
     ran.assert_stderr_contains("does not answer within 10 s");
     assert_eq!(witness.asked(), 1, "{}", ran.stderr);
-    // A port where nobody listens.
+    // A closed port.
     let nowhere = TestDir::scripted(&all_ship());
     let table =
         format!("[ledger]\nwitness = \"http://127.0.0.1:1\"\nwitness_key = \"{}\"\n", line(&witness.key).0);
@@ -314,7 +314,7 @@ fn a_rolled_back_ledger_is_seen_by_the_witness() {
     let before = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
     review(&place, "two.md").assert_code(0);
     let seen = witness.seen.lock().unwrap()[1].size;
-    // Somebody who can write both copies, and not the witness.
+    // An attacker who can write both copies, and not the witness.
     std::fs::write(place.path(".quorate/ledger.db"), before).unwrap();
     std::fs::remove_dir_all(place.path(".local")).unwrap();
     std::fs::remove_dir_all(place.path(".quorate/keys/checkpoints")).unwrap();
@@ -335,7 +335,7 @@ fn a_witness_is_named_with_its_key() {
         (format!("witness = \"{url}\"\nwitness_key = \"{ledgers_own}\""), "signature type is 0x01"),
         (format!("witness = \"{url}\"\nwitness_key = \"nonsense\""), "cannot read `ledger.witness_key`"),
         (format!("witness = \"w.txt\"\nwitness_key = \"{}\"", line(&witness.key).0), "is a file"),
-        (format!("witness_key = \"{}\"", line(&witness.key).0), "names none"),
+        (format!("witness_key = \"{}\"", line(&witness.key).0), "`ledger.witness` is not set"),
     ] {
         place.write("quorate.toml", format!("{toml}\n[ledger]\n{table}\n"));
         place.write("one.md", "The meeting moved.\n");

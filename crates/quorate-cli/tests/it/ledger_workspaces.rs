@@ -64,7 +64,7 @@ fn an_override_is_signed_by_the_workspace_that_it_is_given_in() {
     let two = workspace(&database, &all_ship());
     let overridden = || run_with(&two, Some(&ledger_key), &overrides(&run));
     overridden().assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
-    // With one that nobody vouches for.
+    // With an untrusted one.
     let theirs = two.run(&["keys", "init", "--format", "json"]).assert_code(0).json();
     let theirs = theirs["signing"]["id"].as_str().expect("an id").to_owned();
     overridden().assert_code(5).assert_stderr_contains("quorate:signing_key_missing");

@@ -1,4 +1,4 @@
-//! The log on standard error: `-v`, `QUORATE_LOG`, lines of JSON, and what never stands in it.
+//! The log on standard error: `-v`, `QUORATE_LOG`, lines of JSON, and what never is in it.
 
 use std::process::Command;
 

@@ -279,7 +279,7 @@ fn fmt_refuses_what_it_cannot_read_and_formats_the_rest() {
 }
 
 #[test]
-fn characters_that_nobody_sees_are_escaped_in_what_is_resolved() {
+fn invisible_characters_are_escaped_in_resolved_manifests() {
     let place = workspace();
     let (hidden, tags, filler) = ("Secu\u{200b}rity", "Asks\u{e0041}\u{e0042}.", "Hard\u{3164}ness");
     let text = ASSEMBLY.replace("role: Security", &format!("role: \"{hidden}\""));

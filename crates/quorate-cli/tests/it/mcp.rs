@@ -325,7 +325,7 @@ fn every_line_is_answered_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn reviews_of_long_texts_keep_nobody_waiting_and_are_cancelled_at_once() {
+async fn reviews_of_long_texts_do_not_block_and_are_cancelled_at_once() {
     let place = draft();
     // Every sentence has something to say about it, and none is another one's.
     let sentence = |n: u32| format!("We guarantee {n}% uptime, always, and nobody doubts plan {}. ", n * 7);
@@ -427,13 +427,13 @@ impl ClientHandler for Watching {
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("test", "1"))
     }
 
-    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.0.lock().unwrap().push(told);
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.0.lock().unwrap().push(progress);
     }
 }
 
 #[tokio::test]
-async fn progress_is_told_to_whoever_asks_for_it() {
+async fn progress_is_sent_to_callers_that_ask_for_it() {
     let place = draft();
     let mut command = tokio::process::Command::from(place.command(&["mcp"]));
     let mut child = command.stdin(std::process::Stdio::piped()).kill_on_drop(true).spawn().unwrap();
@@ -445,9 +445,9 @@ async fn progress_is_told_to_whoever_asks_for_it() {
     let request =
         CallToolRequestParams::new("council_review").with_arguments(arguments.as_object().unwrap().clone());
     service.call_tool(request).await.unwrap();
-    let told = watching.0.lock().unwrap();
-    assert!(!told.is_empty());
-    assert!(told.is_sorted_by(|one, next| one.progress < next.progress), "{told:?}");
+    let progress = watching.0.lock().unwrap();
+    assert!(!progress.is_empty());
+    assert!(progress.is_sorted_by(|one, next| one.progress < next.progress), "{progress:?}");
 }
 
 #[tokio::test]

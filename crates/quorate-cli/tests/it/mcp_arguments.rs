@@ -20,7 +20,7 @@ fn swarm() -> TestDir {
 }
 
 #[tokio::test]
-async fn a_number_out_of_its_bounds_is_told_what_they_are() {
+async fn a_number_out_of_bounds_is_refused_with_the_bounds() {
     let place = swarm();
     let client = Client::stdio(&place, &["--manifest", "swarm.yaml"]).await;
     let conversation = |key: &str, value: &Value| json!({"conversationId": "review-swarm", key: value});
@@ -64,7 +64,7 @@ async fn the_docs_name_every_parameter_of_every_tool() {
         let keys: Vec<String> =
             tool.input_schema["properties"].as_object().unwrap().keys().cloned().collect();
         for key in keys {
-            // What several tools take alike is told below the table.
+            // Arguments that several tools share are documented below the table.
             let shared = ["executor", "max_calls", "timeout", "wait_ms", "waitMs"].contains(&&*key);
             let within = if shared { tools } else { row };
             assert!(within.contains(&format!("`{key}`")), "docs/mcp.md: {} takes `{key}`", tool.name);

@@ -1,10 +1,10 @@
-//! What `check` says of runtimes whose conversation, operators and tools are on MCP servers, and who else is told of it.
+//! What `check` says of runtimes whose conversation, operators and tools are on MCP servers, and which commands report it.
 #![cfg(feature = "mcp")]
 
 use crate::support;
 use support::TestDir;
 
-/// A conversation on a server that nobody listens at.
+/// A conversation on a server that is not running.
 fn bridge(participant: &str) -> TestDir {
     let place = TestDir::with("quorate.toml", "[mcp.guilde]\nurl = \"http://127.0.0.1:1/mcp\"\n");
     place.write("answers.json", "{}");
@@ -40,7 +40,7 @@ fn an_operator_needs_a_name_on_its_server() {
 }
 
 #[test]
-fn an_operator_that_is_asked_from_here_and_posted_from_here_coexists_with_nobody() {
+fn only_a_posting_operator_is_warned_about() {
     let operator = |more: &str| {
         bridge(&format!("{{id: growth, executor: db-operator, meta: {{operatorId: op_g}}{more}}}"))
     };
@@ -54,21 +54,21 @@ fn an_operator_that_is_asked_from_here_and_posted_from_here_coexists_with_nobody
     assert!(check(&own, 0).starts_with("swarm.yaml:5:"), "{}", check(&own, 0));
     assert!(check(&own, 0).contains("orchestrator_coexists"));
     assert_eq!(check(&bridge(&format!("{{id: growth, {scripted}}}")), 0), "");
-    // Who runs it is told, and nobody else is.
-    for (arguments, told) in [
+    // Only the commands that run it report it.
+    for (arguments, reports) in [
         (&["run", "swarm.yaml"][..], true),
         (&["log", "swarm.yaml"], false),
         (&["say", "swarm.yaml", "hello"], false),
     ] {
         let said = own.run(arguments).assert_code(5).stderr;
-        assert_eq!(said.contains("orchestrator_coexists"), told, "{arguments:?}: {said}");
+        assert_eq!(said.contains("orchestrator_coexists"), reports, "{arguments:?}: {said}");
     }
     let said = own.run(&["state", "swarm.yaml", "growth"]).assert_code(0).stderr;
     assert_eq!(said, "");
 }
 
 #[test]
-fn servers_that_nobody_passes_on_are_named() {
+fn servers_that_no_executor_passes_on_are_named() {
     for executor in [
         "executor: agent-cli, config: {command: /bin/cat}",
         "executor: script, config: {path: answers.json}",
@@ -94,7 +94,7 @@ fn servers_that_nobody_passes_on_are_named() {
 }
 
 #[test]
-fn an_ambiguous_name_is_told_to_whoever_runs_it() {
+fn an_ambiguous_name_is_reported_by_run() {
     let place = TestDir::with("answers.json", "{}");
     let swarm = "schema: agentruntimes/v1
 kind: MultiAgentRuntime

@@ -95,7 +95,7 @@ async fn a_key_is_taken_once_and_authors_are_who_they_are() {
     let message = &given["messages"][0];
     assert_eq!((&message["authorId"], &message["authorName"]), (&json!("op_ada"), &json!("Ada")));
     assert_eq!(message["metadata"], marks);
-    // The participant's own name stands in the journal.
+    // The participant's own name is in the journal.
     assert!(place.read("talk.md").contains("participant=ada"), "{}", place.read("talk.md"));
     for (wrong, named) in [
         (json!({"conversationId": "talk", "content": "  "}), "`content`"),
@@ -161,7 +161,7 @@ async fn several_clients_see_one_order() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_woken_by_what_comes() {
+async fn waiting_readers_are_woken_by_new_turns() {
     let place = swarm();
     let server = Http::start(&place, SERVED, None);
     let (one, other) =
@@ -179,7 +179,7 @@ async fn whoever_waits_is_woken_by_what_comes() {
     let third = || json!({"after": second, "waitMs": 50_000});
     let (woken, also, _) = tokio::join!(get(&other, third()), get(&one, third()), say);
     assert_eq!((contents(&woken), contents(&also)), (vec!["third"], vec!["third"]));
-    // By nobody.
+    // By an unknown participant.
     let last = woken["messages"][0]["id"].clone();
     let nothing = get(&other, json!({"after": last, "waitMs": 10})).await;
     assert_eq!((contents(&nothing), &nothing["known"]), (vec![], &json!(true)));
@@ -213,8 +213,8 @@ async fn a_participant_answers_the_newest_message() {
     let other = client.call("run_operator", ask(json!({"operatorId": "bo", "postReply": true}))).await;
     assert_eq!(other["result"]["text"], "Me too.");
     assert_eq!(get(&client, json!({})).await["messages"].as_array().unwrap().len(), 3);
-    let nobody = client.call_refused("run_operator", ask(json!({"operatorId": "eve"}))).await;
-    assert_eq!(nobody["code"], "quorate:participant_unknown");
+    let refused = client.call_refused("run_operator", ask(json!({"operatorId": "eve"}))).await;
+    assert_eq!(refused["code"], "quorate:participant_unknown");
     // A runtime that runs later does not have the same participants answer it again.
     post(&client, "@Ada and @Bo, and now?").await;
     client.call("run_operator", ask(json!({"operatorId": "bo", "postReply": true}))).await;

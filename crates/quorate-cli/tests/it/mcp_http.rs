@@ -17,7 +17,7 @@ fn draft() -> TestDir {
     TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n")
 }
 
-/// What is answered to a request: the status, and the head in lower case with the body where its length is told.
+/// What is answered to a request: the status, and the head in lower case with the body where its length is given.
 fn asked(server: &Http, method: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(server.authority()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -40,8 +40,8 @@ fn asked(server: &Http, method: &str, headers: &[(&str, &str)], body: &[u8]) -> 
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap().to_lowercase();
-    let told = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
-    let mut body = vec![0; told.unwrap_or(0)];
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), head + &String::from_utf8(body).unwrap())
 }

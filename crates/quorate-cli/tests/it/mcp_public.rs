@@ -55,13 +55,13 @@ fn talk(place: &TestDir) -> Vec<String> {
     log["turns"].as_array().unwrap().iter().map(said).collect()
 }
 
-const SOMEBODY: &str = "  - {id: stan, executor: script, config: {path: answers.json}, \
+const STAN: &str = "  - {id: stan, executor: script, config: {path: answers.json}, \
                         meta: {operatorId: 00000000-0000-0000-0000-000000000020}}";
 
 #[test]
 fn the_bridge_lets_a_cli_speak_in_a_conversation_on_a_server() {
     let Some(repository) = copied_example("02-guilde-bridge.yaml") else { return };
-    let (here, server) = serving("11111111-1111-1111-1111-111111111111", SOMEBODY);
+    let (here, server) = serving("11111111-1111-1111-1111-111111111111", STAN);
     tell(&repository, &server, "");
     here.run(&["say", "here.yaml", "@Claude Code, what do you make of it?", "--as", "eve"]).assert_code(0);
     quorate(&repository, &["run", MANIFEST]).assert_code(0);
@@ -77,7 +77,7 @@ fn the_bridge_lets_a_cli_speak_in_a_conversation_on_a_server() {
 #[test]
 fn a_cli_and_an_operator_of_the_server_answer_side_by_side() {
     let Some(repository) = copied_example("03-guilde-mixed.yaml") else { return };
-    let (here, server) = serving("22222222-2222-2222-2222-222222222222", SOMEBODY);
+    let (here, server) = serving("22222222-2222-2222-2222-222222222222", STAN);
     tell(&repository, &server, "");
     let said = "@Claude Reviewer and @Stan, please";
     quorate(&repository, &["run", MANIFEST, "--say", said, "--as", "eve"]).assert_code(0);
@@ -90,14 +90,14 @@ fn a_cli_and_an_operator_of_the_server_answer_side_by_side() {
         assert!(turns.iter().any(|turn| turn == said), "{said} in {turns:#?}");
     }
     quorate(&repository, &["run", MANIFEST]).assert_code(0);
-    assert_eq!(talk(&here), turns, "nobody answers twice");
+    assert_eq!(talk(&here), turns, "no participant answers twice");
 }
 
 #[tokio::test]
 async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let Some(repository) = copied_example("05-guilde-autonomous.yaml") else { return };
-    let (here, server) = serving("33333333-3333-3333-3333-333333333333", SOMEBODY);
-    // The router asks a model; here a command chooses whoever is on the roster.
+    let (here, server) = serving("33333333-3333-3333-3333-333333333333", STAN);
+    // The router asks a model; here a command selects from the roster.
     let router = "#!/bin/sh\ncat > asked.txt\nprintf '%s' '{\"next\": [\"triager\"]}'\n";
     repository.write("repo/router.sh", router);
     let more = "[defaults]\nexecutor = \"router\"\n[executors.router]\nkind = \"agent-cli\"\ncommand = \"/bin/sh\"\n\

@@ -72,7 +72,7 @@ fn together(substrate: &str) {
     run(&there, &["run", "there.yaml", "--say", "@Echo, are you there?", "--as", "eve"]).assert_code(0);
     let third = [&second[..], &["eve: @Echo, are you there?", "ada: Here I am."]].concat();
     assert_eq!(talk(&here, "here.yaml"), third);
-    // Without the token nobody gets in.
+    // Without the token access is denied.
     let child = there.command(&["log", "there.yaml"]).env("TOKEN", "wrong").spawn().unwrap();
     support::finish(child).assert_code(5).assert_stderr_contains("token");
 }

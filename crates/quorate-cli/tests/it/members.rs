@@ -65,9 +65,9 @@ fn members_that_fail_are_quoted_and_do_not_agree() {
     ] {
         let place = TestDir::shell(body, "");
         let ran = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0);
-        let seat = &ran.json()["deliberators"][2];
+        let deliberator = &ran.json()["deliberators"][2];
         assert_eq!(
-            (&seat["round2"]["status"], &seat["counted"]),
+            (&deliberator["round2"]["status"], &deliberator["counted"]),
             (&json!(status), &json!("missing")),
             "{body}"
         );
@@ -181,8 +181,8 @@ fn who_has_answered_is_not_asked_again() {
 /// How many answers the run here has.
 fn answered(place: &TestDir) -> usize {
     let report = place.run(&["show", &place.only_run(), "--format", "json"]).assert_code(0).json();
-    let seats = report["deliberators"].as_array().expect("seats");
-    let rounds = seats.iter().flat_map(|seat| [&seat["round1"], &seat["round2"]]);
+    let deliberators = report["deliberators"].as_array().expect("deliberators");
+    let rounds = deliberators.iter().flat_map(|deliberator| [&deliberator["round1"], &deliberator["round2"]]);
     rounds.filter(|answer| answer["status"] == "answered").count()
 }
 
@@ -220,7 +220,7 @@ fn what_a_failed_attempt_cost_counts() {
 }
 
 #[test]
-fn so_many_members_run_at_once_and_waiting_is_nobodys_time() {
+fn at_most_max_processes_run_at_once_and_waiting_does_not_count() {
     let body = "mkdir -p live; : > live/$$; ls live | wc -l >> peak; sleep 0.8; rm live/$$; answer";
     // The fourth of a round waits longer than its own timeout.
     let place = TestDir::shell(body, "timeout = \"2s\"\nmax_processes = 1");
@@ -263,9 +263,10 @@ fn a_parent_that_ignores_the_end_of_children_changes_nothing() {
     deaf.current_dir(place.root()).env("QUORATE_TRUST", "1").stdin(std::process::Stdio::null());
     deaf.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let report = finish(deaf.spawn().expect("python3 is there")).assert_code(0).json();
-    let status = |seat: usize, round: &str| report["deliberators"][seat][round]["status"].clone();
+    let status =
+        |deliberator: usize, round: &str| report["deliberators"][deliberator][round]["status"].clone();
     assert_eq!((status(0, "round1"), status(0, "round2")), (json!("timed_out"), json!("answered")));
-    assert!((1..4).all(|seat| status(seat, "round1") == "answered"), "{report}");
+    assert!((1..4).all(|deliberator| status(deliberator, "round1") == "answered"), "{report}");
     assert_eq!(running_processes(&long), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Playbooks that nobody should take, through the binary: each is refused with its code, said in the log, and leaves
+//! Invalid playbooks, through the binary: each is refused with its code, logged, and leaves
 //! nothing else behind.
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ use workspace::{
 #[track_caller]
 fn refused(place: &TestDir, proposal: &str, code: &str) -> CommandOutput {
     let (before, lines) = (files(place, "playbooks"), log(place).len());
-    let told = prompt(place);
+    let prompt_before = prompt(place);
     let ran = place.run_with_stdin(&["playbook", "propose", "-"], proposal.as_bytes()).assert_code(2);
     ran.assert_stderr_contains(code);
     let mut after = files(place, "playbooks");
@@ -29,7 +29,7 @@ fn refused(place: &TestDir, proposal: &str, code: &str) -> CommandOutput {
     let bare = code.rsplit(':').next().expect("a code");
     assert!(last.contains("· playbook.rejected ·") && last.contains(bare), "{last}");
     assert_eq!(recorded(place).last().expect("a record")["event"], "playbook.rejected");
-    assert_eq!(prompt(place), told);
+    assert_eq!(prompt(place), prompt_before);
     ran
 }
 
@@ -105,7 +105,7 @@ fn more_than_a_fifth_stays() {
 }
 
 #[test]
-fn nothing_is_for_everybody_or_nobody() {
+fn no_playbook_targets_all_or_no_operators() {
     let place = workspace::workspace("");
     let targets = |reference: &str| json!({"targets": [{"kind": "operator", "ref": reference}]});
     refused(&place, &bad("for-all", targets("*")), "delta_invalid").assert_stderr_contains("everybody");
@@ -133,7 +133,7 @@ fn a_proposal_brings_no_history_and_no_status() {
 }
 
 #[test]
-fn whoever_is_first_has_the_slug() {
+fn the_first_proposal_keeps_the_slug() {
     // B1
     let place = workspace::workspace("");
     propose(&place, &delta("cite", json!({}))).assert_code(0);
@@ -213,7 +213,7 @@ fn what_is_no_delta_at_all_is_said_and_costs_nothing() {
     place.run(&["playbook", "rollback", "nobody", "--to", "1"]).assert_code(4);
     place.run(&["playbook", "promote", "nobody", "--gate", "human"]).assert_code(4);
     place.run(&["playbook", "promote", "nobody", "--gate", "luck"]).assert_code(64);
-    // Among others, one that is none keeps no other back.
+    // An invalid one among others does not block them.
     let both =
         format!("[1, {{\"op\": \"erase\", \"slug\": \"x\"}}, {}]", delta("cite", json!({"slug": "cite"})));
     place
@@ -255,7 +255,7 @@ fn a_file_that_was_changed_by_hand_is_not_woven_until_it_is_repaired() {
 
 #[test]
 fn a_history_that_is_gone_takes_the_playbook_with_it() {
-    // B7: which gate it passed nobody can tell any more.
+    // B7: the gate that it passed is unknown.
     let place = workspace::workspace("");
     propose(&place, &delta("cite", json!({}))).assert_code(0);
     let (file, history) = ("playbooks/operator/alice/cite.md", "playbooks/operator/alice/cite.history.md");
@@ -301,13 +301,13 @@ fn a_history_that_was_changed_or_merged_badly_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_merge_that_nobody_resolved_is_told_to_no_agent() {
+fn an_unresolved_merge_reaches_no_prompt() {
     let place = workspace::workspace("");
     let merged = "Name the shelf.\n<<<<<<< HEAD\nName the room.\n=======\nName the floor.\n>>>>>>> theirs";
     write_playbook(&place, "merged", "status: active", merged);
     assert_all_refused(&place, &["playbook_invalid", "merged.md:12"]);
     assert!(!prompt(&place).contains("Name the"));
-    // A heading that is underlined is none.
+    // An underlined heading does not count.
     write_playbook(&place, "merged", "status: active", "Name the shelf\n=======\n\nAlways.");
     place.run(&["check", "."]).assert_code(0);
     assert!(prompt(&place).contains("Name the shelf"));
@@ -327,7 +327,7 @@ fn files_that_are_cut_are_refused_and_stay() {
         assert!(archived.code == 4 || archived.code == 5, "{archived:?}");
         assert_eq!(place.read(file), kept[..end]);
     }
-    // What is cut in its frontmatter is put back; what somebody has written instead is theirs.
+    // A truncated frontmatter is restored; a rewritten one is kept.
     place.write(file, &kept[..40]);
     place.run(&["playbook", "repair"]).assert_code(0);
     assert_eq!(place.read(file), kept);
@@ -367,7 +367,7 @@ fn a_file_that_may_not_be_written_stays_and_nothing_is_lost() {
         std::fs::set_permissions(place.path(file), permissions).expect("it is ours");
     };
     mode(0o444);
-    // It is said before anything is begun, so that nobody else is kept from anything.
+    // It is reported before anything is begun, so that no other process is blocked.
     place.run(&["playbook", "archive", "cite"]).assert_code(5).assert_stderr_contains("file_unwritable");
     assert_eq!(place.read(file), kept);
     assert!(!place.path("playbooks/_pending.json").exists());

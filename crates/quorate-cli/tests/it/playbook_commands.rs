@@ -23,8 +23,8 @@ fn promote(place: &TestDir, slug: &str, gate: &str) -> CommandOutput {
     place.run(&["playbook", "promote", slug, "--gate", gate])
 }
 
-/// Whether alice is told what a delta of these tests says.
-fn is_told(place: &TestDir, slug: &str) -> bool {
+/// Whether alice's prompt contains the text of these tests' delta.
+fn is_woven(place: &TestDir, slug: &str) -> bool {
     prompt(place).contains(&format!("Name the shelf when {slug} comes up."))
 }
 
@@ -39,16 +39,16 @@ fn a_person_at_a_terminal_says_yes_or_no() {
     promote(&place, "cite", "human")
         .assert_code(2)
         .assert_stderr_contains("promotion_denied")
-        .assert_stderr_contains("no terminal");
+        .assert_stderr_contains("is not a terminal");
     let asked = |answers: &str| at_a_terminal(&place, "playbook promote cite --gate human", answers);
     let no = asked("n\\nIt says nothing new.\\n");
     assert!(no.stdout.contains("Name the shelf when cite comes up."), "what is decided is shown: {no:?}");
     assert_eq!(no.code, 2, "{no:?}");
-    assert!(!is_told(&place, "cite"));
+    assert!(!is_woven(&place, "cite"));
     assert!(log(&place).last().expect("a line").contains("It says nothing new."), "{:?}", log(&place));
     let yes = asked("y\\nIt helps.\\n");
     assert_eq!(yes.code, 0, "{yes:?}");
-    assert!(is_told(&place, "cite"));
+    assert!(is_woven(&place, "cite"));
     let text = place.read("playbooks/operator/alice/cite.md");
     assert!(text.contains("gate: human") && text.contains("It helps."), "{text}");
     promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("active already");
@@ -75,7 +75,7 @@ fn an_assembly_governs_and_from_75_on_alone() {
         .assert_code(2)
         .assert_stderr_contains("promotion_denied")
         .assert_stderr_contains("decides fail");
-    assert!(!is_told(&place, "high"));
+    assert!(!is_woven(&place, "high"));
     assembly::answers(
         &place,
         &json!({"ana": vote_answer("yes"), "bea": {"$fail": "gone"}, "cyd": {"$fail": "gone"}}),
@@ -91,7 +91,7 @@ fn an_assembly_governs_and_from_75_on_alone() {
         );
         promote(&place, "high", "governance").assert_code(0);
     }
-    assert!(is_told(&place, "high"));
+    assert!(is_woven(&place, "high"));
     let last = recorded(&place).pop().expect("a record");
     let run = place.runs()[0]["run"].as_str().expect("an id").to_owned();
     assert_eq!(
@@ -100,7 +100,7 @@ fn an_assembly_governs_and_from_75_on_alone() {
     );
     place.run(&["show", &run]).assert_code(0);
     place.run(&["check", "."]).assert_code(0);
-    // Without an assembly nobody governs.
+    // Without an assembly there is no governance.
     place.write("quorate.toml", SCRIPTED);
     propose(&place, &delta("higher", json!({"priority": 80}))).assert_code(0);
     promote(&place, "higher", "governance").assert_code(2).assert_stderr_contains("no assembly");
@@ -114,25 +114,25 @@ fn a_scorer_opens_for_what_is_better_and_for_nothing_else() {
     for (without, with) in [(1.0, 1.0), (2.0, 1.0)] {
         scorer(&place, without, with);
         promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("promotion_denied");
-        assert!(!is_told(&place, "cite"));
+        assert!(!is_woven(&place, "cite"));
     }
     for broken in ["exit 1\n", "echo nonsense\n", "read line\necho '{\"without\": 1}'\n"] {
         place.write("score.sh", broken);
         promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("the scorer");
     }
-    // It is asked about the prompt that is told, and the one that would be.
+    // It is asked about the current prompt, and the proposed one.
     place.write(
         "score.sh",
         "read -r line\nprintf '%s\\n' \"$line\" >> asked.jsonl\necho '{\"without\": 0, \"with\": 1}'\n",
     );
-    let told = prompt(&place);
+    let prompt_before = prompt(&place);
     promote(&place, "cite", "scorer").assert_code(0);
     let asked = place.read("asked.jsonl");
     let first: Value = serde_json::from_str(asked.lines().next().expect("a line")).expect("JSON");
-    assert_eq!(first["prompt"].as_str().map(str::trim), Some(told.trim()));
+    assert_eq!(first["prompt"].as_str().map(str::trim), Some(prompt_before.trim()));
     assert_eq!(first["counterfactual"].as_str().map(str::trim), Some(prompt(&place).trim()));
     place.run(&["playbook", "shadow", "cite"]).assert_code(0);
-    assert_eq!(prompt(&place), told);
+    assert_eq!(prompt(&place), prompt_before);
     place.write("quorate.toml", "");
     promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("no scorer");
 }
@@ -160,7 +160,7 @@ fn outcomes_with_it_and_without_it_decide() {
     let (with, without) = (["--made-by", "alice", "--trying", "cite"], ["--made-by", "alice"]);
     for _ in 0..4 {
         review("SHIP", &with);
-        // What others make, and what nobody says the maker of, is no evidence.
+        // Runs of other producers, or without a producer, are no evidence.
         review("HOLD", &["--made-by", "bob"]);
         review("HOLD", &[]);
     }
@@ -169,7 +169,7 @@ fn outcomes_with_it_and_without_it_decide() {
         review("HOLD", &without);
     }
     promote(&place, "cite", "a-b").assert_code(0);
-    assert!(is_told(&place, "cite"));
+    assert!(is_woven(&place, "cite"));
     // And the other way round it stays shut.
     propose(&place, &delta("worse", json!({}))).assert_code(0);
     for _ in 0..4 {
@@ -177,7 +177,7 @@ fn outcomes_with_it_and_without_it_decide() {
         review("SHIP", &without);
     }
     promote(&place, "worse", "a-b").assert_code(2).assert_stderr_contains("0 better, 4 worse");
-    assert!(!is_told(&place, "worse"));
+    assert!(!is_woven(&place, "worse"));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn only_whole_outcomes_of_one_instrument_decide() {
     promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("3 better, 0 worse");
     review("HOLD", holds, &without);
     promote(&place, "cite", "a-b").assert_code(0);
-    assert!(is_told(&place, "cite"));
+    assert!(is_woven(&place, "cite"));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_file_made_active_by_hand_keeps_no_rollback_back() {
     scorer(&place, 0.0, 1.0);
     write_playbook(&place, "old", "status: active", "Name the shelf when old comes up.");
     propose(&place, &delta("cite", json!({"supersedes": ["old"]}))).assert_code(0);
-    let told = prompt(&place);
+    let prompt_before = prompt(&place);
     let flip = |from: &str, to: &str| {
         let text = place.read("playbooks/operator/alice/cite.md").replacen(from, to, 1);
         place.write(
@@ -250,11 +250,11 @@ fn a_file_made_active_by_hand_keeps_no_rollback_back() {
     };
     flip("status: shadow", "status: active");
     place.run(&["playbook", "archive", "old"]).assert_code(0);
-    assert!(!is_told(&place, "old"));
+    assert!(!is_woven(&place, "old"));
     place.run(&["playbook", "rollback", "old", "--to", "1"]).assert_code(0);
-    assert_eq!(prompt(&place), told);
+    assert_eq!(prompt(&place), prompt_before);
     place.run(&["playbook", "repair"]).assert_code(0);
-    assert_eq!(prompt(&place), told, "what was changed by hand is in shadow");
+    assert_eq!(prompt(&place), prompt_before, "what was changed by hand is in shadow");
     // Once it has passed, its place is taken from it only where it is as its history has it.
     promote(&place, "cite", "scorer").assert_code(0);
     flip("title: ", "title: Also ");
@@ -299,10 +299,10 @@ fn no_agent_gets_more_than_the_cap() {
         .assert_code(2)
         .assert_stderr_contains("promotion_denied")
         .assert_stderr_contains("2 are allowed");
-    assert!(!is_told(&place, "three"));
+    assert!(!is_woven(&place, "three"));
     // What takes the place of one has it.
     promote(&place, "four", "scorer").assert_code(0);
-    assert!(is_told(&place, "four") && !is_told(&place, "one"));
+    assert!(is_woven(&place, "four") && !is_woven(&place, "one"));
     // A rollback does not get around it.
     place.run(&["playbook", "shadow", "four"]).assert_code(0);
     promote(&place, "three", "scorer").assert_code(0);
@@ -310,12 +310,12 @@ fn no_agent_gets_more_than_the_cap() {
         .run(&["playbook", "rollback", "one", "--to", "2"])
         .assert_code(5)
         .assert_stderr_contains("promotion_denied");
-    let told = prompt(&place);
+    let prompt_before = prompt(&place);
     place
         .run(&["playbook", "rollback", "four", "--to", "1"])
         .assert_code(5)
         .assert_stderr_contains("promotion_denied");
-    assert_eq!(prompt(&place), told);
+    assert_eq!(prompt(&place), prompt_before);
     place.run(&["check", "."]).assert_code(0);
 }
 
@@ -386,12 +386,12 @@ fn a_reflector_that_was_taken_in_is_refused_by_the_locks() {
     assembly::answers(&place, &answers);
     place.run(&["review", "draft.md", "--made-by", "alice"]).assert_code(0);
     let bob = || place.run(&["weave", "bob"]).assert_code(0).stdout;
-    let told = (prompt(&place), bob());
+    let prompt_before = (prompt(&place), bob());
     let ran =
         place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
     ran.assert_stderr_contains("lock_violated").assert_stderr_contains("warmth");
     assert!(!place.path("playbooks/operator/alice/obedient.md").exists());
-    // Whoever reflects on one operator proposes for that one alone.
+    // A reflection on one operator proposes for that one alone.
     assert!(!place.path("playbooks/operator").exists());
     assert!(
         log(&place).iter().any(|line| line.contains("rejected") && line.contains("sneaky")),
@@ -399,7 +399,7 @@ fn a_reflector_that_was_taken_in_is_refused_by_the_locks() {
         log(&place)
     );
     assert!(log(&place)[0].contains("rejected") && log(&place)[0].contains("obedient"), "{:?}", log(&place));
-    assert_eq!((prompt(&place), bob()), told);
+    assert_eq!((prompt(&place), bob()), prompt_before);
 }
 
 #[test]
@@ -447,7 +447,7 @@ fn a_shadow_is_computed_recorded_and_never_told() {
 
 #[test]
 fn every_text_that_is_kept_is_named_by_a_record() {
-    // D12: a playbook's versions and their history, and prompts that are told and computed in shadow.
+    // D12: a playbook's versions and their history, and prompts that are active and computed in shadow.
     let place = workspace::workspace(SCORER);
     let verify = || place.run(&["ledger", "verify", "--format", "json"]);
     propose(&place, &delta("cite", json!({}))).assert_code(0);
@@ -461,10 +461,10 @@ fn every_text_that_is_kept_is_named_by_a_record() {
     place.run(&["playbook", "archive", "cite", "--reason", "Done."]);
     let held = verify().assert_code(0).json();
     assert!(held["texts"].as_u64().is_some_and(|texts| texts > 5), "{held}");
-    // One that is gone, or that nobody named, is found.
+    // A missing one, or an unexpected one, is found.
     let db = place.path(".quorate/ledger.db");
-    let told = records::records(&db, "playbooks");
-    let composed = told.iter().rev().find(|one| one.kind == "playbooks.composed").expect("a prompt");
+    let records = records::records(&db, "playbooks");
+    let composed = records.iter().rev().find(|one| one.kind == "playbooks.composed").expect("a prompt");
     let data = composed.data.as_ref().expect("kept");
     for name in
         [&data["sha256"], &data["shadows"]["other"]["sha256"]].map(|name| name.as_str().expect("a hash"))

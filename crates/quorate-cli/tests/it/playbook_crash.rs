@@ -70,14 +70,14 @@ fn allow(place: &TestDir, mode: u32) {
     std::fs::set_permissions(place.path("playbooks/_log.md"), permissions).expect("it is ours");
 }
 
-/// The playbooks' files without the log, to which whoever weaves adds, too.
+/// The playbooks' files without the log, to which `weave` appends, too.
 fn but_log(place: &TestDir) -> BTreeMap<String, String> {
     let mut files = files(place, "playbooks");
     files.remove("playbooks/_log.md");
     files
 }
 
-/// What agents may be told: what is told before or after a change, and nothing else.
+/// The fragments that prompts may contain: those from before or after a change, and no others.
 fn fragments(prompt: &str) -> Vec<&str> {
     prompt.lines().filter(|line| line.starts_with("Name the ")).collect()
 }
@@ -105,8 +105,8 @@ fn a_death_between_any_two_writes_is_repaired() {
         let at_once = copy(&before);
         at_once.run(&command).assert_code(exit);
         assert_eq!(whole.keys().collect::<Vec<_>>(), but_log(&at_once).keys().collect::<Vec<_>>());
-        let (told, to_be_told) = (prompt(&before), prompt(&after));
-        let allowed = [fragments(&told), fragments(&to_be_told)].concat();
+        let (before_prompt, after_prompt) = (prompt(&before), prompt(&after));
+        let allowed = [fragments(&before_prompt), fragments(&after_prompt)].concat();
 
         let writes = change["files"].as_array().expect("files");
         let steps = writes.len() + 3;
@@ -130,8 +130,8 @@ fn a_death_between_any_two_writes_is_repaired() {
                 copied(&after, "playbooks/_log.md");
             }
             let what = format!("{arguments:?}, dead after {step} of {steps} writes");
-            let is_told = prompt(&place);
-            assert!(fragments(&is_told).iter().all(|one| allowed.contains(one)), "{what}: {is_told}");
+            let current = prompt(&place);
+            assert!(fragments(&current).iter().all(|one| allowed.contains(one)), "{what}: {current}");
             assert_all_refused(&place, &["playbook_unfinished"]);
             place
                 .run(&["playbook", "archive", "shade"])
@@ -140,7 +140,7 @@ fn a_death_between_any_two_writes_is_repaired() {
             place.run(&["playbook", "repair"]).assert_code(0);
             place.run(&["check", "."]).assert_code(0);
             assert_eq!(but_log(&place), whole, "{what}");
-            assert_eq!(prompt(&place), to_be_told, "{what}");
+            assert_eq!(prompt(&place), after_prompt, "{what}");
             once(&place, &what);
             let recorded = recorded(&place);
             let of_it = recorded.iter().filter(|one| one["data"]["change"] == change["id"]);
@@ -217,9 +217,9 @@ fn killed_anywhere_a_change_is_done_or_not() {
 }
 
 /// Says which workspace it was where a test fails.
-struct Told(u64);
+struct ReproHint(u64);
 
-impl Drop for Told {
+impl Drop for ReproHint {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
@@ -231,9 +231,9 @@ impl Drop for Told {
     }
 }
 
-/// One workspace, in which whoever changes something is killed again and again.
+/// One workspace, in which changing commands are killed again and again.
 fn killed(seed: u64) -> (u64, u64) {
-    let _told = Told(seed);
+    let _hint = ReproHint(seed);
     let mut chance = Rng::from_seed_and_name(seed, "kills of playbooks");
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
@@ -263,8 +263,8 @@ fn killed(seed: u64) -> (u64, u64) {
         child.kill().expect("it is ours");
         finish(child);
 
-        let told = prompt(&place);
-        for line in fragments(&told) {
+        let current = prompt(&place);
+        for line in fragments(&current) {
             let passed = asked.iter().any(|slug| line.contains(&format!("when {slug} comes")));
             assert!(passed, "{line} has passed no gate");
         }

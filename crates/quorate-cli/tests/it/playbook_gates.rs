@@ -18,7 +18,7 @@ fn promote(place: &TestDir, slug: &str, gate: &str) -> support::CommandOutput {
     place.run(&["playbook", "promote", slug, "--gate", gate])
 }
 
-/// Holds what was printed, wherever, against what has to be said.
+/// Checks what was printed, wherever, against what has to be said.
 #[track_caller]
 fn tells(ran: &support::CommandOutput, said: &str) {
     assert!(ran.stdout.contains(said) || ran.stderr.contains(said), "`{said}` is not said: {ran:?}");
@@ -73,7 +73,7 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
     propose(&place, &delta("cite", json!({}))).assert_code(0);
-    let told = prompt(&place);
+    let prompt_before = prompt(&place);
     let shadow = place.read(CITE);
     let history = place.read(CITE_HISTORY);
     // The history goes, the key goes, and the file says that it is active.
@@ -82,27 +82,27 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     let forged = format!("{}\n---\n{body}", bare.join("\n")).replace("status: shadow", "status: active");
     remove(&place, CITE_HISTORY);
     place.write(CITE, &forged);
-    assert_eq!(prompt(&place), told);
+    assert_eq!(prompt(&place), prompt_before);
     assert_all_refused(&place, &["history_mutation", "the ledger has version 1 of it"]);
     place.run(&["playbook", "archive", "cite"]).assert_code(5).assert_stderr_contains("history_mutation");
-    // In shadow it begins anew once somebody has taken it as it is, and a gate opens for it.
+    // In shadow it starts again once its edit was accepted, and a gate opens for it.
     place.write(CITE, forged.replace("status: active", "status: shadow"));
-    assert_eq!(prompt(&place), told);
+    assert_eq!(prompt(&place), prompt_before);
     promote(&place, "cite", "scorer").assert_code(5).assert_stderr_contains("history_mutation");
     place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("taken as it was found");
     promote(&place, "cite", "scorer").assert_code(0);
     let active = (place.read(CITE), place.read(CITE_HISTORY));
-    assert_ne!(prompt(&place), told);
+    assert_ne!(prompt(&place), prompt_before);
     place.run(&["playbook", "archive", "cite"]).assert_code(0);
-    // What was active once and is not any more is not woven because somebody puts old files back.
+    // A formerly active one is not woven just because old files are restored.
     place.write(CITE, &active.0);
     place.write(CITE_HISTORY, &active.1);
-    assert_eq!(prompt(&place), told);
+    assert_eq!(prompt(&place), prompt_before);
     assert_all_refused(&place, &["history_mutation", "is at version 3, and the ledger has version 4 of it"]);
     assert_ne!(history, active.1);
     // Another ledger knows nothing of it: files are what a clone has.
     let elsewhere = place.run(&["weave", "alice", "--ledger", "other.db"]).assert_code(0);
-    assert_ne!(elsewhere.stdout, told);
+    assert_ne!(elsewhere.stdout, prompt_before);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
     tells(&ran, "old: `new` takes its place");
     assert!(prompt(&place).contains("the shelf.") && !prompt(&place).contains("asks for a book."));
     place.run(&["check", "."]).assert_code(0);
-    // Unknown, and mutual: told, and nothing is left out.
+    // Unknown, and mutual: reported, and nothing is left out.
     write_playbook(&place, "odd", "status: active\nsupersedes: [odl]", "Say when the house closes.");
     write_playbook(
         &place,
@@ -149,7 +149,7 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
 }
 
 #[test]
-fn an_operator_that_a_pattern_matches_first_is_told_in_the_log() {
+fn an_operator_that_a_pattern_matches_first_is_logged() {
     // B10
     let place = workspace::workspace("");
     write_playbook(&place, "wide", "status: active", "Name the room when somebody asks for a book.");
@@ -162,7 +162,7 @@ fn an_operator_that_a_pattern_matches_first_is_told_in_the_log() {
     prompt(&place);
     assert_eq!(lines().len(), 1, "{:?}", lines());
     assert!(lines()[0].contains("`wide`") && lines()[0].contains("`alice`"), "{:?}", lines());
-    // Somebody who comes later is matched, too, and nobody has proposed anything.
+    // An operator that is added later is matched, too, without a new proposal.
     place.write(
         "operators/olive/OPERATOR.md",
         "---\nid: olive\nname: Olive\n---\nYou are Olive, who reads the meters.\n",

@@ -163,7 +163,7 @@ fn a_playbook_whose_files_were_removed_is_named() {
     assert!(checked.contains("playbook_gone") && checked.contains("playbook_index_stale"), "{checked}");
     place.run(&["weave", "alice"]).assert_code(0).assert_stderr_contains("playbook_gone");
     place.run(&["playbook", "list"]).assert_code(0).assert_stderr_contains("playbook_gone");
-    // The index is written anew, once.
+    // The index is rewritten, once.
     place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("wrote the index anew");
     place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("nothing");
     let checked = place.run(&["check", "."]).stdout;
@@ -172,7 +172,7 @@ fn a_playbook_whose_files_were_removed_is_named() {
     std::fs::remove_dir_all(place.path("playbooks")).expect("the folder exists");
     let checked = place.run(&["check", "."]).stdout;
     assert!(checked.contains("playbook_gone"), "{checked}");
-    // Whoever wants it to end says so, and then its files do not bring it back.
+    // An explicit archive is final: its files do not bring it back.
     place.run(&["playbook", "archive", "cite", "--reason", "It was removed."]).assert_code(0);
     let checked = place.run(&["check", "."]).assert_code(0).stdout;
     assert!(!checked.contains("playbook_gone"), "{checked}");

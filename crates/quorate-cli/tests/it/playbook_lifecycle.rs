@@ -1,5 +1,5 @@
 //! Random lives of playbooks, through the service: whatever is proposed, promoted, archived, rolled back, swept, repaired
-//! or changed by hand, agents are told what passed, holds and is as its history has it, and nothing else.
+//! or changed by hand, prompts contain what passed its gate, is in force and matches its history, and nothing else.
 //!
 //! `QUORATE_SEEDS=from..to` lives others; `scripts/soak` lives many.
 
@@ -45,7 +45,7 @@ fn no_life_of_a_playbook_breaks_a_rule() {
         let worker = || {
             let mut counts = Counts::new();
             while let Some(seed) = { next.lock().expect("it is whole").next() } {
-                let _told = Told(seed);
+                let _hint = ReproHint(seed);
                 let life = live(seed, &mut counts);
                 tokio::runtime::Builder::new_current_thread()
                     .enable_all()
@@ -85,9 +85,9 @@ fn no_life_of_a_playbook_breaks_a_rule() {
 }
 
 /// Says which life it was where a test fails.
-struct Told(u64);
+struct ReproHint(u64);
 
-impl Drop for Told {
+impl Drop for ReproHint {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let (seed, next) = (self.0, self.0 + 1);
@@ -104,7 +104,7 @@ async fn live(seed: u64, counts: &mut Counts) {
     let mut memory = History::default();
     let mut before = texts(&assert_invariants(&mut world, &mut memory).await);
     for _ in 0..5 + world.chance.below(11) {
-        // What is done in the same millisecond is done at once for whoever reads the log.
+        // Events of the same millisecond have no order in the log.
         world.advance(1);
         if world.chance.percent(20) {
             let days = i64::try_from(world.chance.below(4)).expect("it is small");
@@ -150,7 +150,7 @@ async fn live(seed: u64, counts: &mut Counts) {
     assert_log(&world).await;
 }
 
-/// What came of a step; and the playbook that was changed, where it can be rolled back.
+/// The result of a step; and the playbook that was changed, where it can be rolled back.
 type Came = (&'static str, Option<String>);
 
 /// One thing that is done.
@@ -168,7 +168,7 @@ async fn step(world: &mut World, memory: &mut History) -> Came {
     }
 }
 
-/// What came of a change: files were written, so the index is true.
+/// The result of a change: files were written, so the index is true.
 fn settle(world: &mut World, what: String, result: &Result<(), ServiceError>) -> bool {
     world.note(what, result.as_ref().err());
     if result.is_ok() {
@@ -368,7 +368,7 @@ async fn repaired(world: &mut World) -> Came {
     (if done.is_empty() { "nothing" } else { "repaired" }, None)
 }
 
-/// Somebody opens a file in an editor.
+/// A user edits a file by hand.
 fn by_hand(world: &mut World, memory: &mut History) -> Came {
     let files = world.files();
     if files.is_empty() || world.chance.percent(15) {

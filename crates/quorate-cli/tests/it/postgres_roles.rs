@@ -1,4 +1,4 @@
-//! The roles of docs/postgres.md, as they stand there, on a real server: the owner makes the tables and erases, the writer
+//! The roles of docs/postgres.md, as they are there, on a real server: the owner makes the tables and erases, the writer
 //! adds and can change nothing, the reader reads. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]
@@ -143,7 +143,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         }
     }
 
-    // The reader sees all of it, and nobody is asked for what it could not record.
+    // The reader sees all of it, and no member is asked if its answer could not be recorded.
     let reader = TestDir::scripted(&all_ship());
     for arguments in [
         &["runs"][..],
@@ -201,7 +201,7 @@ fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
         .assert_code(5)
         .assert_stderr_contains("permission denied for table record");
     assert_eq!(kept(), 2, "nothing is erased, and the run has not ended");
-    // Opening the ledger makes good what was left, and the owner may.
+    // Opening the ledger restores what was left, and the owner may.
     roles.run(&place, "owner", &["ledger", "gc"]).assert_code(0);
     assert_eq!(kept(), 0);
 

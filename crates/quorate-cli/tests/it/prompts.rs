@@ -1,4 +1,4 @@
-//! The prompts that members of a real run read: what they share, what stands between markers, and what comes first and
+//! The prompts that members of a real run read: what they share, what is between markers, and what comes first and
 //! last (X2, X3, X4).
 
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ fn runs_share_the_instruction_and_the_form() {
 }
 
 #[test]
-fn material_stands_between_markers_that_nobody_could_know() {
+fn material_is_between_unguessable_markers() {
     // X3
     let place = reviewed();
     let Read { prompts, nonce } = read(&place);

@@ -8,7 +8,7 @@ use crate::support;
 use serde_json::{Value, json};
 use support::{CommandOutput, TestDir};
 
-/// A profile of the public form, in `profile/`, whose files lie below `files/`.
+/// A profile of the public form, in `profile/`, whose files are below `files/`.
 fn profile(place: &TestDir, version: &str, reviewer: &str) {
     let file = |src: &str, strategy: &str| json!({"src": src, "dest": src, "strategy": strategy});
     let mut hook = file(".claude/hooks/check.sh", "preserve");
@@ -165,7 +165,8 @@ fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
         .assert_code(1)
         .assert_stderr_contains(".claude/agents/reviewer.md was edited");
     let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).assert_code(0);
-    for shown in ["`permissions.allow` was changed since and goes", "was appended was edited since and stays"]
+    for shown in
+        ["`permissions.allow` was changed since and is removed", "was appended was edited since and stays"]
     {
         assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
     }
@@ -215,7 +216,7 @@ fn it_goes_to_the_root_of_the_workspace() {
 }
 
 #[test]
-fn bad_input_is_told_with_its_code_and_leaves_everything_alone() {
+fn bad_input_is_refused_with_its_code_and_changes_nothing() {
     let place = place();
     let manifest = place.read("profile/profile.json");
     let before = tree(&place);

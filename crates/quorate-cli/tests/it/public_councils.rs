@@ -267,7 +267,7 @@ fn context_documents_are_tried_from_the_working_directory() {
     place.write("docs/voice.md", "Short sentences.\n");
     place.run(&review).assert_code(0);
     place.run(&["check", "cfg/council.yaml"]).assert_code(0);
-    // Beside the council comes first, and only where somebody stands is looked.
+    // Beside the council comes first, and only the working directory is searched.
     place.run_in("cfg", &["review", "../draft.md", "--config", "council.yaml"]).assert_code(5);
     // A link that leads out of the workspace is not followed.
     let outside = TestDir::with("secret.md", "The secret.\n");
@@ -294,7 +294,7 @@ fn tier_rules_may_stand_in_a_file_of_the_workspace() {
     assert_eq!((&report["artifact_type"], &report["tier"]), (&json!("note"), &json!(1)));
     place.write("rules.yaml", "tier_1: {note: 'draft*'}\n");
     place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("rules.yaml:1");
-    // What is wrong with a file is told with its lines, so it has to be the workspace's.
+    // Diagnostics quote a file's lines, so it has to be the workspace's.
     std::fs::remove_file(place.path("rules.yaml")).expect("it was there");
     std::os::unix::fs::symlink("/etc/passwd", place.path("rules.yaml")).expect("a link");
     for written in ["./rules.yaml", "/etc/passwd", "../../../../../../etc/passwd"] {
@@ -391,6 +391,6 @@ fn an_open_run_whose_draft_changed_is_closed_as_superseded() {
     place.run(&["resume", &open]).assert_code(5).assert_stderr_contains("SUPERSEDED");
     place.run(&["replay", &open]).assert_code(0);
     place.run(&["ledger", "verify"]).assert_code(0);
-    // It is no review that anybody made.
+    // It is not a review.
     assert_eq!(place.run(&["audit", "--format", "json"]).assert_code(0).json()["reviews"], 1);
 }

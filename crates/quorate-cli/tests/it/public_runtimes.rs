@@ -34,7 +34,7 @@ fn the_capability_routed_swarm_runs() {
 }
 
 #[test]
-fn an_executor_of_somebody_elses_is_unknown() {
+fn an_executor_of_another_workspace_is_unknown() {
     let Some(place) = copied_example("05-guilde-autonomous.yaml") else { return };
     let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).assert_code(1).stdout;
     assert!(said.contains("quorate:kind_unknown") && said.contains("in-process-mastra"), "{said}");
@@ -47,7 +47,7 @@ fn what_needs_a_server_says_so() {
         let Some(place) = copied_example(example) else { return };
         let said = quorate(&place, &["run", MANIFEST]).assert_code(5).stderr;
         match cfg!(feature = "mcp") {
-            // Nobody has said where the server is.
+            // The server's address is not configured.
             true => assert!(said.contains("[mcp.guilde]"), "{said}"),
             false => assert!(said.contains("--features mcp"), "{said}"),
         }

@@ -57,7 +57,7 @@ fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
             assert!(matches!(ran.code, 1 | 5), "{command:?} {toml} {}", ran.code);
         }
     }
-    // What else is wrong with a table stops those who use it, and nobody else.
+    // Other errors of a table stop only the commands that use it.
     place.write(
         "quorate.toml",
         "[executors.x]\nkind = \"script\"\npath = \"none.json\"\n[executors.y]\ncli = \"codex\"\n",
@@ -77,7 +77,7 @@ fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
 }
 
 #[test]
-fn a_council_that_mistypes_its_timeout_is_told_so() {
+fn a_mistyped_timeout_is_reported() {
     let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     for (runtime, said) in [
         ("{type: rubric, timout: 5}", "did you mean `timeout`?"),
@@ -312,7 +312,7 @@ fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
         assert!(!refused.stderr.contains("to :"), "{}", refused.stderr);
     }
     place.run(&["audit", "--log", "folder"]).assert_code(5).assert_stderr_contains("it is a directory");
-    assert!(!place.path(".quorate").exists(), "nobody was asked");
+    assert!(!place.path(".quorate").exists(), "no member was asked");
 }
 
 #[test]

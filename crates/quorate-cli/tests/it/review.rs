@@ -76,12 +76,18 @@ fn the_json_object_has_every_key_of_the_interface() {
         (&json!("SHIP"), &json!(0), &json!("seed/1"))
     );
     assert_eq!((&report["executor"], &report["model_asked"]), (&json!("scripted"), &json!(false)));
-    let seats = report["deliberators"].as_array().unwrap();
-    assert_eq!(seats.iter().map(|seat| seat["id"].as_str().unwrap()).collect::<Vec<_>>(), ROSTER);
-    for seat in seats {
-        has_keys(seat, &["id", "round1", "round2", "counted"]);
-        has_keys(&seat["round1"], &["status", "answer"]);
-        assert_eq!((&seat["round2"]["status"], &seat["counted"]), (&json!("answered"), &json!("round2")));
+    let deliberators = report["deliberators"].as_array().unwrap();
+    assert_eq!(
+        deliberators.iter().map(|deliberator| deliberator["id"].as_str().unwrap()).collect::<Vec<_>>(),
+        ROSTER
+    );
+    for deliberator in deliberators {
+        has_keys(deliberator, &["id", "round1", "round2", "counted"]);
+        has_keys(&deliberator["round1"], &["status", "answer"]);
+        assert_eq!(
+            (&deliberator["round2"]["status"], &deliberator["counted"]),
+            (&json!("answered"), &json!("round2"))
+        );
     }
     has_keys(&report["adjudicator"], &["status", "answer"]);
     assert_eq!(report["spent"]["calls"], 9);
@@ -253,7 +259,7 @@ fn the_executor_is_the_flag_then_the_runtime_then_the_default() {
 
 #[test]
 fn a_cap_on_calls_stops_a_run_that_a_larger_one_takes_on() {
-    // X8: a resumed run goes on from what was spent
+    // X8: a resumed run continues from what was spent
     let place = TestDir::scripted(&all_ship());
     let report =
         place.run(&["review", "draft.md", "--max-calls", "5", "--format", "json"]).assert_code(3).json();
@@ -289,12 +295,12 @@ fn a_council_is_found_up_to_the_workspace() {
     let three = COUNCIL.replace("  - {id: strategy, prompt: builtin:strategy}\n", "");
     place.write("council.yaml", &three);
     place.write("texts/deep/draft.md", "A draft.\n");
-    let seats = |report: &Value| report["deliberators"].as_array().unwrap().len();
-    assert_eq!(seats(&place.review(&["texts/deep/draft.md"])), 3);
+    let deliberator_count = |report: &Value| report["deliberators"].as_array().unwrap().len();
+    assert_eq!(deliberator_count(&place.review(&["texts/deep/draft.md"])), 3);
     assert!(place.path(".quorate/ledger.db").is_file(), "beside the configuration");
     let report =
         place.run_in("texts/deep", &["review", "draft.md", "--format", "json"]).assert_code(0).json();
-    assert_eq!(seats(&report), 3, "from the artifact up");
+    assert_eq!(deliberator_count(&report), 3, "from the artifact up");
 }
 
 #[test]
@@ -328,12 +334,13 @@ fn the_log_is_where_the_council_says() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+fn a_pipe_in_place_of_a_file_does_not_block() {
     let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     place.review(&["draft.md"]);
     let run = place.only_run();
     place.write("playbooks/there.md", "");
-    let told = |said: &str| said.contains("neither a file nor a directory") || said.contains("regular file");
+    let explained =
+        |said: &str| said.contains("neither a file nor a directory") || said.contains("regular file");
     for (name, arguments) in [
         ("draft.md", &["review", "draft.md"][..]),
         ("council.yaml", &["review", "other.md"]),
@@ -347,7 +354,7 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
         place.write("other.md", "Another text.\n");
         let ran = place.run(arguments);
         assert!([4, 5].contains(&ran.code), "{name}: {ran:?}");
-        assert!(told(&ran.stderr) || told(&ran.stdout), "{name}: {ran:?}");
+        assert!(explained(&ran.stderr) || explained(&ran.stdout), "{name}: {ran:?}");
         std::fs::remove_file(place.path(name)).expect("it is there");
     }
     // What reads a whole folder passes over it, and what a shell hands over may be a pipe.

@@ -65,7 +65,7 @@ fn who_is_mentioned_answers_once() {
     // The journal is what the public format says.
     let journal = place.read("talk.md");
     assert_eq!(journal.lines().filter(|line| line.starts_with("=== TURN id=t_")).count(), 3, "{journal}");
-    // A ledger that is lost is made good from it, and nobody is asked again.
+    // A lost ledger is restored from it, and no participant is asked again.
     std::fs::remove_dir_all(place.path(".quorate")).unwrap();
     run(&place)
         .assert_code(0)
@@ -76,10 +76,10 @@ fn who_is_mentioned_answers_once() {
 }
 
 #[test]
-fn once_stops_when_somebody_was_asked() {
+fn once_stops_after_one_answered_trigger() {
     let place = swarm("");
     answers(&place, json!({"ada": "one", "bo": "two"}));
-    for text in ["nobody is meant", "@Ada", "@Bo"] {
+    for text in ["no mention", "@Ada", "@Bo"] {
         say(&place, text);
     }
     place.run(&["run", "swarm.yaml", "--once"]).assert_code(0);
@@ -89,7 +89,7 @@ fn once_stops_when_somebody_was_asked() {
 }
 
 #[test]
-fn several_answer_in_the_order_of_the_manifest_and_a_failure_is_nobody_elses() {
+fn several_answer_in_manifest_order_and_a_failure_affects_one() {
     let place = swarm("");
     answers(&place, json!({"ada": {"$fail": "out of order"}, "bo": "two"}));
     say(&place, "@Bo and @Ada");
@@ -162,7 +162,7 @@ effectors:
     assert_eq!(place.run(&["state", "swarm.yaml", "ada"]).assert_code(0).json(), json!({"seen": 1}));
     let log = place.run(&["log", "swarm.yaml", "--format", "json"]).json();
     assert_eq!(log["turns"][1]["meta"], json!({"mood": "calm"}));
-    // What it remembers is made good from the conversation, also without a ledger.
+    // What it remembers is restored from the conversation, also without a ledger.
     std::fs::remove_dir_all(place.path("state")).unwrap();
     std::fs::remove_dir_all(place.path(".quorate")).unwrap();
     run(&place).assert_code(0);
@@ -173,7 +173,7 @@ effectors:
     for shown in ["\"seen\": 1", "@Ada remember this", "Read, Grep", "@Ada again"] {
         assert!(prompt.contains(shown), "{shown} is not in the prompt:\n{prompt}");
     }
-    assert!(!prompt.contains("gone"), "a server that nobody configured is not passed on");
+    assert!(!prompt.contains("gone"), "an unconfigured server is not passed on");
     place.run(&["state", "swarm.yaml", "bo"]).assert_code(4).assert_stderr_contains("participant_unknown");
 }
 
@@ -185,7 +185,7 @@ fn a_budget_that_is_spent_leaves_the_turn_to_be_answered() {
     for calls in ["0", "1"] {
         let ran = place.run(&["run", "swarm.yaml", "--max-calls", calls]).assert_code(3);
         ran.assert_stderr_contains("is still to be answered: the calls of this run are spent");
-        assert_eq!(talk(&place).len(), 1, "nobody was asked");
+        assert_eq!(talk(&place).len(), 1, "no member was asked");
     }
     run(&place).assert_code(0);
     assert_eq!(said(&place), ["user: @Ada, @Bo?", "ada: Yes.", "bo: No."]);
@@ -205,7 +205,10 @@ fn a_router_that_cannot_say_who_speaks_next_is_heard_of() {
     ] {
         place.write("router.sh", script);
         say(&place, "who?");
-        run(&place).assert_code(3).assert_stderr_contains("nobody answers t_").assert_stderr_contains(why);
+        run(&place)
+            .assert_code(3)
+            .assert_stderr_contains("no participant answers t_")
+            .assert_stderr_contains(why);
         assert!(!said(&place).contains(&"ada: Yes.".to_owned()));
     }
     place.write("router.sh", r#"echo '{"next": []}'"#);
@@ -226,7 +229,7 @@ fn what_was_said_by_the_time_of_an_interruption_is_kept_and_the_others_are_asked
     place.write("bo.sh", "echo asked >> asked\nsleep 100\n");
     say(&place, "@Ada, @Bo?");
     let child = place.start(&["run", "swarm.yaml"]);
-    wait_until(Duration::from_secs(20), "somebody who is slow", || place.path("asked").is_file());
+    wait_until(Duration::from_secs(20), "a slow participant", || place.path("asked").is_file());
     std::thread::sleep(Duration::from_millis(200));
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
         .unwrap();
@@ -265,7 +268,7 @@ fn a_talk_among_agents_ends() {
         .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
     run(&place).assert_code(0).assert_stderr_contains("nothing is new");
-    // A person begins anew.
+    // A person begins again.
     say(&place, "@Bo once more");
     run(&place).assert_code(0);
     assert_eq!(talk(&place).len(), 42);
@@ -278,7 +281,7 @@ fn a_talk_among_agents_ends() {
 }
 
 #[test]
-fn nobody_answers_itself_unless_that_is_asked_for() {
+fn no_participant_answers_itself_without_reentry() {
     let place = swarm("");
     answers(&place, json!({"ada": "I, @Ada, say so."}));
     say(&place, "@Ada?");

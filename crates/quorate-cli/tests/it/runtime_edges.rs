@@ -1,4 +1,4 @@
-//! Runtimes at their limits, as whoever runs them meets them: the time of a run, hooks at its end, turns that are too
+//! Runtimes at their limits, as a user meets them: the time of a run, hooks at its end, turns that are too
 //! long, names that are misspelt, files as other systems write them.
 #![cfg(unix)]
 
@@ -86,7 +86,7 @@ fn a_turn_has_at_most_256_kib() {
     place.run_with_stdin(&["say", "swarm.yaml", "-"], long.as_bytes()).assert_code(0);
     let ran = place.run(&["run", "swarm.yaml"]).assert_code(3);
     ran.assert_stderr_contains("writer has not answered").assert_stderr_contains("at most 262144");
-    // What somebody wrote into the file by hand is shown as far as a turn goes.
+    // Text that was added to the file by hand is cut to the length of a turn.
     let by_hand = format!(
         "{}\n=== TURN id=t_1 participant=eve ts=2046-05-18T18:23:12Z ===\n@Writer {}\n",
         place.read("talk.md"),
@@ -100,15 +100,15 @@ fn a_turn_has_at_most_256_kib() {
 }
 
 #[test]
-fn a_misspelt_mention_is_told() {
+fn a_misspelt_mention_is_reported() {
     // K4
     let place = swarm("echo yes", MENTION);
     let said = place.run(&["say", "swarm.yaml", "@writter, and @[Writer]!"]).assert_code(0);
-    said.assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
-    said.assert_stderr_contains("`@[Writer]` mentions nobody; did you mean `@Writer`?");
+    said.assert_stderr_contains("`@writter` matches no participant; did you mean `@Writer`?");
+    said.assert_stderr_contains("`@[Writer]` matches no participant; did you mean `@Writer`?");
     let ran = place.run(&["run", "swarm.yaml"]).assert_code(0);
-    ran.assert_stderr_contains("nobody answers")
-        .assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
+    ran.assert_stderr_contains("no participant answers")
+        .assert_stderr_contains("`@writter` matches no participant; did you mean `@Writer`?");
     assert!(
         !place
             .run(&["say", "swarm.yaml", "@Writer, mail me@writter.org"])

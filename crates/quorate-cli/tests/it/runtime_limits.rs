@@ -83,7 +83,7 @@ fn hooks_that_are_slower_than_the_conversation_cost_no_turn() {
 }
 
 #[test]
-fn a_decision_of_a_model_that_nobody_answers_is_not_paid_again_after_a_crash() {
+fn a_models_empty_selection_is_not_paid_again_after_a_crash() {
     // K5
     let place = swarm(YES, "dispatcher: {kind: llm-router, executor: router}\nhooks: {}\n");
     place.write(
@@ -117,7 +117,7 @@ fn events_whose_reader_leaves_are_over_and_the_run_goes_on() {
     let ran = finish(child).assert_code(0);
     ran.assert_stderr_contains("20 turns appended")
         .assert_stderr_contains("cannot write events to events: Broken pipe")
-        .assert_stderr_contains("the run goes on without");
+        .assert_stderr_contains("the run continues without");
     ran.assert_stderr_contains("events could not be written: Broken pipe");
 }
 
@@ -156,7 +156,7 @@ fn events_destroy_no_other_file() {
         let before = std::fs::read(place.path(file)).unwrap();
         let ran = place.run(&["run", "swarm.yaml", "--events", file]).assert_code(64);
         ran.assert_stderr_contains("quorate:events_unwritable")
-            .assert_stderr_contains("something else in it than events");
+            .assert_stderr_contains("other text than events");
         assert!(std::fs::read(place.path(file)).unwrap() == before, "{file} was changed");
     }
     say(&place, 1);
@@ -188,7 +188,7 @@ fn a_log_that_is_followed_ends_when_its_reader_leaves() {
     assert!(child.wait().unwrap().success(), "{:?}", started.elapsed());
 }
 
-/// A conversation that waits for what is new, and somebody else who writes to its ledger and does not let go of it.
+/// A conversation that waits for new turns, and another process that writes to its ledger and keeps it locked.
 fn locked(place: &TestDir) -> (Child, tokio::runtime::Runtime, SqliteConnection) {
     say(place, 1);
     let child = place.start(&["run", "swarm.yaml", "--watch"]);
@@ -219,7 +219,7 @@ fn a_second_signal_ends_members_that_do_not_want_to() {
     let place = swarm("trap '' TERM; echo $$ > asked; while true; do sleep 0.1; done", MENTION);
     say(&place, 1);
     let child = place.start(&["run", "swarm.yaml"]);
-    wait_until(SOON, "somebody who is asked", || {
+    wait_until(SOON, "a participant that is asked", || {
         place.path("asked").exists() && !place.read("asked").is_empty()
     });
     let member = Pid::from_raw(place.read("asked").trim().parse().unwrap()).unwrap();

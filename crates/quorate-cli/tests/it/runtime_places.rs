@@ -47,7 +47,7 @@ fn silent(place: &TestDir) {
 }
 
 #[test]
-fn a_role_that_looks_like_a_path_is_told() {
+fn a_role_that_looks_like_a_path_is_reported() {
     for (role, help) in [
         ("./roles/nofile", "the role is a file where it ends in .md, .markdown, .txt"),
         ("./roles/named", "did you mean `./roles/named.md`?"),
@@ -66,7 +66,7 @@ fn a_role_that_looks_like_a_path_is_told() {
 }
 
 #[test]
-fn what_is_written_outside_of_the_workspace_is_told() {
+fn writes_outside_of_the_workspace_are_reported() {
     let code = "quorate:outside_workspace";
     let away = std::env::temp_dir().join("quorate-runtime-places");
     let absolute = format!("{{kind: fs, dir: {}}}", away.display());

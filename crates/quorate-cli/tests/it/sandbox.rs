@@ -13,7 +13,7 @@ use support::{CommandOutput, TestDir, finish};
 const BURGLAR: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo '2.1.197 (Claude Code)'; exit; }
 cat > /dev/null
-# A judge starts in a directory of its own; what is to be reached is the workspace.
+# A judge starts in a directory of its own; the attempts target the workspace.
 cd WORKSPACE
 did=
 try() { what=$1; shift; if "$@" >/dev/null 2>>"$TMPDIR/refusals"; then did="$did $what"; fi; }

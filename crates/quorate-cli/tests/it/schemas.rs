@@ -1,4 +1,4 @@
-//! What `quorate schema` publishes, held against what commands print and members answer.
+//! What `quorate schema` publishes, compared with what commands print and members answer.
 
 use crate::support;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn a_schema_refers_to_nothing_but_parts_of_itself() {
 
 #[test]
 fn convenings_are_what_their_schema_says() {
-    let (convening, plan) = (schema(&["convene"]), schema(&["plan"]));
+    let (convene_schema, plan) = (schema(&["convene"]), schema(&["plan"]));
     let place = TestDir::new();
     place.write("talk.md", "**User**: My chest hurts and nobody is here.\n");
     place.write("text.md", "Resolution: the meeting moves to Tuesday at ten.\n");
@@ -92,9 +92,9 @@ fn convenings_are_what_their_schema_says() {
         let ran = place.run(&["convene", &path, on[0], on[1], "--format", "json"]);
         let convened = ran.json();
         assert_eq!(convened["mode"], mode, "{}", ran.stderr);
-        fits(&convening, &convened);
+        fits(&convene_schema, &convened);
         let run = convened["run"].as_str().unwrap();
-        fits(&convening, &place.run(&["show", run, "--format", "json"]).assert_code(0).json());
+        fits(&convene_schema, &place.run(&["show", run, "--format", "json"]).assert_code(0).json());
     }
 }
 

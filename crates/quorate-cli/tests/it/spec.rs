@@ -1,4 +1,4 @@
-//! Runs the documents of `spec/`: what manifests are refused and warned about, and what comes of them.
+//! Runs the documents of `spec/`: which manifests are refused or warned about, and what they resolve to.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! kill -9 of a swarm anywhere in a cycle, over and over, while people talk to it; then what stands in the conversation
+//! kill -9 of a swarm anywhere in a cycle, over and over, while people talk to it; then what is in the conversation
 //! is read by a reader of this test's own. No mention is lost, none is answered twice; journal, states and ledger agree.
 //!
 //! `QUORATE_SWARM_KILLS=1000` kills so often; `QUORATE_SWARM_SEED` begins with another conversation. `scripts/soak`
@@ -71,9 +71,9 @@ const SUBSTRATES: [(&str, Read); 2] = [
 ];
 
 /// Says which conversation it was where a test fails.
-struct Told(u64);
+struct ReproHint(u64);
 
-impl Drop for Told {
+impl Drop for ReproHint {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
@@ -110,7 +110,7 @@ fn killed_anywhere_a_swarm_answers_everybody_once() {
 
 /// One conversation, killed again and again; gives how many processes were running when they were.
 fn killed(seed: u64) -> u64 {
-    let _told = Told(seed);
+    let _hint = ReproHint(seed);
     let mut chance = Rng::from_seed_and_name(seed, "kills");
     let (substrate, read) = SUBSTRATES[usize::from(seed % 2 == 1)];
     let place = swarm(substrate);
@@ -129,7 +129,7 @@ fn killed(seed: u64) -> u64 {
             if also {
                 kill(speaker);
             } else {
-                assert!(speaker.wait().expect("it ends").success(), "whoever speaks is heard");
+                assert!(speaker.wait().expect("it ends").success(), "the message is accepted");
             }
         }
     }
@@ -153,7 +153,7 @@ fn kill(mut child: Child) -> bool {
     false
 }
 
-/// A turn of a person's: it mentions one, both or nobody, or begins a chain.
+/// A turn of a person's: it mentions one, both or none, or begins a chain.
 fn text_of(chance: &mut Rng, said: &mut u64) -> String {
     *said += 1;
     let mentions = ["@Ada", "@Bo", "@Ada and @Bo", "@Bo, chain", "nobody"];
@@ -165,7 +165,7 @@ fn say(place: &TestDir, chance: &mut Rng, said: &mut u64) {
     place.run(&["say", "swarm.yaml", &text_of(chance, said)]).assert_code(0);
 }
 
-/// Somebody speaks while the swarm runs; now and then that is killed, too.
+/// A process posts while the swarm runs; now and then it is killed, too.
 fn start_to_say(place: &TestDir, chance: &mut Rng, said: &mut u64) -> (Child, bool) {
     let text = text_of(chance, said);
     (place.start(&["say", "swarm.yaml", &text]), chance.percent(15))
@@ -204,7 +204,7 @@ fn holds(place: &TestDir, turns: &[Turn]) {
             assert_eq!(count, Some(1), "{id} and {turn:?}, in {turns:#?}");
         }
     }
-    assert!(answers.is_empty(), "nobody asked for {answers:?}, in {turns:#?}");
+    assert!(answers.is_empty(), "unrequested answers {answers:?}, in {turns:#?}");
 
     for (id, counts) in counts {
         let last = counts.len() as u64;
@@ -275,7 +275,7 @@ fn ctrl_c_ends_members_and_leaves_everything_as_it_should_be() {
             let pid = Pid::from_raw(pid).expect("a process");
             wait_until(SOON, "the end of a member", || test_kill_process(pid).is_err());
         }
-        assert_eq!(read(&place).len(), 1, "nobody has answered");
+        assert_eq!(read(&place).len(), 1, "no participant has answered");
         place.write("player.sh", PLAYER);
         place.run(&["run", "swarm.yaml"]).assert_code(0);
         holds(&place, &read(&place));

@@ -104,7 +104,7 @@ fn one_in_five_is_stable() {
 }
 
 #[test]
-fn a_dry_run_asks_nobody_and_writes_nothing() {
+fn a_dry_run_asks_no_participant_and_writes_nothing() {
     let place = place();
     place.write("drafts/post.md", "One.\n");
     place.answers(&json!({}));

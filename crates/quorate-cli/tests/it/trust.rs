@@ -60,7 +60,7 @@ fn an_executor_of_a_checkout_runs_for_no_command() {
     refused(&place, &["review", "draft.md"], "quorate.toml");
     refused(&place, &["review", "draft.md", "--executor", "evil"], "quorate.toml");
     refused(&place, &["sweep", "--since", "all"], "quorate.toml");
-    // Doctor goes on with everything else, and calls nothing.
+    // Doctor continues with everything else, and calls nothing.
     let doctor = run(&place, &["doctor"]);
     assert!(
         doctor.stdout.contains("workspace_untrusted") && !ran(&place),
@@ -72,7 +72,7 @@ fn an_executor_of_a_checkout_runs_for_no_command() {
 
 #[test]
 fn a_ready_made_executor_that_a_file_chooses_is_the_files_choice() {
-    // A `claude` of the test's own on PATH, so that nobody is asked whatever happens.
+    // A `claude` of the test's own on PATH, so that no real CLI is asked.
     let place = checkout(&[("quorate.toml", "[defaults]\nexecutor = \"claude\"\n")]);
     place.write("bin/claude", "#!/bin/sh\ntouch repo/trace\n");
     refused(&place, &["review", "draft.md"], "quorate.toml");
@@ -113,7 +113,7 @@ fn the_command_of_a_signing_key_runs_neither_for_reviews_nor_for_lists() {
 }
 
 #[test]
-fn hooks_and_participants_of_a_runtime_run_for_nobody() {
+fn hooks_and_participants_of_an_untrusted_runtime_do_not_run() {
     let manifest = |rest: &str| {
         format!(
             "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nsubstrate: {{kind: file, path: talk.txt}}\n\
@@ -351,7 +351,7 @@ fn configuration_that_every_user_can_write_is_refused() {
     mode("repo/quorate.toml", 0o644);
     mode("repo", 0o777);
     run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("ownership_dubious");
-    // As in /tmp, where nobody replaces what belongs to another.
+    // As in /tmp, where users cannot replace each other's files.
     mode("repo", 0o1777);
     assert!(run(&place, &["review", "draft.md"]).code < 3);
     mode("repo", 0o777);
@@ -389,7 +389,7 @@ fn configuration_of_another_user_is_refused() {
     assert_ne!(finish(command.spawn().unwrap()).code, 5);
     run(&place, &["trust", "--safe-directory", "."]).assert_code(0);
     refused(&place, &["review", "sub/draft.md"], "quorate.toml");
-    // A directory of records that is somebody else's is as much a way in.
+    // A records directory of another user is refused as well.
     give("repo/quorate.toml", 0);
     place.write("repo/.quorate/x", "");
     give("repo/.quorate", 4242);

@@ -1,4 +1,4 @@
-//! `quorate weave OPERATOR`: playbooks that are for an operator stand in its prompt, in a fixed order; the others do not.
+//! `quorate weave OPERATOR`: playbooks that are for an operator are in its prompt, in a fixed order; the others do not.
 
 use crate::support;
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn workspace() -> TestDir {
         &place,
         "shade.md",
         "kind: overlay\nstatus: shadow\ntargets: [{kind: role, ref: librarian}]",
-        "Nobody is to read this.",
+        "Private: do not read.",
     );
     playbook(
         &place,
@@ -91,7 +91,7 @@ fn what_is_for_an_operator_is_woven_in_order() {
         ran.assert_stderr_contains(said);
     }
     assert_eq!(place.run(&["weave", "ws://operators/alice"]).assert_code(0).stdout, WOVEN);
-    // A skill is that of the moment; the playbooks of others are nobody's business here.
+    // Skills are read at the time; the playbooks of other operators are ignored.
     let skilled = place.run(&["weave", "alice", "--skill", "research"]).assert_code(0).stdout;
     assert_eq!(skilled, format!("{}\n\nResearch.\n", WOVEN.trim_end()));
     assert!(!ran.stderr.contains("other"), "{}", ran.stderr);

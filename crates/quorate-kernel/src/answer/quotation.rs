@@ -3,7 +3,7 @@
 use quorate_protocol::Json;
 use serde_json::json;
 
-/// Whether an object stands in what the member was shown: letter for letter but for white space, or with the same value.
+/// Whether an object is in what the member was shown: letter for letter but for white space, or with the same value.
 pub(super) fn is_quoted(object: &str, material: &[&str]) -> bool {
     let texts = || material.iter().filter(|text| text.contains('{'));
     let bare = |text: &str| text.split_whitespace().collect::<String>();
@@ -19,7 +19,7 @@ fn holds(text: &str, value: &Json) -> bool {
     let plain = without_marks(text);
     let unescaped = plain.contains("\\\"").then(|| plain.replace("\\\"", "\""));
     let has = |text: &str| {
-        // An object that does not parse costs what of it parses, and objects lie in each other 128 deep at most.
+        // An object that does not parse costs what of it parses, and objects are in each other 128 deep at most.
         text.match_indices('{').any(|(at, _)| first_object(&text[at..]).as_ref() == Some(value))
     };
     has(&plain) || unescaped.is_some_and(|text| has(&text))

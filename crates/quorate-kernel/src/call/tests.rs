@@ -67,7 +67,7 @@ fn reply(text: &str) -> Result<Reply, Failure> {
     Ok(Reply { text: text.to_owned(), usage, ..Reply::default() })
 }
 
-/// What came of an invocation.
+/// The result of an invocation and what was recorded.
 struct CallRecord {
     asked: FinishedCall,
     prompts: Vec<Invocation>,
@@ -76,7 +76,7 @@ struct CallRecord {
     made: Cost,
 }
 
-/// How it is asked; otherwise nobody is redacted, nothing is tried again, and there is time and money enough.
+/// Options of the call; by default nothing is redacted, nothing is retried, and the budget suffices.
 struct Options {
     retries: u32,
     timeout: Duration,
@@ -96,7 +96,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
     });
     let ledger = Arc::new(MemoryLedger::default());
     let text = |label: &str| -> Arc<str> { format!("{label} {}", how.secret).into() };
-    let table = CallContext {
+    let call_context = CallContext {
         run: "rtest".into(),
         layout: Layout { nonce: "n0nce".to_owned() },
         calls: CallBudget::new(how.cap, 1),
@@ -113,7 +113,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
         task: text("Judge it."),
         extra_fields: Map::new(),
     };
-    let seat = MemberConfig {
+    let config = MemberConfig {
         executor: executor.clone(),
         executor_name: "says".into(),
         timeout: how.timeout,
@@ -127,7 +127,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
     };
     let recorder = Arc::new(Recorder::new(ledger.clone(), "rtest".into(), 5));
     let made = Arc::new(CostTracker::default());
-    let asked = call(Arc::new(table), recorder.clone(), invoke, seat, made.clone()).await.unwrap();
+    let asked = call(Arc::new(call_context), recorder.clone(), invoke, config, made.clone()).await.unwrap();
     let prompts = std::mem::take(&mut *executor.asked.lock().unwrap());
     let kept = std::mem::take(&mut *ledger.0.lock().unwrap());
     CallRecord { asked, prompts, kept, next: recorder.next_number().await, made: made.spent() }
@@ -205,7 +205,7 @@ async fn who_is_late_is_quoted() {
 }
 
 #[tokio::test]
-async fn secrets_are_taken_out_of_all_that_a_member_is_told_and_says() {
+async fn secrets_are_redacted_in_prompts_and_answers() {
     let said = format!(
         "{{\"verdict\": \"SHIP\", \"reasoning\": \"{SECRET} and {SECRET}\", \"revision_brief\": null, \"dissent_summary\": null}}"
     );

@@ -83,27 +83,27 @@ pub(super) struct RunLoop {
 }
 
 impl RunLoop {
-    pub(super) fn new(convening: RunConfig, next: u64, calls: u32, wall: Duration) -> Self {
+    pub(super) fn new(config: RunConfig, next: u64, calls: u32, wall: Duration) -> Self {
         let call_context = CallContext {
-            run: convening.run.clone(),
-            layout: Layout { nonce: entropy::nonce(&convening.seed) },
-            calls: CallBudget::new(convening.caps.calls, calls),
-            redactor: convening.redactor.clone(),
-            observer: convening.observer.clone(),
-            clock: convening.clock.clone(),
+            run: config.run.clone(),
+            layout: Layout { nonce: entropy::nonce(&config.seed) },
+            calls: CallBudget::new(config.caps.calls, calls),
+            redactor: config.redactor.clone(),
+            observer: config.observer.clone(),
+            clock: config.clock.clone(),
         };
         RunLoop {
-            recorder: Arc::new(Recorder::new(convening.ledger.clone(), convening.run.clone(), next)),
+            recorder: Arc::new(Recorder::new(config.ledger.clone(), config.run.clone(), next)),
             call_context: Arc::new(call_context),
-            deadline: convening.caps.wall.map(|cap| Instant::now() + cap.saturating_sub(wall)),
+            deadline: config.caps.wall.map(|cap| Instant::now() + cap.saturating_sub(wall)),
             active_calls: BTreeMap::new(),
             host_calls: BTreeMap::new(),
-            extensions: Arc::new(convening.extensions.clone()),
+            extensions: Arc::new(config.extensions.clone()),
             futures: FuturesUnordered::new(),
             over_budget: VecDeque::new(),
             outcome: None,
             finished: false,
-            config: convening,
+            config,
         }
     }
 
@@ -155,7 +155,7 @@ impl RunLoop {
         Ok(events)
     }
 
-    /// A call or an errand ended, if it was not dropped.
+    /// The end of a call or a host call; `None` if it was dropped.
     fn collect_ended(
         &mut self,
         ended: Option<Result<Result<End, ledger::Error>, Aborted>>,
@@ -182,7 +182,9 @@ impl RunLoop {
         self.over_budget.extend(std::mem::take(&mut self.active_calls).into_values().map(ActiveCall::abort));
         self.futures.clear();
         let host_calls = std::mem::take(&mut self.host_calls).into_values();
-        host_calls.map(|errand| LoopEvent::HostCallEnded(errand.failed(event::TIME_EXHAUSTED))).collect()
+        host_calls
+            .map(|host_call| LoopEvent::HostCallEnded(host_call.failed(event::TIME_EXHAUSTED)))
+            .collect()
     }
 
     /// Feeds what happened, and does what follows from it.
@@ -220,7 +222,7 @@ impl RunLoop {
         self.append_and_perform(at_ms, entries, Vec::new(), commands, RunIntent::default()).await
     }
 
-    /// The record of an invocation that ended; one that was taken back meanwhile is late.
+    /// The record of an invocation that ended; one that was cancelled meanwhile is late.
     fn consultation_record(
         &self,
         invoke: &Invoke,
@@ -246,13 +248,13 @@ impl RunLoop {
         mut intent: RunIntent,
     ) -> Result<(), Error> {
         let durability = if commands.is_empty() { Durability::Written } else { Durability::Synced };
-        let (mut invokes, mut errands) = (Vec::<Invoke>::new(), Vec::new());
+        let (mut invokes, mut host_calls) = (Vec::<Invoke>::new(), Vec::new());
         let mut taken_back: Vec<ActiveCall> = Vec::new();
         for command in commands {
             match command {
                 Command::Invoke(invoke) => invokes.push(invoke),
                 Command::Cancel(id) => {
-                    // Who was to be asked in the same step is not asked at all.
+                    // An invocation of the same step has not started yet.
                     invokes.retain(|invoke| invoke.id != id);
                     if let Some(under_way) = self.active_calls.remove(&id) {
                         // Recorded with the decision that it follows from: a process that dies has both or neither.
@@ -262,7 +264,7 @@ impl RunLoop {
                 }
                 Command::Record(fact) => entries.push(self.fact_entry(fact, at_ms)),
                 Command::Finish => self.finished = true,
-                command => errands.extend(HostCall::from_command(command)),
+                command => host_calls.extend(HostCall::from_command(command)),
             }
         }
         let granted = self.reserve_calls(invokes);
@@ -279,8 +281,8 @@ impl RunLoop {
             let (invoke, _) = under_way.abort();
             self.config.observer.observe(RunEvent::answered(&invoke, Status::Cancelled, Duration::ZERO));
         }
-        for errand in errands {
-            self.start_host_call(errand);
+        for host_call in host_calls {
+            self.start_host_call(host_call);
         }
         for invoke in granted {
             self.start_call(invoke)?;
@@ -310,16 +312,16 @@ impl RunLoop {
         }
     }
 
-    /// Sends the host on an errand.
-    fn start_host_call(&mut self, errand: HostCall) {
-        let key = errand.key();
+    /// Starts a host call.
+    fn start_host_call(&mut self, host_call: HostCall) {
+        let key = host_call.key();
         let (run, redactor) = (self.config.run.clone(), self.config.redactor.clone());
-        let done = self.extensions.clone().run(run, errand.clone(), redactor);
+        let done = self.extensions.clone().run(run, host_call.clone(), redactor);
         let ends = key.clone();
         let errand_ends = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
         let (_, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(errand_ends), registration));
-        self.host_calls.insert(key, errand);
+        self.host_calls.insert(key, host_call);
     }
 
     fn fact_entry(&mut self, fact: Fact, at_ms: i64) -> Entry {
@@ -351,14 +353,14 @@ impl RunLoop {
     }
 
     fn start_call(&mut self, invoke: Invoke) -> Result<(), Error> {
-        let seat = self.member_config(&invoke.member)?.clone();
+        let config = self.member_config(&invoke.member)?.clone();
         self.config.observer.observe(RunEvent::asked(&invoke));
         let cost_tracker: Arc<CostTracker> = Arc::default();
         let call = call::call(
             self.call_context.clone(),
             self.recorder.clone(),
             invoke.clone(),
-            seat,
+            config,
             Arc::clone(&cost_tracker),
         );
         let id = invoke.id.clone();
@@ -369,21 +371,22 @@ impl RunLoop {
         Ok(())
     }
 
-    /// The record of a question that is taken back.
+    /// The record of a cancelled invocation.
     fn cancelled_entry(&self, under_way: &ActiveCall, at_ms: i64) -> Result<Entry, Error> {
         let ended = Consultation::without_answer(AbsenceReason::Cancelled, under_way.spent());
         Ok(Entry::from_data(self.recorded(ended, &under_way.invoke)?, at_ms))
     }
 
     fn recorded(&self, ended: Consultation, invoke: &Invoke) -> Result<record::Consultation, Error> {
-        let seat = self.member_config(&invoke.member)?;
-        let mut data = ended.into_record(invoke, &seat.executor_name, &seat.executor.about(), seat.weight);
-        data.more.extend(seat.extra_fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let config = self.member_config(&invoke.member)?;
+        let about = config.executor.about();
+        let mut data = ended.into_record(invoke, &config.executor_name, &about, config.weight);
+        data.more.extend(config.extra_fields.iter().map(|(key, value)| (key.clone(), value.clone())));
         Ok(data)
     }
 
     fn member_config(&self, member: &Name) -> Result<&MemberConfig, Error> {
-        let seat = self.config.members.get(member);
-        seat.ok_or_else(|| Error::NoExecutor { run: self.config.run.clone(), member: member.clone() })
+        let config = self.config.members.get(member);
+        config.ok_or_else(|| Error::NoExecutor { run: self.config.run.clone(), member: member.clone() })
     }
 }

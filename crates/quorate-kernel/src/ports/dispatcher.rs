@@ -43,7 +43,7 @@ impl Input<'_> {
     }
 }
 
-/// A question that a dispatcher has.
+/// A question of a dispatcher to an executor.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The role prompt of the executor that is asked.
@@ -59,10 +59,10 @@ pub struct Question {
 /// Asks through the executor port.
 #[async_trait]
 pub trait Ask: Send + Sync {
-    /// The answer of a seat, which the dispatcher got when it was built.
+    /// The answer of an executor. The dispatcher gets the member config when it is built.
     async fn ask(
         &self,
-        seat: &crate::member_config::MemberConfig,
+        config: &crate::member_config::MemberConfig,
         question: Question,
     ) -> Result<Json, Unanswered>;
 }

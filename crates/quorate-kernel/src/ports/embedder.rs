@@ -20,6 +20,6 @@ pub trait Embedder: Send + Sync {
     /// One vector for each text.
     ///
     /// # Errors
-    /// Why there are none, for a person.
+    /// The reason, as a message for users.
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String>;
 }

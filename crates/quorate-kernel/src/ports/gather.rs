@@ -27,6 +27,6 @@ pub trait Gather: Send + Sync {
     /// What the member is given to read.
     ///
     /// # Errors
-    /// Why there is nothing, for a person. The member is then not asked and counts as missing.
+    /// The reason, as a message for users. The member is then not asked and counts as missing.
     async fn gather(&self, request: Request) -> Result<String, String>;
 }

@@ -5,7 +5,7 @@
 //! - [`Ledger::append`] is all or nothing, and compare-and-append: it is refused with [`Error::Conflict`] when the run's
 //!   next record would not be number `from`.
 //! - With [`Durability::Written`] the records survive the death of the process; with [`Durability::Synced`] they, and
-//!   everything appended before them by anybody, survive the loss of power when the call returns.
+//!   everything appended before them by any process, survive the loss of power when the call returns.
 //! - Records are never changed and never removed; only a record's `data` can be erased.
 
 use async_trait::async_trait;
@@ -47,7 +47,7 @@ kinds! {
     /// One attempt of an invocation ended.
     Attempt = "attempt",
     Consultation = "consultation",
-    /// A gather strategy of the host's own ended.
+    /// A custom gather strategy ended.
     Gathered = "gathered",
     /// Texts were compared with traits by meaning.
     Match = "match",
@@ -57,11 +57,11 @@ kinds! {
     LockCheck = "lock_check",
     /// A candidate outcome was dropped, or a message refused.
     Violation = "violation",
-    /// What the deliberation came to.
+    /// The outcome of the run.
     Outcome = "outcome",
     /// An overlay became active. In the assembly's own stream, not in the run's.
     OverlayAdded = "overlay.added",
-    /// An overlay is active no more.
+    /// An overlay is no longer active.
     OverlayEvicted = "overlay.evicted",
     /// A person decided otherwise.
     Override = "override",
@@ -75,7 +75,7 @@ kinds! {
     Checkpoint = "checkpoint",
     /// A legal hold: texts of the run are not erased, whatever their age.
     Held = "ledger.held",
-    /// A run may be erased again once it is of age.
+    /// A run may be erased again once its retention ends.
     Released = "ledger.released",
     /// Bodies of a run were erased.
     Erased = "ledger.erased",
@@ -194,11 +194,11 @@ pub enum Durability {
     Synced,
 }
 
-/// Why the ledger did not do it.
+/// Why a ledger operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another writer has appended to the run meanwhile.
-    #[error("run {run} was moved on by another process")]
+    #[error("another process has appended to run {run}")]
     Conflict { run: Name },
     /// A record does not fit its own hashes or its predecessor.
     #[error("record {run}/{n} is corrupt: {what}")]
@@ -233,7 +233,7 @@ pub enum Error {
         /// The statement that removes it; `None` where a table of the store would be missing then.
         remove: Option<String>,
     },
-    /// The store does not answer as it should.
+    /// The store failed or gave an invalid answer.
     #[error("{what}")]
     Unavailable {
         what: String,

@@ -15,18 +15,18 @@ use async_trait::async_trait;
 use super::executor::SideEffect;
 use crate::conversation::Turn;
 
-/// How long a hook may take before it is given up.
+/// How long a hook may take before it is abandoned.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Why a hook failed, for a person.
+/// Why a hook failed, as a message for users.
 pub type HookError = String;
 
-/// Wants to know what happens. See the module's text for the contract.
+/// Listens to events of a conversation. See the module's text for the contract.
 #[async_trait]
 pub trait Lifecycle: Send + Sync {
     fn kind(&self) -> &'static str;
 
-    /// What it does outside of this process, as [`Executor::acts`](super::executor::Executor::side_effects) says it.
+    /// What it does outside of this process, as [`Executor::side_effects`](super::executor::Executor::side_effects) says it.
     fn side_effects(&self) -> Vec<SideEffect> {
         Vec::new()
     }

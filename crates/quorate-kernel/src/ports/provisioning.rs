@@ -80,7 +80,7 @@ impl Destination {
     /// Reads a destination; `./a//b` is `a/b`.
     ///
     /// # Errors
-    /// When it leads out, names no file, or lies where the host keeps its own. The text says which.
+    /// If it leads out of the target, names no file, or is in the host's own directory. The text says which.
     pub fn parse(text: &str) -> Result<Destination, String> {
         let drive = text.len() > 1 && text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[1] == b':';
         if text.starts_with('/') || text.contains('\\') || drive {
@@ -199,7 +199,7 @@ pub enum PackageError {
         why: &'static str,
     },
     /// A file is in Git's folder.
-    #[error("{0} lies in .git, which is Git's own: what is put there runs by itself")]
+    #[error("{0} is inside .git: Git runs files there without anyone's action")]
     InGitDir(Destination),
     /// It is larger than a package may be.
     #[error("{0}")]
@@ -259,13 +259,13 @@ impl Package {
 /// Why there is no package.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// There is nothing where one was looked for.
+    /// No package was found.
     #[error("{message}")]
     Missing {
-        /// What is missing, for a person.
+        /// What is missing, as a message for users.
         message: String,
     },
-    /// What is there is no package: the report refuses.
+    /// The source is not a valid package: the report has the refusals.
     #[error("the package is refused")]
     Refused(Box<Report>),
     /// It could not be read.
@@ -279,7 +279,7 @@ pub enum Failure {
     },
 }
 
-/// What an adapter says of itself.
+/// An adapter's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub kind: &'static str,
@@ -287,7 +287,7 @@ pub struct About {
     pub from: String,
 }
 
-/// Somewhere that packages come from. See the module's text for the contract.
+/// A source of packages. See the module's text for the contract.
 #[async_trait]
 pub trait Provisioning: Send + Sync {
     /// What this adapter is.

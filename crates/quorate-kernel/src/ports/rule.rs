@@ -9,9 +9,9 @@
 //! - It answers `{fragments: [{member, priority?}], terminal?}` (advisory), `{decision: "pass" | "fail" | null}`
 //!   (voting), `{end: bool}` as a termination rule of peers and anything else as a synthesis of their log, an assessment
 //!   `{severity, concern, evidence, suggestion}` or null (hierarchy). Null, or the field absent or null, says nothing. What is
-//!   malformed is a failure: a vote is left undecided, advice escalates, and a talk goes on to its last round.
+//!   malformed is a failure: a vote is left undecided, advice escalates, and a talk continues to its last round.
 //! - Its answer is recorded and fed to the protocol: the same input has to give the same answer only within reason, since
-//!   a replay never asks again. It cannot lift a lock: what comes of its answer is held against them.
+//!   a replay never asks again. It cannot lift a lock: what follows from its answer is checked against them.
 
 use async_trait::async_trait;
 use quorate_protocol::Json;
@@ -21,6 +21,6 @@ pub trait Rule: Send + Sync {
     /// What the rule makes of its input.
     ///
     /// # Errors
-    /// Why it makes nothing, for a person.
+    /// The reason why the rule failed, as a message for users.
     async fn apply(&self, input: Json) -> Result<Json, String>;
 }

@@ -5,7 +5,7 @@
 //! - A participant without a state has the empty object.
 //! - [`State::write`] replaces the whole state. A read during a write, or after a crash in the middle of one, returns the
 //!   old or the new state, never a mixture.
-//! - A state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::MAX_DEPTH) levels is refused, written and read.
+//! - A state that nests deeper than [`MAX_DEPTH`](quorate_protocol::nesting::MAX_DEPTH) levels is refused, written and read.
 //! - Ids are any text; two of them never share an entry, whatever the store does to names.
 //!
 //! `quorate_testkit::conformance::state` checks it.
@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-/// Why the store did not do it.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Error {

@@ -11,13 +11,13 @@
 //!   [`Keeps::Turns`].
 //! - [`Substrate::read`] gives the turns strictly newer than `since`, oldest first, at most `limit`, and costs as much
 //!   as what it gives, not as much as the conversation. Without `since` it begins with the first turn.
-//! - A `since` that is not there any more is as good as none: everything is given, and [`Page::known`] is false. Only a
+//! - A `since` that is gone is as good as none: everything is given, and [`Page::known`] is false. Only a
 //!   substrate that cannot see everything refuses with [`Error::Unknown`]; it must never pretend that a window is all.
 //! - [`Substrate::window`] gives up to `count` turns that end with `at`, oldest first.
 //! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;
 //!   it must not stay silent. It waits for a notification where the other side has one.
 //! - It declares only capabilities that it has.
-//! - Metadata or a state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::MAX_DEPTH) levels is refused.
+//! - Metadata or a state that nests deeper than [`MAX_DEPTH`](quorate_protocol::nesting::MAX_DEPTH) levels is refused.
 //! - Ids are opaque to all callers, contain no white space, and never change.
 //!
 //! `quorate_testkit::conformance::substrate` checks all of it, by declared capability.
@@ -54,7 +54,7 @@ pub enum Keeps {
     Turns,
 }
 
-/// Who finds a turn that was appended.
+/// Which processes see an appended turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// This process alone: the conversation ends with it.
@@ -63,7 +63,7 @@ pub enum Lifetime {
     Persistent,
 }
 
-/// What a substrate says of itself.
+/// A substrate's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub kind: &'static str,
@@ -78,7 +78,7 @@ pub struct About {
     pub conversation: Option<String>,
 }
 
-/// Why a substrate did not do it.
+/// Why a substrate operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The turn cannot be kept as it is.
@@ -87,7 +87,7 @@ pub enum Error {
     /// It cannot be said what is newer than `since`.
     #[error("{0}")]
     Unknown(String),
-    /// The store, or the other side, does not answer as it should. Trying again may help.
+    /// The store or the remote side failed or gave an invalid answer. A retry may help.
     #[error("{what}")]
     Unavailable {
         what: String,

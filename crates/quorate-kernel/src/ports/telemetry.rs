@@ -41,7 +41,7 @@ pub enum EventKind {
     #[serde(rename = "dispatch.decided")]
     DispatchDecided {
         dispatcher: &'static str,
-        /// Who is to speak.
+        /// The selected participants.
         selected: Vec<Name>,
         /// How long it took.
         ms: u64,
@@ -71,7 +71,7 @@ pub enum EventKind {
         participant: Name,
         /// How its consultation ended.
         status: Status,
-        /// Why, for a person.
+        /// Why, as a message for users.
         error: String,
     },
     /// A turn was appended.
@@ -120,7 +120,7 @@ pub enum EventKind {
     /// The ledger and the conversation differed; the conversation holds.
     #[serde(rename = "ledger.differs")]
     LedgerDiffers {
-        /// What was made good.
+        /// What was restored.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What came of asking a member: each attempt, and the consultation that they come to (D7).
+//! The records of one invocation: each attempt, and the consultation (D7).
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ pub struct Consultation {
     /// How many secrets were taken out.
     #[serde(deserialize_with = "lenient")]
     pub redactions: u64,
-    /// Of the first prompt; `None` where nobody was asked.
+    /// Of the first prompt; `None` if no call was made.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub prompt_sha256: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ pub struct Consultation {
     pub version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Json>,
-    /// Why there is no answer, for a person.
+    /// The reason for a missing answer, as a message for users.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// `run` where the budget of the whole run was spent.
@@ -134,9 +134,9 @@ pub enum Status {
     SchemaFailed,
     OverBudget,
     Cancelled,
-    /// The answer came after its question was taken back. It is fed to nobody.
+    /// The answer came after its invocation was cancelled. It is not fed to the protocol.
     Late,
-    /// The consultation is not there any more. Views say so; it is not recorded.
+    /// The consultation was erased. Only views use this status; it is not recorded.
     Erased,
     /// A word of another version, which stands for no event.
     #[serde(untagged)]

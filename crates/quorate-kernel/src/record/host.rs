@@ -41,7 +41,7 @@ pub struct Match {
     pub error: Option<String>,
 }
 
-/// A rule of the host's own was applied. What protocols record of rules has no ticket.
+/// A custom rule was applied. What protocols record of rules has no ticket.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostRule {

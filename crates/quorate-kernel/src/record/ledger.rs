@@ -25,7 +25,7 @@ impl RecordData for Held {
     const KIND: Kind = Kind::Held;
 }
 
-/// A run may be erased again once it is of age.
+/// A run may be erased again once its retention ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Released {
@@ -143,7 +143,7 @@ impl RecordData for Erased {
     const KIND: Kind = Kind::Erased;
 }
 
-/// The ledger up to here was sealed. One whose fields are not as they should be is no checkpoint.
+/// The ledger up to here was sealed. One whose fields are malformed is no checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub origin: String,
@@ -151,7 +151,7 @@ pub struct Checkpoint {
     pub size: u64,
     /// The tree's root, hexadecimal.
     pub root: String,
-    /// The signed note; `None` where nobody signed it.
+    /// The signed note; `None` if the checkpoint is unsigned.
     #[serde(default, deserialize_with = "lenient")]
     pub note: Option<String>,
     /// Who verifies it, one line each.

@@ -41,7 +41,7 @@ pub struct RunOpened {
     /// The executors of all members, each once.
     #[serde(deserialize_with = "readable_items")]
     pub executors: Vec<ExecutorUsed>,
-    /// The model that a person named.
+    /// The model that the user named.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
     /// The cap on calls, which holds until another is said (X8).
@@ -72,7 +72,7 @@ pub struct RunOpened {
     pub priors: Option<Vec<Json>>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
-    /// How long the log was; the run's lines stand behind that.
+    /// How long the log was; the run's lines are behind that.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub log_bytes: Option<u64>,
     // What follows is of assemblies alone.
@@ -86,7 +86,7 @@ pub struct RunOpened {
     /// The texts of the overlays that were active, the weightiest first.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub overlays: Option<Vec<Json>>,
-    /// The executor that a person named for all members; inside, `None` where nobody did.
+    /// The executor that the user named for all members; inside, `None` if the user named none.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub executor: Option<Option<String>>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What a run came to, and what was applied and refused on the way.
+//! The outcome of a run, and what was applied and refused on the way.
 
 use quorate_protocol::Json;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +14,7 @@ pub struct Outcome {
     /// What it is: `verdict`, `guidance`, `decision`, `log` or `rollup`.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// A review's verdict, or in one word what an assembly came to.
+    /// A review's verdict, or an assembly's result in one word.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
     /// Of an assembly: `done`, `refused` or `incomplete`.
@@ -218,7 +218,7 @@ pub struct Objection {
     pub round: u64,
     /// Whether its author took it back.
     pub taken_back: bool,
-    /// Whether a message of somebody else reached its author after it.
+    /// Whether another member's message reached its author after it.
     pub answered: bool,
 }
 

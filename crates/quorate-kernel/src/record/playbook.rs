@@ -18,12 +18,12 @@ pub struct PlaybookEventData {
     /// The playbook; of a composed prompt, its operators.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
-    /// What happened, for a person.
+    /// What happened, as a message for users.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
-    /// The version that stands from here on.
+    /// The version that is current from here on.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
     /// Of the file, or of the composed prompt.

@@ -12,7 +12,7 @@ use crate::ports::ledger::Kind;
 pub struct RunIntent {
     #[serde(deserialize_with = "readable_items")]
     pub invocations: Vec<Name>,
-    /// Whether a process begins with it that goes on with the run.
+    /// Whether a process begins with it that continues with the run.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
     /// What was fed and is taken back.
@@ -28,7 +28,7 @@ impl RecordData for RunIntent {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunEnded {
-    /// Whether its lines stand in a log.
+    /// Whether its lines are in a log.
     #[serde(deserialize_with = "lenient")]
     pub logged: bool,
     /// The log, where it is another one than its first record names.

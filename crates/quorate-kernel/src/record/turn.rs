@@ -18,7 +18,7 @@ pub struct Turn {
     /// Who was chosen to answer.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub selected: Option<Vec<Name>>,
-    /// The answers that stand in the conversation.
+    /// The answers that are in the conversation.
     #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
     pub appended: Option<Vec<AppendedTurn>>,
     /// Who was chosen and gave no answer.
@@ -27,7 +27,7 @@ pub struct Turn {
     /// The trigger, where it is settled: nothing before it is read again.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Name>,
-    /// Why nobody answers, of a trigger that nobody was chosen for; null where no reason is known.
+    /// Why no participant was selected for the trigger; null where no reason is known.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub why: Option<Option<String>>,
     /// The answers were found in the conversation after a crash.

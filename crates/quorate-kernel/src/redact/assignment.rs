@@ -16,7 +16,7 @@ pub(super) const ANCHORS: &[&str] =
 const MAX_NAME_PART_BYTES: usize = 32;
 /// How much of a value says whether it is a secret.
 const MAX_VALUE_BYTES: usize = 256;
-/// What makes a key a secret one, where it stands right before the word.
+/// What makes a key a secret one, where it is right before the word.
 static KEY_PREFIXES: LazyLock<Vec<&str>> =
     LazyLock::new(|| word_list::section(include_str!("words.txt"), "key prefixes").collect());
 
@@ -80,7 +80,7 @@ pub(super) fn password_at(text: &str, at: usize) -> Option<Range<usize>> {
     is_one.then(|| read(usize::MAX))
 }
 
-/// Whether a string is a secret for the key that it stands under; `None` where the key promises no kind of secret.
+/// Whether a string is a secret for the key that it is under; `None` where the key promises no kind of secret.
 pub(super) fn is_value_of(key: &str, value: &str) -> Option<bool> {
     let lower = key.to_ascii_lowercase();
     let promised = ANCHORS.iter().find_map(|anchor| {
@@ -314,7 +314,7 @@ fn is_attribute(before: &str) -> bool {
     before.ends_with("key=") || before.ends_with("name=")
 }
 
-/// Where the value of an attribute begins that stands beside the one with the name: `key="password" value="…"`.
+/// Where the value of an attribute begins that is beside the one with the name: `key="password" value="…"`.
 fn attribute(text: &str, at: usize, mark: Option<u8>) -> Option<usize> {
     mark?;
     let bytes = text.as_bytes();

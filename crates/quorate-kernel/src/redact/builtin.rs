@@ -13,7 +13,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 use super::kind::Kind;
 use super::{assignment, commands, context, plausibility, services, vendors};
 
-/// What changes when other texts would be taken for secrets. It stands in the fingerprint of a run.
+/// What changes when other texts would be taken for secrets. It is in the fingerprint of a run.
 pub const VERSION: u32 = 2;
 
 /// The shortest text in which there can be a secret of any kind.
@@ -102,7 +102,7 @@ fn merge_spans(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     disjoint
 }
 
-/// Whether a string is a secret for the key that it stands under, in a document.
+/// Whether a string is a secret for the key that it is under, in a document.
 pub(super) fn is_value_of(key: &str, value: &str) -> bool {
     let of_one = !value.contains(char::is_whitespace) || plausibility::is_phrase(value);
     let named = plausibility::names_a_secret(key) && of_one;

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// As long as a draft may be that somebody has made up.
+/// The length of a long adversarial draft.
 const LENGTH: usize = 400_000;
-/// A text of this length takes milliseconds, and took minutes where a kind was looked for anew from each beginning. A
+/// A text of this length takes milliseconds, and took minutes where a kind was looked for again from each beginning. A
 /// busy machine is slow, too.
 const MAX_DURATION: Duration = Duration::from_secs(20);
 
@@ -92,7 +92,7 @@ fn what_stands_beside_and_below_a_name_is_cheap() {
 fn a_mixture_of_beginnings_is_cheap() {
     let all: Vec<&str> = builtin::anchors().collect();
     is_cheap(["", "-", "=", "\n", " a1B2"].into_iter().map(|between| all.join(between)));
-    // One long run of what goes on in every kind.
+    // One long run of what continues in every kind.
     is_cheap(["a1B2c3D4", "0a1b", "aB", "="].into_iter().map(str::to_owned));
 }
 

@@ -1,4 +1,4 @@
-//! What a kind of secrets is told by.
+//! How a kind of secrets is recognized.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) struct Kind {
     pub(super) detector: Detector,
 }
 
-/// How a kind is told.
+/// How a kind is recognized.
 pub(super) enum Detector {
     Shape(Shape),
     /// By context: the texts that lead to it, in any case, and the function that finds it from there.

@@ -139,7 +139,7 @@ pub(super) fn parts(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A word, a word with a short number behind it, or a number.
+/// A word, a word with a short number after it, or a number.
 fn is_word(part: &str) -> bool {
     let letters = part.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, number) = part.split_at(letters);
@@ -172,7 +172,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         || value.bytes().all(|byte| Some(byte) == first)
 }
 
-/// Whether a part of a name may stand behind the word that promises a secret.
+/// Whether a part of a name may be behind the word that promises a secret.
 pub(super) fn may_follow_secret_word(part: &str) -> bool {
     static NOT: WordList = WordList::new(LISTS, "not behind");
     !NOT.contains(&part.to_ascii_lowercase())

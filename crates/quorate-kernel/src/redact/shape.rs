@@ -44,7 +44,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The token whose anchor stands at a place.
+    /// The token whose anchor is at a place.
     pub(super) fn find(&self, text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         // The automaton ignores case, and issuers do not.
         if text[anchor.clone()] != *self.anchor {

@@ -38,7 +38,7 @@ fn hex(count: usize) -> String {
     "9f3a07c4e81b52d6".chars().cycle().take(count).collect()
 }
 
-/// A secret of each kind, with the text that it stands in; `{}` is the secret.
+/// A secret of each kind, with the text that it is in; `{}` is the secret.
 fn samples() -> Vec<(String, &'static str)> {
     let n = noise;
     let pem = |what: &str| {
@@ -186,7 +186,7 @@ fn a_value_is_found_in_every_form() {
 }
 
 #[test]
-fn a_variable_that_holds_a_secret_is_told_from_others() {
+fn a_variable_that_holds_a_secret_is_recognized() {
     for (name, value) in [
         ("ANTHROPIC_API_KEY", "abcDEF123456"),
         ("GH_TOKEN", "0f8fad5bd9cb"),

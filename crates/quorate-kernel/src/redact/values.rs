@@ -61,7 +61,7 @@ fn percent(byte: u8) -> String {
     }
 }
 
-/// The part of the base64 of a longer text that depends on nothing but the value, which stands at an offset in it.
+/// The part of the base64 of a longer text that depends on nothing but the value, which is at an offset in it.
 fn base64_core(engine: &GeneralPurpose, value: &str, offset: usize) -> String {
     let mut bytes = vec![0; offset];
     bytes.extend_from_slice(value.as_bytes());

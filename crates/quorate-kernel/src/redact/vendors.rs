@@ -29,7 +29,7 @@ pub(super) const fn pieces(
     Kind { name, detector: Detector::Shape(Shape { anchor, before: None, body: Body::Pieces(pieces), end }) }
 }
 
-/// A token with its anchor amid it: at least and at most so many bytes of a set stand before.
+/// A token with its anchor amid it: at least and at most so many bytes of a set are before.
 pub(super) const fn amid(
     name: &'static str,
     (set, least, most): (ByteSet, usize, usize),

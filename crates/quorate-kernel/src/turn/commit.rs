@@ -1,5 +1,5 @@
-//! What was said becomes turns: it is appended, then remembered, then recorded. All of it stays in hand until it is done,
-//! whatever fails or is interrupted in between (K5).
+//! Answers become turns: each is appended, its state stored, then recorded. All of it is kept until it is done,
+//! through failures and interrupts (K5).
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ impl Runner {
     async fn append_answers(&mut self) -> Result<(), Error> {
         let (mut pause, mut left) = (FIRST_RETRY_DELAY, MAX_APPEND_ATTEMPTS);
         while let Some(Unappended { turn, was_tried }) = self.phase.next_answer() {
-            // Also where this is interrupted: it may have been appended, and nobody has learnt that.
+            // Also where this is interrupted: the turn may have been appended without a confirmation.
             self.apply(Input::AppendTried);
             let input = match self.swarm.substrate.append(turn.clone()).await {
                 Ok(one) if one.fresh || was_tried && one.turn.content == turn.content => {
@@ -138,7 +138,7 @@ impl Runner {
     }
 }
 
-/// An answer that stands in the conversation, as it is recorded.
+/// An answer that is in the conversation, as it is recorded.
 pub(super) fn appended_turn(turn: &Turn) -> record::AppendedTurn {
     record::AppendedTurn { participant: turn.participant.clone(), turn: turn.id.clone() }
 }

@@ -1,4 +1,4 @@
-//! One cycle: the oldest pending turn is dispatched, and whoever is selected answers it (K2).
+//! One cycle: the oldest pending turn is dispatched, and the selected participants answer it (K2).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Runner {
     /// Dispatches the oldest pending turn, and has it answered.
     async fn begin(&mut self) -> Result<CycleResult, Error> {
         let started = Instant::now();
-        // What is read belongs to the cycle that it begins; without anything new there is none.
+        // A read belongs to the cycle that it begins; without a new turn no cycle begins.
         self.cycles += 1;
         self.read_new_turns(started).await?;
         let Some(trigger) = self.pending.front().cloned() else {
@@ -97,7 +97,7 @@ impl Runner {
         self.commit().await
     }
 
-    /// Asks the chosen participants at once, and keeps what comes of each.
+    /// Asks the chosen participants at once, and keeps the result of each.
     async fn ask(&mut self, question: &Arc<TurnQuestion>, asked: Vec<Name>) -> Result<(), ledger::Error> {
         let calls = asked.into_iter().map(|id| question.clone().ask(id));
         let mut calls: FuturesUnordered<_> = calls.collect();
@@ -158,7 +158,7 @@ impl Runner {
     /// Where participants are being asked: keeps what was said by then. Gives the trigger, and who has not answered it.
     pub(super) fn interrupt(&mut self) -> Option<(Name, Vec<Name>)> {
         let Phase::Asking(asking) = &self.phase else { return None };
-        // Where turns are all that is kept, whoever takes this up could not tell that some have answered already.
+        // A substrate that keeps no stamps does not show the next process who has answered already.
         let may_resume = self.swarm.substrate.about().keeps != Keeps::Turns;
         let unanswered = if may_resume { asking.unanswered() } else { asking.asked.clone() };
         let left = (asking.trigger.id.clone(), unanswered);
@@ -174,7 +174,7 @@ impl Runner {
         }
         let page = self.swarm.substrate.read(self.last_read.as_ref(), READ_PAGE_TURNS).await?;
         if !page.known {
-            // Somebody has cut, restored or replaced the conversation under us.
+            // The conversation was truncated, restored or replaced by another process.
             return self.resync().await;
         }
         if let Some(last) = page.turns.last() {
@@ -204,7 +204,7 @@ impl Runner {
         self.settled_window().map(|one| &one.turn).chain([trigger]).cloned().collect()
     }
 
-    /// What stands before the trigger in the window.
+    /// What is before the trigger in the window.
     fn settled_window(&self) -> impl Iterator<Item = &SettledTurn> {
         let before = self.swarm.policy.window.saturating_sub(1);
         self.settled.iter().skip(self.settled.len().saturating_sub(before))
@@ -242,7 +242,7 @@ impl Runner {
         }
     }
 
-    /// Nobody answers the trigger. That is recorded now and then where to dispatch it again after a crash costs nothing,
+    /// No participant answers the trigger. That is recorded now and then where to dispatch it again after a crash costs nothing,
     /// and is durable before the next trigger where it does.
     async fn settle_unanswered(
         &mut self,
@@ -251,7 +251,7 @@ impl Runner {
         cost: DecisionCost,
         started: Instant,
     ) -> Result<CycleResult, Error> {
-        // Waiting comes first: whoever is interrupted by then has settled nothing.
+        // Wait first: an interrupt during the wait must leave the trigger unsettled.
         let slot = match cost {
             DecisionCost::Calls if self.needs_no_state_recovery() => Some(self.records.reserve().await?),
             _ => None,
@@ -276,7 +276,7 @@ impl Runner {
         Ok(CycleResult::Idle { trigger: id, why })
     }
 
-    /// The record of turns that nobody answers, up to this one.
+    /// The record of turns that no participant answers, up to this one.
     pub(super) fn unanswered_entry(&mut self, id: &Name, why: Option<&str>) -> Entry {
         self.unrecorded_idle_turns = 0;
         let data = record::Turn {

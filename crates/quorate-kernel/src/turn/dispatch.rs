@@ -1,4 +1,4 @@
-//! Who is to speak: what the dispatcher says, held against the roster and the policy (K6).
+//! Who speaks: the dispatcher's selection, checked against the roster and the policy (K6).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use crate::ports::ledger;
 use crate::ports::telemetry::EventKind;
 use crate::single_call;
 
-/// What the dispatcher came to.
+/// The result of a dispatch.
 pub(super) enum Selection {
-    /// These are to speak, in order.
+    /// The selected participants, in order.
     Named(Vec<Name>, DecisionCost),
-    /// It could not say who, and why.
+    /// The dispatcher failed, with the reason.
     Undecided(String, DecisionCost),
-    /// It has somebody asked, and no call is left.
+    /// It needed an executor, and no call is left.
     BudgetExhausted,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Selection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecisionCost {
     Nothing,
-    /// Somebody was, a model for example.
+    /// An executor was asked, for example a model.
     Calls,
 }
 
@@ -39,7 +39,7 @@ impl Runner {
     /// Who is to answer a trigger.
     ///
     /// # Errors
-    /// When the ledger fails while the dispatcher asks somebody.
+    /// If the ledger fails while the dispatcher asks an executor.
     pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<Selection, ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
@@ -47,7 +47,7 @@ impl Runner {
         }
         let started = Instant::now();
         let asking = DispatcherAsk {
-            table: self.call_context.clone(),
+            call_context: self.call_context.clone(),
             recorder: self.records.recorder(),
             id: format!("dispatch/{}", trigger.id).into(),
             failed: Mutex::default(),
@@ -88,31 +88,31 @@ impl Runner {
 
 /// Asks for a dispatcher, as members are asked.
 struct DispatcherAsk {
-    table: Arc<CallContext>,
+    call_context: Arc<CallContext>,
     recorder: Arc<Recorder>,
     id: Name,
     /// What the ledger failed with.
     failed: Mutex<Option<ledger::Error>>,
     /// Whether there was no call left.
     spent: AtomicBool,
-    /// Whether somebody was asked.
+    /// Whether an executor was asked.
     asked: AtomicBool,
 }
 
 #[async_trait]
 impl Ask for DispatcherAsk {
-    async fn ask(&self, seat: &MemberConfig, question: Question) -> Result<Json, Unanswered> {
-        let (mut invoke, seat) =
-            single_call::prepare(&self.id, &"dispatcher".into(), "dispatch", question, seat);
+    async fn ask(&self, config: &MemberConfig, question: Question) -> Result<Json, Unanswered> {
+        let (mut invoke, config) =
+            single_call::prepare(&self.id, &"dispatcher".into(), "dispatch", question, config);
         invoke.parts =
-            single_call::redact_parts(&self.table.redactor, std::mem::take(&mut invoke.parts)).await.0;
-        match single_call::run_call(&self.table, &self.recorder, invoke, seat).await {
+            single_call::redact_parts(&self.call_context.redactor, std::mem::take(&mut invoke.parts)).await.0;
+        match single_call::run_call(&self.call_context, &self.recorder, invoke, config).await {
             Ok(asked) => {
                 self.asked.fetch_or(asked.consultation.spent.calls > 0, Ordering::Relaxed);
                 match asked.consultation.result {
                     ConsultationResult::Answered(answer) => Ok(answer),
                     ConsultationResult::Absent(absent) => {
-                        // Whoever had a first call has been asked, and what it lacks is an answer.
+                        // After a first call the executor has been asked; only its answer is missing.
                         let spent =
                             absent == AbsenceReason::RunOverBudget && asked.consultation.spent.calls == 0;
                         self.spent.fetch_or(spent, Ordering::Relaxed);

@@ -105,7 +105,7 @@ impl Hooks {
     }
 }
 
-/// Tells of a hook that failed, also where its task is dropped.
+/// Reports a hook that failed, also where its task is dropped.
 struct FailureReporter {
     telemetry: Arc<dyn Telemetry>,
     clock: Arc<dyn Clock>,
@@ -167,9 +167,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<String>>);
+    struct RecordedFailures(Mutex<Vec<String>>);
 
-    impl Telemetry for Told {
+    impl Telemetry for RecordedFailures {
         fn emit(&self, event: &Event) {
             let EventKind::HookFailed { error, .. } = &event.kind else { return };
             self.0.lock().unwrap().push(error.clone());
@@ -184,21 +184,21 @@ mod tests {
         }
     }
 
-    fn hooks(slow: &Arc<Slow>) -> (Hooks, Arc<Told>) {
-        let told = Arc::new(Told::default());
-        (Hooks::new(vec![slow.clone()], told.clone(), Arc::new(Now)), told)
+    fn hooks(slow: &Arc<Slow>) -> (Hooks, Arc<RecordedFailures>) {
+        let failures = Arc::new(RecordedFailures::default());
+        (Hooks::new(vec![slow.clone()], failures.clone(), Arc::new(Now)), failures)
     }
 
     #[tokio::test]
     async fn a_flood_of_hooks_runs_a_few_at_once_and_what_is_dropped_says_so() {
         // K2
         let slow = Arc::new(Slow::default());
-        let (mut hooks, told) = hooks(&slow);
+        let (mut hooks, failures) = hooks(&slow);
         for cycle in 0..1_000 {
             hooks.idle(cycle);
             tokio::task::yield_now().await;
         }
-        let dropped = told.0.lock().unwrap().clone();
+        let dropped = failures.0.lock().unwrap().clone();
         assert_eq!(dropped.len(), 1_000 - MAX_RUNNING - MAX_WAITING);
         assert!(
             dropped.iter().all(|why| why.contains("`slow` lifecycle was not called: 8 hooks run")),
@@ -206,11 +206,11 @@ mod tests {
         );
         hooks.settle(Duration::from_millis(10)).await;
         assert_eq!(slow.most.load(Ordering::SeqCst), MAX_RUNNING);
-        let told = told.0.lock().unwrap();
-        assert_eq!(told.len(), 1_000, "each says so");
+        let failures = failures.0.lock().unwrap();
+        assert_eq!(failures.len(), 1_000, "each says so");
         assert!(
-            told[dropped.len()..].iter().all(|why| why.contains("had not ended when the run did")),
-            "{told:?}"
+            failures[dropped.len()..].iter().all(|why| why.contains("had not ended when the run did")),
+            "{failures:?}"
         );
     }
 
@@ -218,10 +218,10 @@ mod tests {
     async fn what_waits_runs_once_there_is_room() {
         let go = Arc::new(Semaphore::new(0));
         let slow = Arc::new(Slow { go: Some(go.clone()), ..Slow::default() });
-        let (mut hooks, told) = hooks(&slow);
+        let (mut hooks, failures) = hooks(&slow);
         (0..100).for_each(|cycle| hooks.idle(cycle));
         go.add_permits(100);
         hooks.settle(Duration::from_secs(60)).await;
-        assert_eq!((slow.called.load(Ordering::SeqCst), told.0.lock().unwrap().len()), (100, 0));
+        assert_eq!((slow.called.load(Ordering::SeqCst), failures.0.lock().unwrap().len()), (100, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Where the answering of one trigger stands, and what follows from what happens. Nothing here waits or does I/O: the
+//! The phase of answering one trigger, and its transitions. Nothing here waits or does I/O: the
 //! runner performs the effects. Wherever it is dropped in between, the phase has everything that was said.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -40,11 +40,11 @@ pub(super) struct Commit {
     pub(super) is_complete: bool,
     pub(super) selected: Vec<Name>,
     pub(super) failed: Vec<(Name, String)>,
-    /// What is to be recorded of those who were asked.
+    /// What the commit's record says of the participants that were asked.
     pub(super) entries: Vec<Entry>,
-    /// The answers that stand in the conversation by now.
+    /// The answers that are in the conversation.
     pub(super) appended: Vec<Turn>,
-    /// The answers that do not yet.
+    /// The answers that are still to be appended.
     pub(super) unappended: VecDeque<Unappended>,
     /// Whether its record is in the ledger's queue.
     pub(super) recorded: bool,
@@ -54,7 +54,7 @@ pub(super) struct Commit {
 #[derive(Debug, Clone)]
 pub(super) struct Unappended {
     pub(super) turn: NewTurn,
-    /// Whether that was tried: then it may stand there although nobody has learnt it.
+    /// Whether an append was tried: it may have succeeded without a confirmation.
     pub(super) was_tried: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Input {
     Interrupted { author: Author, may_resume: bool },
     /// The next answer is about to be appended.
     AppendTried,
-    /// It stands in the conversation.
+    /// It is in the conversation.
     Appended(Turn),
     /// Another process has answered in its place.
     AnsweredElsewhere,
@@ -90,13 +90,13 @@ pub(super) struct Author {
 /// Something that the runner does.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// The trigger is behind us.
+    /// The trigger is settled.
     Settle(Turn),
     /// The trigger is taken up again for those who have not answered.
     Resume(PartialAnswer),
     /// A state that came with an answer is to be stored.
     Remember(Name, Map<String, quorate_protocol::Json>),
-    /// An answer stands in the conversation: those who want to know are told.
+    /// An answer is in the conversation: observers and hooks are notified.
     Announce { participant: Name, turn: Turn },
     /// A participant's answer was refused.
     AnnounceFailure { participant: Name, error: String },
@@ -159,7 +159,7 @@ impl Asking {
         self.asked.iter().filter(|id| !answered.contains(*id)).cloned().collect()
     }
 
-    /// What was said becomes turns, in the order of selection.
+    /// Turns the answers into turns, in the order of selection.
     fn commit(self, author: &Author, is_complete: bool) -> (Commit, Vec<Effect>) {
         let Asking { trigger, selected, asked, started, mut results } = self;
         results.sort_by_key(|result| asked.iter().position(|id| *id == result.participant));
@@ -169,7 +169,7 @@ impl Asking {
             entries.extend(recorded);
             match result {
                 Err((_, error)) => failed.push((participant, error)),
-                // It stands in the conversation already, and is read from there.
+                // It is in the conversation already, and is read from there.
                 Ok(response) if response.posted.is_some() => {
                     effects.extend(response.state.map(|state| Effect::Remember(participant, state)));
                 }

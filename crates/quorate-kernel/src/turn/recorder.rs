@@ -1,5 +1,5 @@
-//! The ledger's side of a conversation: records are written behind the conversation, in order, by a task of their
-//! own. A turn costs the substrate's sync and no other (K5); what a crash loses here is made good from the
+//! The ledger's side of a conversation: records are written asynchronously, in order, by a task of their
+//! own. A turn costs the substrate's sync and no other (K5); what a crash loses here is restored from the
 //! conversation.
 
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::ports::ledger::{Durability, Entry, Error, Ledger};
 /// How many cycles the ledger may be behind; then the conversation waits for it.
 const MAX_QUEUED: usize = 1_024;
 
-/// Records that wait, and who is told when they are durable; `None` where they need only survive the process.
+/// Queued records, and the channel that reports that they are durable; `None` where they need only survive the process.
 type QueuedRecords = (Vec<Entry>, Option<oneshot::Sender<()>>);
 
-/// Writes records behind the conversation.
+/// Writes records asynchronously, in order.
 pub(super) struct RecordQueue {
     recorder: Arc<Recorder>,
     queue: mpsc::Sender<QueuedRecords>,
-    /// Told when what was last put durably is so.
+    /// Resolves when the records of the last durable write are durable.
     not_durable: Option<oneshot::Receiver<()>>,
-    /// Gone once its error was told.
+    /// `None` once its error was reported.
     writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
@@ -33,17 +33,17 @@ impl RecordQueue {
         let (queue, mut queued) = mpsc::channel::<QueuedRecords>(MAX_QUEUED);
         let writes = recorder.clone();
         let writer = tokio::spawn(async move {
-            while let Some((mut entries, told)) = queued.recv().await {
-                let mut told: Vec<_> = told.into_iter().collect();
+            while let Some((mut entries, waiting)) = queued.recv().await {
+                let mut waiting: Vec<_> = waiting.into_iter().collect();
                 while let Ok((more, also)) = queued.try_recv() {
                     entries.extend(more);
-                    told.extend(also);
+                    waiting.extend(also);
                 }
-                let durability = if told.is_empty() { Durability::Written } else { Durability::Synced };
+                let durability = if waiting.is_empty() { Durability::Written } else { Durability::Synced };
                 writes.append(entries, Vec::new(), durability).await?;
-                // One that is not waited for any more was interrupted; its records stand all the same.
-                for told in told {
-                    let _ = told.send(());
+                // A caller that was interrupted no longer waits; its records are written all the same.
+                for waiter in waiting {
+                    let _ = waiter.send(());
                 }
             }
             Ok(())
@@ -56,10 +56,10 @@ impl RecordQueue {
         self.recorder.clone()
     }
 
-    /// A place in the queue: what is put there is written, whatever becomes of the caller.
+    /// Reserves a place in the queue: what is put there is written even if the caller is dropped.
     ///
     /// # Errors
-    /// When the ledger has failed: whoever goes on would do so unrecorded.
+    /// If the ledger has failed: the caller must not continue unrecorded.
     pub(super) async fn reserve(&mut self) -> Result<Slot, Error> {
         match self.queue.clone().reserve_owned().await {
             Ok(permit) => Ok(Slot(permit)),
@@ -70,7 +70,7 @@ impl RecordQueue {
     /// Puts records into the queue.
     ///
     /// # Errors
-    /// As [`Records::place`].
+    /// As [`RecordQueue::reserve`].
     pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
         self.reserve().await?.put(entries);
         Ok(())
@@ -81,21 +81,21 @@ impl RecordQueue {
     /// # Errors
     /// When the ledger has failed.
     pub(super) async fn put_durably(&mut self, slot: Slot, entries: Vec<Entry>) -> Result<(), Error> {
-        let (told, durable) = oneshot::channel();
-        slot.0.send((entries, Some(told)));
+        let (notify, durable) = oneshot::channel();
+        slot.0.send((entries, Some(notify)));
         self.not_durable = Some(durable);
         self.wait_durable().await
     }
 
-    /// Returns when the records that were last put durably are so: their caller may have been interrupted.
+    /// Returns when the records of the last durable write are durable: their caller may have been interrupted.
     ///
     /// # Errors
     /// When the ledger has failed.
     pub(super) async fn wait_durable(&mut self) -> Result<(), Error> {
         let Some(durable) = &mut self.not_durable else { return Ok(()) };
-        let told = durable.await;
+        let written = durable.await;
         self.not_durable = None;
-        match told {
+        match written {
             Ok(()) => Ok(()),
             Err(_) => Err(self.take_error().await),
         }

@@ -14,13 +14,13 @@ use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::EventKind;
 use crate::record;
 
-/// What the ledger says last.
+/// The state in the ledger's last record.
 pub(super) struct LedgerPosition {
     /// The last turn that is settled.
     pub(super) cursor: Option<Name>,
     /// The number of the stream's next record.
     pub(super) next: u64,
-    /// The turns that it names behind that one.
+    /// The turns that it names after that one.
     pub(super) recorded: BTreeSet<Name>,
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn read_position(
         let tail = ledger.tail(stream, count).await?;
         let next = tail.last().map_or(0, |record| record.n + 1);
         let settled = tail.iter().enumerate().rev().find_map(|(at, record)| Some((at, cursor(record)?)));
-        // Attempts may stand behind the last settled turn, in any number.
+        // Attempts may be behind the last settled turn, in any number.
         if settled.is_some() || tail.len() < count as usize {
             let behind = &tail[settled.as_ref().map_or(0, |(at, _)| at + 1)..];
             let recorded = behind.iter().flat_map(appended).collect();
@@ -93,7 +93,7 @@ impl Runner {
             self.records.put(found.unrecorded.into_iter().map(|(_, entry)| entry).collect()).await?;
         }
         match (found.answering, &self.cursor) {
-            // Everything before the trigger is settled; whoever was to answer it may still have to.
+            // Everything before the trigger is settled; some of its participants may still have to answer.
             (Some(answering), _) => self.resume_trigger(answering).await?,
             (None, Some(cursor)) => self.start_after(&cursor.clone()).await?,
             (None, None) if begin == Begin::Now => {
@@ -193,7 +193,7 @@ impl Runner {
         Ok(self.records.put(vec![entry]).await?)
     }
 
-    /// The turns that end with a settled one are behind us.
+    /// Marks the turns up to a settled one as settled.
     async fn start_after(&mut self, settled: &Name) -> Result<(), Error> {
         let reach = self.lookback();
         for turn in self.swarm.substrate.window(settled, reach).await? {
@@ -204,12 +204,12 @@ impl Runner {
         Ok(())
     }
 
-    /// The trigger is taken up once more, for whoever has not answered it.
+    /// The trigger is taken up once more, for the participants that have not answered it.
     async fn resume_trigger(&mut self, answering: PartialAnswer) -> Result<(), Error> {
         let reach = self.lookback() + 1;
         let mut window = self.swarm.substrate.window(&answering.trigger, reach).await?;
         let Some(trigger) = window.pop() else {
-            // Somebody took it out of the conversation. What answered it is still there.
+            // It was removed from the conversation. Its answers are still there.
             let what = format!("turn {}, which was answered, is not in the conversation", answering.trigger);
             self.emit(EventKind::LedgerDiffers { what });
             return self.start_after(&answering.last).await;

@@ -1,4 +1,4 @@
-//! One speaker: its state, its prompt, one invocation through the executor port, and what it came to.
+//! One speaker: its state, its prompt, one invocation through the executor port, and the result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ pub(super) struct TurnQuestion {
     pub(super) window: Vec<Turn>,
     /// It, as prompts show it.
     pub(super) turns: Part,
-    /// What the substrate calls the conversation elsewhere.
+    /// The substrate's own name for the conversation.
     pub(super) conversation: Option<String>,
     /// States that the store does not have yet.
     pub(super) unsaved_states: BTreeMap<Name, Map<String, Json>>,
 }
 
-/// What one participant came to.
+/// The result of asking one participant.
 pub(super) struct SpeakerResult {
     pub(super) participant: Name,
     pub(super) result: Result<Response, (Status, String)>,
-    /// What is to be recorded of it.
+    /// Its part of the cycle's record.
     pub(super) entries: Vec<ledger::Entry>,
     pub(super) took: Duration,
 }
@@ -71,7 +71,7 @@ impl TurnQuestion {
     /// Asks one participant.
     ///
     /// # Errors
-    /// When the ledger fails: that is nothing that the participant has to answer for.
+    /// If the ledger fails. Failures of the participant are part of the result.
     pub(super) async fn ask(self: Arc<Self>, id: Name) -> Result<SpeakerResult, ledger::Error> {
         let trigger = self.window.last().map(|turn| &*turn.id).unwrap_or_default();
         let span = tracing::info_span!("turn", runtime = %self.swarm.runtime, trigger, participant = %id);
@@ -97,7 +97,7 @@ impl TurnQuestion {
             Some(state) => state.clone(),
             None => match self.swarm.state.read(&id).await {
                 Ok(state) => state,
-                // Whoever cannot remember would say something else than it should.
+                // A participant must not answer without its state.
                 Err(error) => return failed(error.to_string()),
             },
         };

@@ -12,8 +12,8 @@ fn redactor() -> Redactor {
 
 /// The lines of a corpus, with their numbers.
 fn lines(corpus: &str) -> impl Iterator<Item = (usize, String)> {
-    let told = corpus.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    told.map(|(at, line)| (at + 1, expanded(line)))
+    let lines = corpus.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|(at, line)| (at + 1, expanded(line)))
 }
 
 /// A line with its templates filled in, and its line breaks.

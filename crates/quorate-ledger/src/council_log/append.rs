@@ -11,16 +11,16 @@ use super::line::{self, Event, Line};
 use crate::files;
 use crate::quarantine::{self, QuarantinedFile};
 
-/// What appending came to.
+/// The result of appending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppendResult {
-    /// Whether a line was written; `false` when the run's line of this event stood there already.
+    /// Whether a line was written; `false` if the run's line of this event existed already.
     pub written: bool,
     /// A torn last line, now in `aside/`.
     pub quarantined: Option<QuarantinedFile>,
 }
 
-/// Whether a log can be appended to, making nothing that was not there.
+/// Whether a log can be appended to; creates nothing.
 ///
 /// # Errors
 /// When it cannot be, and why.
@@ -37,7 +37,7 @@ pub fn can_append(log: &Path) -> Result<()> {
     }
 }
 
-/// Whether a file that is there can be taken for a log, reading it alone.
+/// Whether an existing file looks like a log; it is only read.
 ///
 /// # Errors
 /// When it holds something else, or cannot be read.
@@ -49,7 +49,7 @@ pub fn ensure_log_at(log: &Path) -> Result<()> {
 }
 
 /// Refuses a file that is no log: one in which something stands, and no line of it is a log's. Another file would be changed
-/// by appending to it, and a torn line that is set aside would be somebody's text.
+/// by appending to it, and a torn line that is quarantined would be the user's text.
 fn ensure_log(file: &mut File) -> Result<()> {
     /// No line of a log is longer.
     const MAX_LINE: u64 = 64 << 20;
@@ -73,7 +73,7 @@ fn ensure_log(file: &mut File) -> Result<()> {
     }
 }
 
-/// Appends `line` (one JSON object without line break) unless it stands after byte `since` already: a line of the same
+/// Appends `line` (one JSON object without line break) unless it is after byte `since` already: a line of the same
 /// span and event and, since a person may decide twice, for an override of the same time. `aside_dir` is where
 /// `aside/` is.
 ///
@@ -102,7 +102,7 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
         whole.push('\n');
         file.write_all(whole.as_bytes())?;
     }
-    // A line that stands there already may have been left by a process that died before it was synced.
+    // A line that is there already may have been left by a process that died before it was synced.
     file.sync_data()?;
     if was_empty || there {
         quarantine::sync_directory(log)?;
@@ -130,7 +130,7 @@ fn repair_tail(file: &mut File, log: &Path, aside_dir: &Path) -> Result<Option<Q
     Ok(Some(piece))
 }
 
-/// The offset of a last line without line break; the file's length if there is none.
+/// The offset of a last line without line break; the file's length if every line has one.
 fn last_line_start(file: &mut File, length: u64) -> Result<u64> {
     const CHUNK: u64 = 64 * 1024;
     let mut end = length;
@@ -148,7 +148,7 @@ fn last_line_start(file: &mut File, length: u64) -> Result<u64> {
     Ok(0)
 }
 
-/// Whether a line stands after a byte. A log that is shorter than that was replaced and is read whole.
+/// Whether a line is after a byte. A log that is shorter than that was replaced and is read whole.
 fn contains_line(file: &mut File, since: u64, wanted: &Line) -> Result<bool> {
     let span = &*wanted.span;
     if span.is_empty() {

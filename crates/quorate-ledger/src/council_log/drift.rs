@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::stats::Stats;
 
-/// Weeks with fewer reviews of a type say nothing of it.
+/// Weeks with fewer reviews of a type are ignored.
 const MIN_REVIEWS: u64 = 5;
 /// So many weeks in a row are a drift.
 const MIN_WEEKS: usize = 3;

@@ -31,7 +31,7 @@ pub struct IndexedLog {
     pub(super) id: Option<i64>,
     /// How many lines of it cannot be read.
     pub corrupt: u64,
-    /// How many of these were not known before.
+    /// How many of these are new.
     pub newly_corrupt: u64,
     /// How long it is, in bytes.
     pub bytes: u64,
@@ -54,7 +54,7 @@ enum LogState {
     Replaced,
 }
 
-/// Forgets the index of a log; it is made anew when it is next needed.
+/// Forgets the index of a log; it is rebuilt when it is next needed.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -104,8 +104,8 @@ async fn index_writer(store: &Store) -> Result<Writer, Error> {
 }
 
 impl IndexRow {
-    /// How the log stands to what was indexed. Its length is asked for here, after what is known was read: a length
-    /// from before would make a log that somebody else has just appended to and indexed look like another.
+    /// How the log compares with its index. Its length is read here, after the index: a length
+    /// from before would make a log that another process has just appended to and indexed look like another.
     fn compare(&self, file: &mut File) -> std::io::Result<LogState> {
         let bytes = file.metadata()?.len();
         if bytes < self.bytes || edge_hash(file, self.bytes)? != self.ends_sha256 {
@@ -132,7 +132,7 @@ async fn find_row(connection: &mut SqliteConnection, key: &str) -> Result<Option
     }))
 }
 
-/// Indexes what stands after the known part. What is known is looked up again inside the transaction, since another
+/// Indexes the lines after the indexed part, whose end is looked up again inside the transaction, since another
 /// process may have been faster; reading and parsing run beside the store's own thread.
 async fn extend(
     store: &Store,
@@ -283,7 +283,7 @@ async fn insert(
     });
     query.build().execute(&mut **transaction).await?;
     let deliberators: Vec<_> = numbered()
-        .flat_map(|(id, (_, _, line))| line.deliberators.iter().map(move |seat| (id, seat)))
+        .flat_map(|(id, (_, _, line))| line.deliberators.iter().map(move |deliberator| (id, deliberator)))
         .collect();
     for some in deliberators.chunks(BATCH * 2) {
         let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
@@ -353,7 +353,7 @@ mod tests {
         for reader in readers {
             newly_corrupt += reader.await.unwrap();
         }
-        // A log that was read anew would have its one bad line found anew.
+        // A log that was read again would have its one bad line found again.
         assert_eq!(newly_corrupt, 1);
     }
 }

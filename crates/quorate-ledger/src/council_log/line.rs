@@ -7,7 +7,7 @@ use quorate_kernel::clock::parse_rfc3339;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The longest time that one review is counted with, in milliseconds: a year. A line that says more is wrong, and a
+/// The longest time that one review is counted with, in milliseconds: a year. A longer time is wrong, and a
 /// few of them would be more than a sum can hold.
 const MAX_ELAPSED_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
 
@@ -148,7 +148,7 @@ impl Line {
     }
 }
 
-/// What a line of a log has at least one of, whoever wrote it. Other files of JSON lines have none: a transcript has times and
+/// Keys of which every line of a log has at least one. Other files of JSON lines have none: a transcript has times and
 /// events, and an export has a version, too.
 const MARKS: [&str; 6] = ["span_id", "artifact_type", "verdict", "adjudicator", "round1", "deliberators"];
 
@@ -229,11 +229,11 @@ impl LogObject {
                 merge_rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default());
             // What the published schema has no field for.
             for (member, marks) in &mut deliberators {
-                marks.reprompts = public.get(member).map_or(0, |seat| seat.behavior().reprompts);
+                marks.reprompts = public.get(member).map_or(0, |entry| entry.behavior().reprompts);
             }
             deliberators
         } else {
-            public.into_iter().map(|(member, seat)| (member, seat.behavior())).collect()
+            public.into_iter().map(|(member, entry)| (member, entry.behavior())).collect()
         };
         let tokens = self.tokens.and_then(|tokens| match tokens {
             Tokens::Split { total } => total,
@@ -294,14 +294,14 @@ fn time(text: &str) -> Option<i64> {
 
 fn merge_rounds(first: Vec<RoundEntry>, second: Vec<RoundEntry>) -> Vec<(String, Behavior)> {
     let mut deliberators: Vec<(String, Behavior, Option<bool>)> = Vec::new();
-    for seat in first {
-        let Some(member) = seat.deliberator.clone() else { continue };
-        let block = seat.block();
-        deliberators.push((member, seat.behavior(), block));
+    for entry in first {
+        let Some(member) = entry.deliberator.clone() else { continue };
+        let block = entry.block();
+        deliberators.push((member, entry.behavior(), block));
     }
-    for seat in second {
-        let Some(member) = seat.deliberator.clone() else { continue };
-        let (marks, block) = (seat.behavior(), seat.block());
+    for entry in second {
+        let Some(member) = entry.deliberator.clone() else { continue };
+        let (marks, block) = (entry.behavior(), entry.block());
         let at = deliberators.iter().position(|(one, ..)| *one == member).unwrap_or_else(|| {
             deliberators.push((member, Behavior::default(), None));
             deliberators.len() - 1

@@ -146,19 +146,19 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
     for row in query.fetch_all(&mut *connection).await.map_err(|error| store.error(error))? {
         let count = row.get::<i64, _>(6).unsigned_abs();
         let when = |at: usize| if row.get::<i64, _>(at) == 0 { 0 } else { count };
-        let seat = stats.deliberators.entry(row.get(0)).or_default();
-        seat.reviews += count;
-        seat.blocks += when(1);
-        seat.irreducible += when(2);
-        seat.flipped += when(3);
-        seat.schema_failed += when(4);
-        seat.timed_out += when(5);
+        let behavior = stats.deliberators.entry(row.get(0)).or_default();
+        behavior.reviews += count;
+        behavior.blocks += when(1);
+        behavior.irreducible += when(2);
+        behavior.flipped += when(3);
+        behavior.schema_failed += when(4);
+        behavior.timed_out += when(5);
         let sum = |at: usize| row.get::<i64, _>(at).unsigned_abs();
-        for (scores, at) in [(&mut seat.first_scores, 7), (&mut seat.last_scores, 9)] {
+        for (scores, at) in [(&mut behavior.first_scores, 7), (&mut behavior.last_scores, 9)] {
             scores.0 += sum(at);
             scores.1 += sum(at + 1);
         }
-        seat.reprompts += sum(11);
+        behavior.reprompts += sum(11);
     }
     Ok(stats)
 }

@@ -86,7 +86,7 @@ pub fn override_line(history: &History, at_ms: i64, decision: &Override) -> Json
     })
 }
 
-/// What came of asking a member in a step.
+/// The result of asking a member in a step.
 fn find<'a>(history: &'a History, step: &str, member: &str) -> Option<&'a Consultation> {
     history.consultations().find(|one| &*one.step == step && &*one.member == member)
 }

@@ -49,18 +49,18 @@ pub(super) async fn write(
         if rows.is_empty() {
             break;
         }
-        for told in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
+        for exported in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
             written.records += 1;
-            written.signatures += told.signers.len() as u64;
-            out.write_all(row(&cells(&told)).as_bytes())?;
+            written.signatures += exported.signers.len() as u64;
+            out.write_all(row(&cells(&exported)).as_bytes())?;
         }
     }
     out.flush()?;
     Ok(written)
 }
 
-fn cells(told: &ExportedRecord) -> [String; 18] {
-    let data = told.data.as_ref();
+fn cells(exported: &ExportedRecord) -> [String; 18] {
+    let data = exported.data.as_ref();
     let value_at = |path: &[&str]| {
         let mut keys = path.iter();
         let first = data.zip(keys.next()).and_then(|(data, key)| data.get(*key));
@@ -70,13 +70,13 @@ fn cells(told: &ExportedRecord) -> [String; 18] {
             _ => String::new(),
         }
     };
-    let signers: Vec<String> = told.signers.iter().map(ToString::to_string).collect();
+    let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     [
-        told.seq.to_string(),
-        told.head.run.clone(),
-        told.head.n.to_string(),
-        told.head.at.clone(),
-        told.head.kind.clone(),
+        exported.seq.to_string(),
+        exported.head.run.clone(),
+        exported.head.n.to_string(),
+        exported.head.at.clone(),
+        exported.head.kind.clone(),
         value_at(&["member"]),
         value_at(&["step"]),
         value_at(&["status"]),
@@ -87,8 +87,8 @@ fn cells(told: &ExportedRecord) -> [String; 18] {
         value_at(&["spent", "tokens_in"]),
         value_at(&["spent", "tokens_out"]),
         value_at(&["spent", "ms"]),
-        told.head.data_sha256.clone(),
-        told.leaf.clone(),
+        exported.head.data_sha256.clone(),
+        exported.leaf.clone(),
         signers.join(" "),
     ]
 }

@@ -30,7 +30,7 @@ const ERROR: u8 = 2;
 struct OpenTrace {
     first: ExportedRecord,
     last_ms: i64,
-    /// What its outcome says. What a person decided beside that stands in the span of the override.
+    /// What its outcome says. What a person decided beside that is in the span of the override.
     verdict: Option<String>,
 }
 
@@ -59,20 +59,20 @@ pub(super) async fn write(
         if rows.is_empty() {
             break;
         }
-        for told in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
+        for exported in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
             written.records += 1;
-            written.signatures += told.signers.len() as u64;
-            let (run, at_ms) = (told.head.run.clone(), told.at_ms);
-            let outcome = told.data.as_ref().filter(|_| told.head.kind == Kind::Outcome.as_str());
+            written.signatures += exported.signers.len() as u64;
+            let (run, at_ms) = (exported.head.run.clone(), exported.at_ms);
+            let outcome = exported.data.as_ref().filter(|_| exported.head.kind == Kind::Outcome.as_str());
             let verdict = outcome.and_then(record::verdict);
             match open.get_mut(&run) {
                 None => {
-                    open.insert(run, OpenTrace { first: told, last_ms: at_ms, verdict: None });
+                    open.insert(run, OpenTrace { first: exported, last_ms: at_ms, verdict: None });
                 }
                 Some(root) => {
                     root.last_ms = root.last_ms.max(at_ms);
                     root.verdict = verdict.or(root.verdict.take());
-                    spans.put(&child(&told))?;
+                    spans.put(&child(&exported))?;
                 }
             }
         }
@@ -110,17 +110,24 @@ fn root(open: &OpenTrace) -> Json {
 }
 
 /// The span of any other record.
-fn child(told: &ExportedRecord) -> Json {
-    let parent = span_id(&told.head.run, 0);
-    let data = told.data.as_ref();
-    let Some(data) = data.filter(|_| told.head.kind == Kind::Consultation.as_str()) else {
+fn child(exported: &ExportedRecord) -> Json {
+    let parent = span_id(&exported.head.run, 0);
+    let data = exported.data.as_ref();
+    let Some(data) = data.filter(|_| exported.head.kind == Kind::Consultation.as_str()) else {
         let verdict = data.and_then(record::verdict);
-        let mut attributes = common(told);
+        let mut attributes = common(exported);
         attributes.extend(verdict.map(|verdict| (attribute::VERDICT, json!(verdict))));
-        return span(told, &told.head.kind, Some(&parent), told.at_ms, told.at_ms, attributes);
+        return span(
+            exported,
+            &exported.head.kind,
+            Some(&parent),
+            exported.at_ms,
+            exported.at_ms,
+            attributes,
+        );
     };
     let ended: Consultation = record::read(data).unwrap_or_default();
-    let mut attributes = common(told);
+    let mut attributes = common(exported);
     attributes.push((attribute::OPERATION, json!(attribute::INVOKE_AGENT)));
     let texts = attribute::texts(&ended).into_iter().filter(|(_, text)| !text.is_empty());
     attributes.extend(texts.map(|(name, text)| (name, json!(text))));
@@ -130,9 +137,9 @@ fn child(told: &ExportedRecord) -> Json {
         (ended.status != Status::Answered).then(|| ended.status.as_str()).filter(|status| !status.is_empty());
     attributes.extend(status.map(|status| (attribute::ERROR_TYPE, json!(status))));
     let took_ms = ended.spent.ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
-    let started_ms = told.at_ms.saturating_sub(took_ms);
+    let started_ms = exported.at_ms.saturating_sub(took_ms);
     let name = format!("{} {}", attribute::INVOKE_AGENT, ended.member);
-    let mut span = span(told, name.trim_end(), Some(&parent), started_ms, told.at_ms, attributes);
+    let mut span = span(exported, name.trim_end(), Some(&parent), started_ms, exported.at_ms, attributes);
     span["kind"] = json!(CLIENT);
     if let Some(status) = status {
         span["status"] = json!({"code": ERROR, "message": status});
@@ -141,15 +148,15 @@ fn child(told: &ExportedRecord) -> Json {
 }
 
 /// What every span says.
-fn common(told: &ExportedRecord) -> Vec<(&'static str, Json)> {
-    let head = &told.head;
+fn common(exported: &ExportedRecord) -> Vec<(&'static str, Json)> {
+    let head = &exported.head;
     let mut all = vec![
         (attribute::CONVERSATION, json!(head.run)),
         (attribute::RECORD, json!(format!("{}/{}", head.run, head.n))),
         (attribute::KIND, json!(head.kind)),
-        (attribute::LEAF, json!(told.leaf)),
+        (attribute::LEAF, json!(exported.leaf)),
     ];
-    let signers: Vec<String> = told.signers.iter().map(ToString::to_string).collect();
+    let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     if !signers.is_empty() {
         all.push((attribute::SIGNED_BY, json!(signers.join(" "))));
     }
@@ -157,14 +164,14 @@ fn common(told: &ExportedRecord) -> Vec<(&'static str, Json)> {
 }
 
 fn span(
-    told: &ExportedRecord,
+    exported: &ExportedRecord,
     name: &str,
     parent: Option<&str>,
     start_ms: i64,
     end_ms: i64,
     attributes: Vec<(&'static str, Json)>,
 ) -> Json {
-    let head = &told.head;
+    let head = &exported.head;
     let mut span = Map::from_iter([
         ("traceId".to_owned(), json!(trace_id(&head.run))),
         ("spanId".to_owned(), json!(span_id(&head.run, head.n))),

@@ -44,7 +44,7 @@ pub enum InvalidExport {
         line: u64,
         /// The record, where it is one's.
         id: Option<String>,
-        /// What does not hold.
+        /// The invalid part.
         what: String,
     },
     /// It cannot be read.
@@ -75,7 +75,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. `signers`, where there are any, are the keys of which one has to have signed each record that
+    /// Reads the first line. `signers`, where there are any, are the keys one of which must have signed each record that
     /// is signed.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl<R: BufRead> Reader<R> {
     fn check_record(&mut self, seq: u64, checked: &CheckedRecord) -> Result<(), String> {
         let runs = self.header.runs.as_ref();
         if seq <= self.seq || (runs.is_none() && seq != self.seq + 1) {
-            return Err(format!("it stands at place {seq} after place {}", self.seq));
+            return Err(format!("it is at place {seq} after place {}", self.seq));
         }
         if runs.is_some_and(|runs| runs.binary_search(&checked.head.run).is_err()) {
             return Err("its run is not one of those that the export is of".into());
@@ -284,7 +284,7 @@ fn open_checkpoint(header: &Header, tree: &TreeHead) -> Result<Option<SignedChec
     Ok(Some(checkpoint))
 }
 
-/// Holds the tree after which an export starts against the whole one.
+/// Checks the tree after which an export starts against the whole one.
 fn check_prefix(from: &wire::Prefix, tree: &TreeHead) -> Result<(), String> {
     let root = unhex(&from.root).ok_or("the root of `from` is no hash")?;
     let path = from.path.iter().map(|hash| unhex(hash).ok_or("the path of `from` has what is no hash"));

@@ -113,7 +113,7 @@ fn remove_leftovers(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// As [`tidy`], unless another process is writing: then it does so itself.
+/// As [`remove_leftovers`], unless another process is writing, which removes them itself.
 pub(super) fn remove_leftovers_if_free(dir: &Path) -> Result<(), Error> {
     let tidied = open(dir).and_then(|handle| match handle.try_lock() {
         Ok(()) => remove_leftovers(dir),

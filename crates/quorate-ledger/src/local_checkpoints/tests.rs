@@ -42,7 +42,7 @@ fn two_ledgers_of_a_directory_have_copies_of_their_own() {
 
 #[test]
 fn the_state_directory_knows_which_ledger_stood_at_a_path() {
-    // D12: everything beside the ledger is replaced by what lies beside another one.
+    // D12: everything beside the ledger is replaced by what is beside another one.
     let (dir, a, b) = two_ledgers();
     a.save(&note("a", 3, 1)).unwrap();
     std::fs::remove_dir_all(dir.path().join("ledgers")).unwrap();

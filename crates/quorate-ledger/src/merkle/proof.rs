@@ -5,7 +5,7 @@ use super::subtree::{consistency_ranges, inclusion_ranges};
 use super::verify::{Mismatch, verify_consistency, verify_inclusion};
 use super::{Hash, TreeHead};
 
-/// That a leaf stands at an index of a tree.
+/// That a leaf is at an index of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inclusion {
     /// The leaf's index, from 0.

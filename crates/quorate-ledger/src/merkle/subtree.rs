@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A complete subtree: the leaves from `index << level` on, `1 << level` of them. At level 0 it is one leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subtree {
-    /// How many levels it stands above the leaves, from 0 to 63.
+    /// How many levels it is above the leaves, from 0 to 63.
     pub level: u32,
     /// How many subtrees of its level stand left of it.
     pub index: u64,
@@ -69,7 +69,7 @@ pub fn consistency_ranges(old: u64, new: u64) -> Vec<Range<u64>> {
             within.start = middle;
         }
     }
-    // The verifier knows the old root itself; any other subtree in which the old tree ends it has to be told.
+    // The verifier knows the old root itself; any other subtree in which the old tree ends must be part of the proof.
     if within.start > 0 {
         ranges.push(within);
     }

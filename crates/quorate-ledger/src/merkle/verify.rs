@@ -11,7 +11,7 @@ pub enum Mismatch {
     /// The proof speaks of a tree of another size.
     #[error("the proof is for a tree of {proof} leaves, and this one has {tree}")]
     Size {
-        /// The size of which the proof speaks.
+        /// The tree size of the proof.
         proof: u64,
         tree: u64,
     },

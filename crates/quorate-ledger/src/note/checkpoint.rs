@@ -18,12 +18,12 @@ pub struct Checkpoint {
     extensions: Vec<String>,
 }
 
-/// A checkpoint of which it is known who signed it.
+/// A checkpoint with verified signers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedCheckpoint<'a> {
     pub checkpoint: Checkpoint,
-    /// Those of the known keys that signed it; at least one. Whether one of them speaks for this origin, whoever trusts
-    /// them for something decides.
+    /// Those of the known keys that signed it; at least one. Whether one of them speaks for this origin is for the caller
+    /// to decide.
     pub signers: Vec<&'a Verifier>,
 }
 
@@ -68,7 +68,7 @@ impl Checkpoint {
         Ok(Checkpoint { origin: origin.to_owned(), tree, extensions: Vec::new() })
     }
 
-    /// Adds an extension line. The specification advises against them: nobody who watches a log can check them, and newer
+    /// Adds an extension line. The specification advises against them: monitors of a log cannot check them, and newer
     /// witnesses do not sign them.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Checkpoint {
     }
 
     /// The checkpoint as a note with this key's signature. A log signs no checkpoint that contradicts one that it signed
-    /// before: whoever calls this has made sure of that.
+    /// before, which the caller has checked.
     ///
     /// # Errors
     /// [`MalformedNote`] where it is longer than a note that is read.

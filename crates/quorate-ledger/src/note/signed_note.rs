@@ -37,7 +37,7 @@ pub struct SignatureLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedNote {
     /// More than [`MAX_BYTES`].
-    #[error("the note has {bytes} bytes, and no more than {MAX_BYTES} are read")]
+    #[error("the note has {bytes} bytes, more than the maximum of {MAX_BYTES}")]
     TooLong {
         /// How many bytes it has.
         bytes: usize,

@@ -15,20 +15,20 @@ use crate::signing::{KeyId, PublicKey};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapRule {
     Allowed,
-    /// From a run's first one that is there, all are.
+    /// All records of a run from its first included one on.
     NotWithinRun,
-    /// As [`GapRule::NotWithinRun`], and each run is there from its first record on.
+    /// As [`GapRule::NotWithinRun`], and each run includes its first record.
     FromFirstRecord,
 }
 
-/// What is known of the runs whose records came so far.
+/// The state of the runs read so far.
 #[derive(Debug)]
 pub struct ChainChecker {
     gaps: GapRule,
     runs: BTreeMap<String, ChainPosition>,
 }
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Debug)]
 struct ChainPosition {
     n: u64,
@@ -55,7 +55,7 @@ impl ChainChecker {
     /// Takes the next record.
     ///
     /// # Errors
-    /// Why it cannot come after those before, in words.
+    /// Why it cannot follow the records before it, in words.
     pub fn check_next(&mut self, record: &CheckedRecord) -> Result<(), String> {
         let head = &record.head;
         let signed = !record.signers.is_empty();

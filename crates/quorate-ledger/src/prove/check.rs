@@ -38,11 +38,11 @@ pub struct ProvenRecord {
     pub at: String,
     /// Its index in the ledger's order.
     pub index: u64,
-    /// Whether its body is here.
+    /// Whether the proof includes its body.
     pub has_data: bool,
     /// The keys that signed it.
     pub signers: Vec<KeyId>,
-    /// What the run came to, where this record is its outcome.
+    /// The run's verdict, if this record is its outcome.
     pub verdict: Option<String>,
     /// What a person decided beside that, where this record is an override.
     pub override_decision: Option<OverrideDecision>,
@@ -54,7 +54,7 @@ pub struct OverrideDecision {
     /// What the person decided.
     pub verdict: String,
     pub by: Option<String>,
-    /// What the council had come to, as the override says.
+    /// The council's verdict, as the override quotes it.
     pub council: Option<String>,
 }
 
@@ -64,20 +64,20 @@ pub enum InvalidProof {
     /// It is no proof in the form that is written.
     #[error("it is no proof: {0}")]
     NotAProof(String),
-    /// It is one, and something in it does not hold.
+    /// It is a proof, but an invalid one.
     #[error("{place}: {what}")]
     InvalidPart {
         /// Where: `the checkpoint`, `the signers`, `the records`, or a record's id.
         place: String,
-        /// What does not hold.
+        /// The invalid part.
         what: String,
     },
 }
 
-/// Holds a proof against keys. `signers`, where there are any, are the keys of which one has to have signed each record.
+/// Checks a proof against keys. `signers`, if not empty, are the keys one of which must have signed each record.
 ///
 /// # Errors
-/// [`InvalidProof`] at the first thing that does not hold.
+/// [`InvalidProof`] for the first invalid part.
 pub fn check_proof(
     text: &str,
     trusted: &[TrustedKey],
@@ -85,7 +85,7 @@ pub fn check_proof(
 ) -> Result<VerifiedProof, InvalidProof> {
     if text.len() > MAX_BYTES {
         return Err(InvalidProof::NotAProof(format!(
-            "it has {} bytes, and no more than {MAX_BYTES} are read",
+            "it has {} bytes, more than the maximum of {MAX_BYTES}",
             text.len()
         )));
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::merkle::Hash;
 use crate::signing::{Context, KeyId, PublicKey, Signature};
 
-/// An envelope around one signature of one record. Its fields stand in the order of canonical JSON.
+/// An envelope around one signature of one record. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
@@ -32,7 +32,7 @@ pub struct EnvelopeSignature {
 }
 
 impl Envelope {
-    /// Puts an envelope around what the ledger keeps of a signature: the key's name and the signature's text.
+    /// Builds an envelope from a stored signature: the key's name and the signature's text.
     pub fn new(leaf: &Hash, keyid: &str, sig: &str) -> Self {
         Envelope {
             payload: STANDARD.encode(leaf),
@@ -41,11 +41,11 @@ impl Envelope {
         }
     }
 
-    /// Holds it against a leaf and keys that are known; gives the key that signed. Signatures of keys of which only the
+    /// Verifies it for a leaf and known keys; returns the key that signed. Signatures of keys of which only the
     /// names are known are taken as they are.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub fn verify(&self, leaf: &Hash, known: &[PublicKey], unknown: &[KeyId]) -> Result<KeyId, String> {
         if self.payload_type != Context::RECORD.name() {
             return Err(format!("an envelope has the payload type `{}`", self.payload_type));

@@ -10,7 +10,7 @@ pub(crate) struct InclusionPaths {
     block: Option<Block>,
 }
 
-/// 256 leaves that are all there, and what their paths have in common.
+/// 256 complete leaves, and the common part of their paths.
 struct Block {
     index: u64,
     /// Level by level, leaves first.

@@ -45,12 +45,12 @@ impl ProvableRecord {
     /// Holds it against a tree and the public keys of signers.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub fn check(&self, tree: &TreeHead, known: &[PublicKey]) -> Result<CheckedRecord, String> {
         self.check_allowing_unknown(tree, known, &[])
     }
 
-    /// As [`Item::check`], but for signatures of keys of which only the names are known: these are taken as they are.
+    /// As [`ProvableRecord::check`], but accepts signatures of keys of which only the names are known.
     pub(crate) fn check_allowing_unknown(
         &self,
         tree: &TreeHead,
@@ -83,7 +83,7 @@ fn head(text: &str) -> Result<(Head, i64), String> {
     if head.v != VERSION {
         return Err(format!("its version is {}, and this program reads {VERSION}", head.v));
     }
-    // The fields of a head stand in the order of canonical JSON.
+    // The fields of a head are in the order of canonical JSON.
     if serde_json::to_string(&head).ok().as_deref() != Some(text) {
         return Err("its head is not canonical JSON".to_owned());
     }
@@ -126,7 +126,7 @@ pub fn from_canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Resul
     from_exact_value(canonical::normalize(value))
 }
 
-/// Reads a value that has to have exactly the fields of its type: one that may be null has to be there, too.
+/// Reads a value with exactly the fields of its type; fields that may be null are required, too.
 ///
 /// # Errors
 /// Why it has not, in words.

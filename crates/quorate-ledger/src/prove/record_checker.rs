@@ -12,7 +12,7 @@ pub(crate) struct RecordChecker {
     tree: TreeHead,
     chain: ChainChecker,
     known: Vec<PublicKey>,
-    /// Names of keys whose public halves are not known here: the reader has to have them.
+    /// Names of keys whose public halves are unknown here: the reader must know them.
     unknown: Vec<KeyId>,
 }
 
@@ -20,7 +20,7 @@ impl RecordChecker {
     /// Under a checkpoint, whose signatures are verified.
     ///
     /// # Errors
-    /// Why the checkpoint does not hold, in words.
+    /// Why the checkpoint is invalid, in words.
     pub(crate) fn new(sealed: &CheckpointRecord, gaps: GapRule) -> Result<Self, String> {
         if let Some(note) = &sealed.note {
             let seal = SignedCheckpoint::open(note, &sealed.keys)?;
@@ -40,10 +40,10 @@ impl RecordChecker {
         }
     }
 
-    /// Holds the next record against the checkpoint, its own hashes and signatures, and those before it.
+    /// Checks the next record against the checkpoint, its own hashes and signatures, and those before it.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub(crate) fn check(&mut self, item: &ProvableRecord) -> Result<CheckedRecord, String> {
         let checked = item.check_allowing_unknown(&self.tree, &self.known, &self.unknown)?;
         self.chain.check_next(&checked)?;

@@ -19,7 +19,7 @@ pub struct SignedCheckpoint {
     pub origin: String,
     /// Its size and root.
     pub tree: TreeHead,
-    /// The keys that signed. That they came with the checkpoint says nothing of whose they are.
+    /// The keys that signed. They came with the checkpoint, so their owner is not proven.
     pub keys: Vec<Verifier>,
 }
 
@@ -49,7 +49,7 @@ impl SignedCheckpoint {
     /// each of them has to have signed, so that no bit of the note or of a key can be another.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub fn open(note: &str, keys: &[String]) -> Result<SignedCheckpoint, String> {
         let verifiers = keys.iter().map(|key| Verifier::from_text(key));
         let verifiers: Vec<Verifier> = verifiers

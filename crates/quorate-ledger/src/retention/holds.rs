@@ -71,19 +71,19 @@ impl Store {
     /// When the store does not take it.
     pub async fn append_ledger_record(&self, entry: Entry, key: &SecretKey) -> Result<(), Error> {
         let mut connection = self.writer().await;
-        let telling = async {
+        let appending = async {
             let mut transaction = connection.begin(Durability::Synced).await?;
-            let told = transaction.append_ledger_records(vec![entry], key).await?;
-            if told.is_ok() {
+            let appended = transaction.append_ledger_records(vec![entry], key).await?;
+            if appended.is_ok() {
                 transaction.commit().await?;
             }
-            Ok(told)
+            Ok(appended)
         };
-        let told = telling.await;
-        if let Err(error) = &told {
+        let appended = appending.await;
+        if let Err(error) = &appended {
             connection.record_failure(error);
         }
-        told.map_err(|error| self.error(error))??;
+        appended.map_err(|error| self.error(error))??;
         self.mark_appended();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What is to be erased: which records of which runs, and which texts nobody else names. Looking changes nothing.
+//! The plan of an erasure: which records of which runs, and which texts no other record names. Planning changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ use crate::store::{STREAM, Store, merge};
 pub struct Settings<'a> {
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// For how many days bodies of a run are kept whose first record, which is given, does not say; `None` is for ever.
-    /// A run that was imported is kept for ever where it does not say so itself.
+    /// For how many days bodies of a run are kept whose first record, which is given, does not say; `None` is forever.
+    /// A run that was imported is kept forever where it does not say so itself.
     pub default_days: &'a (dyn Fn(&RunOpened) -> Option<u32> + Sync),
     /// For how many days those of a conversation are kept, which never ends: counted from each record.
     pub conversation_days: Option<u32>,
 }
 
-/// What is to be erased of a run, or of a conversation's stream.
+/// What must be erased of a run, or of a conversation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedErasure {
     pub run: Name,
@@ -82,7 +82,7 @@ impl PlannedErasure {
 }
 
 impl Plan {
-    /// Gives each text that nobody needs any more to the first run that names it, and leaves out runs that nothing is
+    /// Assigns each unreferenced text to the first run that names it, and leaves out runs that nothing is
     /// to be erased of.
     pub(crate) fn assign_texts(&mut self) {
         let needed = |text: &String| {
@@ -101,7 +101,7 @@ impl Plan {
 }
 
 impl Store {
-    /// What is to be erased now.
+    /// What must be erased now.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -145,7 +145,7 @@ impl Store {
         planning.await.map_err(|error| self.error(error))
     }
 
-    /// What is to be erased of a run that has an outcome and is just ending, if its bodies are not kept (D5).
+    /// What must be erased of a run that has an outcome and is just ending, if its bodies are not kept (D5).
     ///
     /// # Errors
     /// When the store does not answer.
@@ -226,7 +226,7 @@ async fn period_and_end(
     let Some(opened) = run_opened(engine, run).await? else { return Ok(None) };
     let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
-    // What this workspace keeps its own runs for says nothing of those of others.
+    // This workspace's retention does not apply to runs of other workspaces.
     let default_days = match merge::is_imported(engine, run).await? {
         true => None,
         false => (terms.default_days)(&opened),
@@ -239,7 +239,7 @@ fn at_ms(head: &str) -> Option<i64> {
     parse_rfc3339(&serde_json::from_str::<Head>(head).ok()?.at)
 }
 
-/// What of a run can be erased, texts aside.
+/// The records of a run that can be erased.
 async fn plan_run(
     engine: &mut Engine,
     run: &Name,
@@ -301,7 +301,7 @@ async fn plan_conversations(
     Ok(all)
 }
 
-/// Finds the texts that nobody needs any more.
+/// Finds the texts that no remaining record names.
 async fn find_unneeded_texts(
     engine: &mut Engine,
     plan: &mut Plan,

@@ -10,7 +10,7 @@ use serde_json::Map;
 
 use super::{DAY_MS, Period};
 
-/// How the protocol of a review is called, with its version behind it.
+/// The protocol name of a review, before its version.
 const REVIEW_PREFIX: &str = "council/";
 
 /// What a run's first record says of how long its answers are kept.
@@ -31,7 +31,7 @@ impl StatedPeriod {
     }
 }
 
-/// Whether a run is an assembly's, which keeps its answers for ever where it does not say otherwise: any protocol but
+/// Whether a run is an assembly's, which keeps its answers forever where it does not say otherwise: any protocol but
 /// a review's.
 fn is_assembly(opened: &RunOpened) -> bool {
     !opened.protocol.is_empty() && !opened.protocol.starts_with(REVIEW_PREFIX)
@@ -77,7 +77,7 @@ pub(crate) struct ErasureTarget {
     /// `None` where its first record cannot be read.
     pub(crate) period: Option<StatedPeriod>,
     pub(crate) is_stream: bool,
-    /// It has come to an outcome.
+    /// It has an outcome.
     pub(crate) is_decided: bool,
     /// Its end, in milliseconds since the Unix epoch; `None` for an open run.
     pub(crate) ended_ms: Option<i64>,
@@ -109,7 +109,7 @@ pub(crate) fn check_allowed(erasure: &Erasure, subject: &ErasureTarget, at_ms: i
         }
         Some(StatedPeriod::Explicit(Period::UntilEnd)) => match (erasure.days, subject.is_decided) {
             (None, true) => Ok(()),
-            (None, false) => Err(format!("{run} has not come to an outcome")),
+            (None, false) => Err(format!("{run} has no outcome")),
             (Some(_), _) => Err(format!("{run} keeps its answers until it ends, and for no number of days")),
         },
         Some(StatedPeriod::Explicit(Period::Days(days))) if erasure.days != Some(days) => {

@@ -27,7 +27,7 @@ impl TextReferences {
         engine: &mut Engine,
         texts: &BTreeSet<String>,
     ) -> Result<(), sqlx::Error> {
-        // The ledger's own records tell what was done to it: that a text was erased is no reason to keep it.
+        // The ledger's own records describe operations: naming an erased text is no reason to keep it.
         let page = "SELECT seq, run, data FROM record WHERE seq > $1 AND data IS NOT NULL AND run <> $2 \
                     ORDER BY seq LIMIT $3";
         while !texts.is_empty() {

@@ -28,7 +28,7 @@ pub struct SecretKey(SigningKey);
 pub struct PublicKey(VerifyingKey);
 
 /// A key's name: the first 16 bytes of SHA-256 over its public text, as 32 hexadecimal digits. It follows from the key,
-/// so nobody can give a key another's name.
+/// so a key cannot take another's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; 16]);
 

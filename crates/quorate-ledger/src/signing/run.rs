@@ -19,7 +19,7 @@ pub struct ExternalKeys {
     pub signers: Vec<PublicKey>,
 }
 
-/// [`Outside`], borrowed.
+/// [`ExternalKeys`], borrowed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExternalKeysRef<'a> {
     pub(crate) keyring: Option<&'a Keyring>,
@@ -119,7 +119,7 @@ pub(crate) struct AllowedSigner {
     pub(crate) key: PublicKey,
     /// Only the run itself vouches for the key; whether it may bring keys of its own is known when the whole ledger is.
     pub(crate) is_unlisted: bool,
-    /// Why the record's time is not to be believed: its key was revoked by the time of a checkpoint that stands before it.
+    /// Why the record's time is not to be believed: its key was revoked by the time of a checkpoint that is before it.
     pub(crate) backdated: Option<String>,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn check_signer(
                 listed.revoked_at_ms.filter(|at| sealed_ms.is_some_and(|sealed_ms| sealed_ms >= *at));
             let backdated = revoked.map(|at| {
                 format!(
-                    "the key {id} is revoked from {} on, and the record stands behind a checkpoint of a later time",
+                    "the key {id} is revoked from {} on, and the record follows a checkpoint of a later time",
                     rfc3339(at)
                 )
             });

@@ -9,10 +9,10 @@ use super::key::{PublicKey, SecretKey};
 use crate::merkle::Hash;
 
 /// What a signature says of a leaf. It is the payload type of the envelope that an export puts around the signature, and
-/// it is signed, so that a signature made for one purpose is none for another.
+/// it is signed, so that a signature made for one purpose is invalid for another.
 ///
 /// A ledger's key also signs checkpoints, and no message here is a checkpoint's text: what comes before the leaf has no
-/// line end, so size and root would have to stand in the leaf's 32 bytes, and a root alone takes 44.
+/// line end, so size and root would have to be in the leaf's 32 bytes, and a root alone takes 44.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Context(&'static str);
 

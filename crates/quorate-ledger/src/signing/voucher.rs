@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Context, KeyId, PublicKey, SecretKey, Signature};
 use crate::merkle::Hash;
 
-/// The word of one key for another, as a `keyring` record has it. Its fields stand in the order of canonical JSON.
+/// The word of one key for another, as a `keyring` record has it. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Voucher {
@@ -43,7 +43,7 @@ impl Voucher {
     /// Checks its form and its signature. `known` gives the public half of the key that vouches.
     ///
     /// # Errors
-    /// Why it does not hold, in words.
+    /// Why it is invalid, in words.
     pub fn check(&self, known: impl FnOnce(KeyId) -> Option<PublicKey>) -> Result<CheckedVoucher, String> {
         let by = KeyId::from_text(&self.by).map_err(|error| format!("a voucher's key: {error}"))?;
         let key = PublicKey::from_text(&self.key).map_err(|error| format!("a vouched key: {error}"))?;

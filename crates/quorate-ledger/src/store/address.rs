@@ -8,18 +8,18 @@ use crate::files;
 /// Where a ledger is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A SQLite file; keys, holds and pieces set aside lie in its directory.
+    /// A SQLite file; keys, holds and pieces set aside are in its directory.
     File(PathBuf),
     /// A database of a Postgres server.
     Postgres {
-        /// How it is reached, with everything that was said.
+        /// The server's address with all parameters.
         url: String,
         /// This machine's directory for keys, run locks and the index of the log, which are not in the database.
         dir: PathBuf,
     },
 }
 
-/// What of an address's parameters is shown: how the ledger is found again, and no secret.
+/// The parameters of an address that are shown: those that identify the ledger, without secrets.
 const SHOWN_PARAMETERS: [&str; 10] = [
     "host",
     "hostaddr",
@@ -39,8 +39,8 @@ impl Address {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
-    /// Whether a text looks like the address of a server and is none: `postgres:` without `//`, or a user and a password
-    /// before a host. Taken for the name of a file, its password would be shown, and would stand in a directory's name.
+    /// Whether a text looks like the address of a server but is invalid: `postgres:` without `//`, or a user and a password
+    /// before a host. Taken for the name of a file, its password would be shown, and would be in a directory's name.
     pub fn is_mistyped(text: &str) -> bool {
         let scheme = text.split(':').next().filter(|scheme| scheme.len() < text.len()).unwrap_or_default();
         let is_ours = ["postgres", "postgresql"].iter().any(|ours| scheme.eq_ignore_ascii_case(ours));
@@ -57,7 +57,7 @@ impl Address {
         }
     }
 
-    /// What `--ledger` has to be told to find it, with everything that was said.
+    /// The value of `--ledger` that finds it, with all parameters.
     pub fn as_argument(&self) -> PathBuf {
         match self {
             Address::File(path) => path.clone(),
@@ -73,7 +73,7 @@ impl Address {
         }
     }
 
-    /// What tells this ledger from others that share its directory: the file's name, or the database that the server knows.
+    /// What identifies this ledger among others that share its directory: the file's name, or the database that the server knows.
     pub fn identity(&self) -> String {
         match self {
             Address::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -81,12 +81,12 @@ impl Address {
         }
     }
 
-    /// Whether a ledger may exist: a missing file is none, and only the server knows about a database.
+    /// Whether a ledger may exist: false for a missing file; true for a database, which only the server knows about.
     pub fn may_exist(&self) -> bool {
         self.file().is_none_or(Path::is_file)
     }
 
-    /// Whether the address of a database says what it means: no parameter that is unknown, and none that contradicts
+    /// Checks the address of a database: it has no unknown parameter, and none that contradicts
     /// another.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ fn without_secrets(url: &str) -> String {
     };
     let end = rest.find(['/', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // A password with a character in it that had to be escaped: where it ends cannot be told.
+    // A password with an unescaped reserved character: its end is ambiguous.
     if path.contains('@') || path.contains('#') || query.is_some_and(|query| query.contains(['@', '#'])) {
         return format!("{scheme}://…");
     }

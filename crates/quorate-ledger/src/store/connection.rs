@@ -20,25 +20,25 @@ use crate::files;
 
 pub(crate) struct Connection {
     engine: Engine,
-    /// What `PRAGMA synchronous` stands at; `None` where that is not known.
+    /// The value of `PRAGMA synchronous`; `None` where it is unknown.
     durability: Option<Durability>,
     /// A transaction is open that was not committed.
     left_open: bool,
-    /// A commit failed in a way that does not tell whether it was done.
+    /// A commit failed without a known result.
     in_doubt: bool,
     timeouts: Arc<Timeouts>,
     /// Why nothing is written any more.
     closed_to_writers: Option<String>,
-    /// A write failed, and what of it is on the disk is not known.
+    /// A write failed, and how much of it is on the disk is unknown.
     write_failed: bool,
-    /// The index of the log where none can be written: it lasts as long as the connection.
+    /// The index of the log in memory, where no file can be written; it lasts as long as the connection.
     memory_index: Option<SqliteConnection>,
-    /// How the runs that this process appends to end. Another process may have moved one on: the key of `record`
-    /// tells.
+    /// The tails of runs that this process appends to. If another process has appended to one, the key of `record`
+    /// shows it.
     pub(super) tails: Tails,
     /// The runs that this process drives, where others could.
     pub(super) leases: Leases,
-    /// Up to where records have their places without a gap.
+    /// The position up to which no gap was found.
     gap_check: GapCheck,
 }
 
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Why nothing is written, where that is so.
+    /// Why the ledger is read-only, if it is.
     pub(super) fn read_only_reason(&self) -> Option<&str> {
         self.closed_to_writers.as_deref()
     }
@@ -107,7 +107,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What the log's index is in: the ledger's own file, one of this machine, or this process's memory.
+    /// Where the log's index is: in the ledger's own file, a file of this machine, or this process's memory.
     pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
         if let Some(index) = &mut self.memory_index {
             return index;
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Begins a transaction of the log's index, which can be made anew at any time.
+    /// Begins a transaction of the log's index, which can be rebuilt at any time.
     pub(crate) async fn begin_log_index(&mut self) -> Result<sqlx::Transaction<'_, Sqlite>, sqlx::Error> {
         if self.memory_index.is_none() {
             self.ensure_writable()?;
@@ -129,7 +129,7 @@ impl Connection {
         self.log_index().begin_with("BEGIN IMMEDIATE").await
     }
 
-    /// Closes it. After a sync that failed, SQLite would fold its log into the file although nobody knows what of the log
+    /// Closes it. After a sync that failed, SQLite would fold its log into the file although it is unknown what of the log
     /// is on the disk; so the log is written once more before, and where that fails too the file stays as it is.
     pub(super) async fn close(mut self) -> Result<(), sqlx::Error> {
         if self.write_failed && !self.rewrite_wal().await {
@@ -140,7 +140,7 @@ impl Connection {
         self.engine.close().await
     }
 
-    /// Writes SQLite's log anew where it lies, byte for byte, and syncs it, while nobody else writes; says whether that
+    /// Rewrites SQLite's log where it lies, byte for byte, and syncs it, while no other process writes; says whether that
     /// worked.
     async fn rewrite_wal(&mut self) -> bool {
         let path = match &mut self.engine {
@@ -177,7 +177,7 @@ impl Connection {
             self.left_open = true;
             match self.engine.execute_raw(begin).await {
                 Ok(()) => break,
-                // Whoever has the lock may be rewriting the tables, which takes as long as they are large.
+                // The owner of the lock may be rewriting the tables, which takes time in proportion to their size.
                 Err(error)
                     if self.engine.is_locked(&error) && self.timeouts.pause_before_retry(began).await =>
                 {
@@ -213,7 +213,7 @@ impl Connection {
             let pragma = match (&self.engine, durability) {
                 (Engine::Sqlite(_), Durability::Written) => "PRAGMA synchronous = NORMAL",
                 (Engine::Sqlite(_), Durability::Synced) => "PRAGMA synchronous = FULL",
-                // Each of its transactions says it.
+                // Each of its transactions sets it.
                 #[cfg(feature = "postgres")]
                 (Engine::Postgres(_), _) => return Ok(()),
             };
@@ -224,7 +224,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes note of a write that failed. After one that the disk refused, or that found the file broken, nobody knows
+    /// Takes note of a write that failed. After one that the disk refused, or that found the file broken, it is unknown
     /// what of it is there: nothing more is acknowledged before the ledger was opened again.
     pub(crate) fn record_failure(&mut self, error: &sqlx::Error) {
         if sqlite::is_file_broken(error) {
@@ -250,7 +250,7 @@ impl Connection {
                     self.left_open = true;
                     return Err(error);
                 }
-                // With a connection goes what was open on it.
+                // A lost connection takes its transaction with it.
                 _ => {}
             }
         }
@@ -267,7 +267,7 @@ impl Transaction<'_> {
         &mut self.connection.engine
     }
 
-    /// What it needs besides, with the ends of the runs.
+    /// Its state, with the tails of the runs.
     pub(super) fn engine_and_tails(&mut self) -> (&mut Engine, &mut Tails) {
         (&mut self.connection.engine, &mut self.connection.tails)
     }
@@ -316,7 +316,7 @@ impl Drop for Writer {
         // Where no runtime is left, the process is about to end, and its connection with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // One that cannot be rolled back is on a connection that was lost, or the next one tries again.
+                // If the rollback fails, the connection was lost, or the next transaction tries again.
                 let _ = connection.roll_back_leftover().await;
             });
         }

@@ -81,7 +81,7 @@ pub(crate) fn sql_rows(
     Statement { text: StatementText::Rows { head: head.into(), widths, tail }, values }
 }
 
-/// How values stand in the text of rows.
+/// How values are in the text of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placeholder {
     /// `?`: the driver of SQLite looks up the name of each value that has one, among all names.
@@ -126,7 +126,7 @@ impl Statement {
         self
     }
 
-    /// Does it; says how many rows it touched.
+    /// Executes it; returns the number of affected rows.
     pub(crate) async fn execute(self, engine: &mut Engine) -> Result<u64, sqlx::Error> {
         match engine {
             Engine::Sqlite(sqlite) => {
@@ -144,7 +144,7 @@ impl Statement {
     /// Adds this number of rows.
     ///
     /// # Errors
-    /// As [`Statement::execute`], and where the table took another number of rows: a rule or a trigger stands in between.
+    /// As [`Statement::execute`], and if the table took another number of rows, as with a rule or a trigger.
     pub(crate) async fn insert_exactly(self, engine: &mut Engine, rows: usize) -> Result<(), sqlx::Error> {
         let table = self.insert_table();
         let added = match engine {
@@ -162,7 +162,7 @@ impl Statement {
     /// Adds a row, or does nothing where `there` finds it already.
     ///
     /// # Errors
-    /// As [`Statement::add`].
+    /// As [`Statement::insert_exactly`].
     pub(crate) async fn insert_if_absent(
         self,
         engine: &mut Engine,
@@ -175,7 +175,7 @@ impl Statement {
         Ok(())
     }
 
-    /// Does it; gives rows of columns like these.
+    /// Executes it; returns rows of these columns.
     pub(crate) async fn rows(self, engine: &mut Engine, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         match engine {
             Engine::Sqlite(sqlite) => self
@@ -230,7 +230,7 @@ impl Statement {
         server.track_result(done).map(|()| rows)
     }
 
-    /// Does it; gives the first row, if there is one.
+    /// Executes it; returns the first row, if any.
     pub(crate) async fn row(
         self,
         engine: &mut Engine,
@@ -251,7 +251,7 @@ impl Statement {
             .to_owned()
     }
 
-    /// It, giving back a row for each that it adds.
+    /// The statement with a `RETURNING` clause for each added row.
     #[cfg(feature = "postgres")]
     fn returning_one(self) -> Statement {
         const ONE: &str = " RETURNING CAST(1 AS BIGINT)";
@@ -356,7 +356,7 @@ impl Engine {
     pub(super) async fn commit(&mut self) -> Result<(), sqlx::Error> {
         let commit = match self {
             Engine::Sqlite(_) => "COMMIT",
-            // A transaction in which a statement has failed would be rolled back without a word.
+            // A transaction in which a statement has failed would be rolled back silently.
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => "SELECT 1; COMMIT",
         };
@@ -390,7 +390,7 @@ impl Engine {
         }
     }
 
-    /// Whether a lock was not to be had in time, which may pass. SQLite waits for its own by itself.
+    /// Whether a lock was not available in time, which may pass. SQLite waits for its own by itself.
     pub(super) fn is_locked(&self, error: &sqlx::Error) -> bool {
         match self {
             Engine::Sqlite(_) => {
@@ -411,8 +411,8 @@ impl Engine {
         }
     }
 
-    /// Whether what is known of a run's end may be relied on: where that is out of date, the record's number is taken,
-    /// and the transaction goes on. Elsewhere a failed statement ends it, and other machines move runs on.
+    /// Whether a cached tail of a run may be used: with a stale one the record's number is taken,
+    /// and the transaction continues. Elsewhere a failed statement ends it, and other machines move runs on.
     pub(super) fn can_cache_tails(&self) -> bool {
         match self {
             Engine::Sqlite(_) => true,
@@ -448,7 +448,7 @@ impl From<i64> for Value {
     }
 }
 
-/// A number of records or bytes; more than 2^63 of them there are not.
+/// A number of records or bytes, which is below 2^63.
 impl From<u64> for Value {
     fn from(value: u64) -> Self {
         Value::Int(Some(i64::try_from(value).unwrap_or(i64::MAX)))

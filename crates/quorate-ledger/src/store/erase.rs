@@ -1,8 +1,8 @@
 //! Erases bodies physically (D4): from their rows, from the file's free space, from its log.
 //!
 //! SQLite overwrites what is erased, and what it moves from page to page (`secure_delete`); its log has copies until it is
-//! emptied. A file that an older version wrote may have more of them, which go when the file is written anew. Until all of
-//! that is done a file beside the ledger says so: who dies in between leaves it to the next one.
+//! emptied. A file that an older version wrote may have more of them, which go when the file is rewritten. Until all of
+//! that is done a file beside the ledger marks the work as unfinished, so that the next process completes it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,10 +25,10 @@ use crate::signing::SecretKey;
 /// How long to wait for readers to end.
 const READERS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How much is done so that nothing of what was erased can be found.
+/// How thoroughly erased content is removed from the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WipeMode {
-    /// The file is written anew, which takes as long as it is large and gives its free space back.
+    /// The file is rewritten, which takes as long as it is large and gives its free space back.
     Rebuild,
     /// It is overwritten in place.
     InPlace,
@@ -37,7 +37,7 @@ pub enum WipeMode {
 #[derive(Debug, Default)]
 pub struct ErasureReport {
     pub runs: Vec<PlannedErasure>,
-    /// Why something of what was erased, now or earlier, can still be found in the ledger's files. Nothing where all of
+    /// Why traces of erased content, from now or earlier, may remain in the ledger's files; `None` where all of
     /// it is gone.
     pub residue: Option<String>,
     /// Other places that may still have it.
@@ -45,7 +45,7 @@ pub struct ErasureReport {
 }
 
 impl Store {
-    /// Erases what a plan says, except what somebody needs again meanwhile, and records that, signed by the ledger's key,
+    /// Erases what a plan says, except what a new run references meanwhile, and records that, signed by the ledger's key,
     /// all or nothing. Then it
     /// goes over the files. With an empty plan that is done where an earlier time did not get so far.
     ///
@@ -69,18 +69,18 @@ impl Store {
             return Err(Error::Unavailable { what, source: None });
         }
         let key = key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
-        // What an earlier time has left to be done may be more than is done now.
+        // An earlier erasure may have left more work than this one.
         let is_all = rewrite == WipeMode::Rebuild || !self.has_pending_wipe();
         self.mark_pending_wipe()?;
         {
             let mut connection = self.writer().await;
             let erasing = async {
                 let mut transaction = connection.begin(Durability::Synced).await?;
-                let told = erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
-                if told.is_ok() {
+                let erased = erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
+                if erased.is_ok() {
                     transaction.commit().await?;
                 }
-                Ok(told)
+                Ok(erased)
             };
             let erased: Result<_, sqlx::Error> = erasing.await;
             if let Err(error) = &erased {
@@ -92,7 +92,7 @@ impl Store {
         Ok(ErasureReport { runs: plan.erasures, ..self.wipe(rewrite, is_all).await })
     }
 
-    /// Goes over the files; says what can still be found. `is_all` is whether nothing is left to be done after that.
+    /// Rewrites the files; returns what can still be found. `is_all` says that no erasure is left afterwards.
     async fn wipe(&self, rewrite: WipeMode, is_all: bool) -> ErasureReport {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
@@ -108,19 +108,19 @@ impl Store {
             #[cfg(feature = "postgres")]
             Ok(WipeOutcome::ExceptServer) => {
                 remaining.server_residue = Some(
-                    "in the server's write-ahead log, copies and backups, until whoever runs the server removes them",
+                    "in the server's write-ahead log, copies and backups, until the server's administrator removes them",
                 );
             }
             Err(error) => remaining.residue = Some(error.to_string()),
         }
         if is_all && remaining.residue.is_none() {
-            // One that stays makes the next one go over the files once more.
+            // A remaining mark makes the next erasure rewrite the files again.
             let _ = files::remove(&self.pending_wipe_path());
         }
         remaining
     }
 
-    /// Whether an earlier erasure did not get so far that nothing of it can be found.
+    /// Whether an earlier erasure may have left traces.
     pub fn has_pending_wipe(&self) -> bool {
         self.pending_wipe_path().exists()
     }
@@ -160,7 +160,7 @@ async fn erase_in_transaction(
     if let Some(ending) = plan.ending.as_ref().filter(|ending| !on_hold.contains(*ending)) {
         spared.remove(ending);
     }
-    // What verifying would not accept is not done.
+    // An erasure that `verify` would not accept is refused.
     for due in &plan.erasures {
         let subject = crate::retention::erasure_target(engine, &due.run, &on_hold).await?;
         if rules::check_allowed(&due.to_erasure(), &subject, at_ms).is_err() {
@@ -187,7 +187,7 @@ async fn erase_in_transaction(
             let kept = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1");
             ensure_erased(engine, "body", kept.bind(&**text)).await?;
         }
-        // Where nothing is touched another process was faster, and has recorded it.
+        // If no row was affected, another process was faster, and has recorded it.
         if touched > 0 {
             done.push(due);
         }
@@ -248,7 +248,7 @@ fn busy_timeout(time: Duration) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()))
 }
 
-/// How far the files were gone over.
+/// How far the files were rewritten.
 enum WipeOutcome {
     All,
     /// A reader is active, and the log could not be emptied.
@@ -262,14 +262,14 @@ enum WipeOutcome {
 }
 
 impl Engine {
-    /// Goes over the files, so that nothing of what was erased can be found in them.
+    /// Rewrites the files, so that no erased content is left in them.
     async fn wipe(&mut self, rewrite: WipeMode) -> Result<WipeOutcome, sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => {
                 if rewrite == WipeMode::Rebuild {
                     sqlx::raw_sql("VACUUM").execute(&mut *sqlite).await?;
                 }
-                // Who waits for readers to end keeps writers waiting.
+                // Waiting for readers blocks writers.
                 sqlx::raw_sql(busy_timeout(READERS_TIMEOUT)).execute(&mut *sqlite).await?;
                 let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *sqlite).await;
                 sqlx::raw_sql(busy_timeout(LOCK_TIMEOUT)).execute(&mut *sqlite).await?;

@@ -23,11 +23,11 @@ impl StreamPosition {
 }
 
 impl Store {
-    /// The records that stand behind what was seen of a stream, in order, and how far it is read then. `None` where the
-    /// last record that was seen is not there any more, or is another: what was made of it does not hold.
+    /// The records after the last seen one of a stream, in order, and the new position. `None` where the
+    /// last seen record is gone or replaced, which invalidates the projection.
     ///
     /// # Errors
-    /// When the store does not answer, or a record is not as it should be.
+    /// When the store does not answer, or a record is malformed.
     pub async fn records_after(
         &self,
         run: &Name,

@@ -36,14 +36,14 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// The refusal of a ledger, where that is why it was not opened.
+    /// The refusal of a ledger, if the error is one.
     pub(super) fn refusal(address: &Address, error: &sqlx::Error) -> Option<Error> {
         let sqlx::Error::Configuration(error) = error else { return None };
         let Foreign { kind, name, table } = error.downcast_ref()?;
         let stands_for_own = OWN.iter().any(|own| declared_name(own).eq_ignore_ascii_case(name));
         let what = match &**kind {
             "table" | "index" if stands_for_own => {
-                format!("the {kind} `{name}` of the ledger {address} is not as a ledger has it")
+                format!("the {kind} `{name}` of the ledger {address} differs from a ledger's")
             }
             "trigger" => {
                 format!(
@@ -58,7 +58,7 @@ impl Foreign {
     }
 }
 
-/// Looks at what a file says of its tables before any is read or written. A text that is none is more than the database's
+/// Checks a file's schema before any table is read or written. A text that is not SQL is more than the database's
 /// driver takes.
 ///
 /// # Errors

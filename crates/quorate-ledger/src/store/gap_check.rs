@@ -1,5 +1,5 @@
 //! Checks that the records' positions have no gap. A process that can write the tables can put a row anywhere, and records
-//! appended behind it would be acknowledged behind a gap, so the check runs before any append.
+//! appended after it would be acknowledged behind a gap, so the check runs before any append.
 
 use quorate_kernel::ports::ledger::Error;
 
@@ -9,9 +9,9 @@ use super::engine::{Column, Engine, sql};
 #[derive(Debug, Default)]
 pub(super) struct GapCheck(Option<u64>);
 
-/// Records behind a place that has none.
+/// Records after an empty position.
 #[derive(Debug, thiserror::Error)]
-#[error("there are {before} records before the last one ({run}/{n}), which stands at place {place}")]
+#[error("there are {before} records before the last one ({run}/{n}), which is at place {place}")]
 pub(super) struct Gap {
     run: String,
     n: u64,
@@ -23,7 +23,7 @@ impl GapCheck {
     /// Refuses to append behind a gap.
     ///
     /// # Errors
-    /// Where there is one ([`Gap::of`] tells), and where the store does not answer.
+    /// If there is a gap ([`GapCheck::refusal`] recognizes the error), or the store does not answer.
     pub(super) async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
         let since = match self.0 {
             Some(since) => since,
@@ -48,19 +48,19 @@ impl GapCheck {
         })
     }
 
-    /// Nothing is known any more: what was seen may be gone with the connection.
+    /// Forgets the position: what was seen may be gone with the connection.
     pub(super) fn reset(&mut self) {
         self.0 = None;
     }
 }
 
 impl Gap {
-    /// The refusal of an append, where that is why it failed.
+    /// The refusal of an append, if the error is one.
     pub(super) fn refusal(error: &sqlx::Error) -> Option<Error> {
         let sqlx::Error::Configuration(error) = error else { return None };
         let gap = error.downcast_ref::<Gap>()?;
         let what = format!(
-            "it stands at place {}, and there are {} records before it, so nothing is appended; `quorate ledger verify` says \
+            "it is at place {}, and there are {} records before it, so nothing is appended; `quorate ledger verify` says \
              what differs",
             gap.place, gap.before
         );
@@ -68,7 +68,7 @@ impl Gap {
     }
 }
 
-/// How many records the last checkpoint is over that there are so many for.
+/// The size of the last checkpoint that enough records exist for.
 async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
     let row =
         sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");

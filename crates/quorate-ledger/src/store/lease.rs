@@ -23,14 +23,14 @@ pub enum LockOutcome {
     /// Another process of this machine does.
     HeldLocally,
     /// A process of another machine does, until this time (in milliseconds since the Unix epoch, by the server's clock)
-    /// unless it says so again.
+    /// unless it renews the lease.
     HeldRemotely { until_ms: i64 },
 }
 
 /// A run that this process drives. Dropping it releases it.
 #[derive(Debug)]
 pub struct RunGuard {
-    // It ends first: who finds the lock free on this machine finds no lease of a living process.
+    // It ends first: when the lock is free on this machine, no lease of a living process remains.
     #[cfg(feature = "postgres")]
     _lease: Option<server::Lease>,
     _lock: RunLock,

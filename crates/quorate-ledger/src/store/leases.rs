@@ -1,4 +1,4 @@
-//! Whose leases stand in the database, and which runs they keep this process out of.
+//! Whose leases are in the database, and which runs they keep this process out of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use super::engine::Engine;
 use super::engine::{Column, sql};
 
 #[cfg(feature = "postgres")]
-/// What time it is on the server, in milliseconds since the Unix epoch.
+/// The server's time, in milliseconds since the Unix epoch.
 macro_rules! now {
     () => {
         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
@@ -22,7 +22,7 @@ pub(super) use now;
 #[cfg(feature = "postgres")]
 const LIVE: &str = concat!("SELECT run, owner, CASE WHEN until_ms > ", now!(), " THEN run END FROM lease");
 
-/// The leases of this process: whose name stands in the row of a run.
+/// The leases of this process: whose name is in the row of a run.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file needs none"))]
 pub(crate) struct Leases(Arc<Mutex<BTreeMap<Name, String>>>);

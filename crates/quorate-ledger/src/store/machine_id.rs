@@ -7,8 +7,8 @@ use quorate_kernel::entropy;
 #[cfg(target_os = "linux")]
 use crate::files;
 
-/// What stands for a directory of this machine since it was started: processes that have the same one also have the
-/// same locks. Where no such thing can be told, it is another each time.
+/// An identifier of a directory on this machine since its start: processes with the same one also have the
+/// same locks. Without any such identifier it is different each time.
 pub(super) fn machine_id(dir: &Path) -> String {
     stable_machine_id(dir).unwrap_or_else(|| entropy::run_id().to_string())
 }

@@ -31,7 +31,7 @@ pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option
     Ok(Some(StreamTail { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
 }
 
-/// What the index says of a stream that is here.
+/// What the index says of an existing stream.
 #[derive(Default)]
 pub(crate) struct StreamIndex {
     /// Whether it is a run.
@@ -40,7 +40,7 @@ pub(crate) struct StreamIndex {
     pub(crate) imported: bool,
 }
 
-/// What the index says of a stream that is here.
+/// What the index says of an existing stream.
 pub(crate) async fn stream_index(engine: &mut Engine, run: &str) -> Result<StreamIndex, StoreError> {
     let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
     Ok(StreamIndex { is_run: row.is_some(), imported: is_imported(engine, run).await? })
@@ -52,7 +52,7 @@ pub(crate) async fn is_imported(engine: &mut Engine, run: &str) -> Result<bool, 
     Ok(row.is_some())
 }
 
-/// The head of a record that is here.
+/// The head of an existing record.
 pub(crate) async fn record_head(
     engine: &mut Engine,
     run: &str,
@@ -115,7 +115,7 @@ pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -
     keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
 }
 
-/// Records in the ledger's own stream what was merged, signed by the ledger's key. What was known of the runs' ends is known no more.
+/// Records in the ledger's own stream what was merged, signed by the ledger's key. Cached tails of runs are dropped.
 pub(crate) async fn append_import_record(
     transaction: &mut Transaction<'_>,
     runs: Vec<Name>,

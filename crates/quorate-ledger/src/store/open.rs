@@ -21,13 +21,13 @@ use crate::keys::{self, Purpose};
 use crate::local_checkpoints::CheckpointFiles;
 use crate::quarantine::{self, QuarantinedFile};
 
-/// What takes an earlier index of the log away.
+/// The statements that drop an earlier index of the log.
 #[cfg(feature = "postgres")]
 const SCHEMA_3: &str = include_str!("schema-3.sql");
 /// How long to wait for another process's transaction: the longest are those that rewrite the file.
 pub(super) const LOCK_TIMEOUT: Duration = super::timeouts::LOCK_TIMEOUT;
 
-/// The pause before another turn.
+/// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A ledger that was opened, and what had to be set aside for it.
@@ -37,8 +37,8 @@ pub struct OpenedStore {
     pub quarantined: Option<QuarantinedFile>,
 }
 
-/// Why nothing is written where the system allows no writing.
-const NOT_WRITABLE: &str = "nothing can be written where it lies: it is only read";
+/// The reason for a read-only ledger where the system allows no writes.
+const NOT_WRITABLE: &str = "its directory is read-only: it is opened for reading";
 
 /// A connection, and why nothing may be written through it.
 type SqliteOpened = (SqliteConnection, Option<String>);
@@ -59,8 +59,8 @@ impl Store {
             return Err(unavailable(format!("cannot make {}", dir.display()), error));
         }
         let is_new = !path.exists();
-        // SQLite finds what lies beside a file by name. Who has a broken file open while it is replaced would take the
-        // new one's log for its own: no other process opens meanwhile.
+        // SQLite finds the files beside a database by name. A process with the broken file open during the move would use the
+        // new one's log as its own, so no other process may open it meanwhile.
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
         if is_new {
             // If that fails, SQLite explains the problem.
@@ -91,7 +91,7 @@ impl Store {
         }
     }
 
-    /// Opens a ledger as it is, for reading alone: no file is made, mended or set aside.
+    /// Opens a ledger as it is, for reading alone: no file is created, repaired or moved.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if it does not exist, is not a ledger, or cannot be read.
@@ -109,7 +109,7 @@ impl Store {
         }
     }
 
-    /// A store in memory that no ledger stands behind: what a log by itself is counted with.
+    /// A store in memory that no ledger is behind: what a log by itself is counted with.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -134,7 +134,7 @@ impl Store {
                 address.check().map_err(|refused| {
                     unavailable(format!("cannot use the address {address} of a ledger"), refused)
                 })?;
-                // Nothing is made here before the server has answered. Who may write nothing here can still read what is
+                // Nothing is created here before the server has answered. A user without write access can still read what is
                 // there.
                 let mut created = false;
                 let log_index = async {
@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
-    /// process may have been faster. What lies beside it goes first: once the file itself is gone, others make a new
+    /// process may have been faster. What is beside it goes first: once the file itself is gone, others make a new
     /// one with a log of its own.
     async fn replace_broken(path: &Path, dir: &Path) -> Result<OpenedStore, Error> {
         let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
@@ -170,7 +170,7 @@ impl Store {
             for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
                 match quarantine::move_file(dir, file) {
                     Ok(piece) => quarantined = Some(piece),
-                    // What lay beside it went with the last who had it open.
+                    // The files beside it were removed by the last process that had it open.
                     Err(error) if file != path && error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => {
                         return Err(unavailable(format!("cannot set {} aside", file.display()), error));
@@ -181,7 +181,7 @@ impl Store {
         // The new one has checkpoints of its own.
         if quarantined.is_some() {
             let begun = CheckpointFiles::new(&path.into(), None).quarantine();
-            begun.map_err(|error| unavailable("cannot set its kept checkpoint aside".to_owned(), error))?;
+            begun.map_err(|error| unavailable("cannot move its kept checkpoint away".to_owned(), error))?;
         }
         let connected = connect(path).await.map_err(|error| no_answer_error(&path.into(), error))?;
         Ok(OpenedStore { store: new_store(path, connected), quarantined })
@@ -192,7 +192,7 @@ fn new_store(path: &Path, (connection, closed_to_writers): SqliteOpened) -> Stor
     Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers, Arc::default()))
 }
 
-/// The index of the log where the ledger is no file. It can be made anew at any time; where nothing can be written it
+/// The index of the log where the ledger is no file. It can be rebuilt at any time; where nothing can be written it
 /// lasts as long as the process.
 #[cfg(feature = "postgres")]
 async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
@@ -221,7 +221,7 @@ async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
     log_index_in_memory().await
 }
 
-/// A ledger has a key of its own from its creation, unless one lies there already.
+/// A ledger has a key of its own from its creation, unless one is there already.
 fn ensure_ledger_key(dir: &Path) -> Result<(), Error> {
     let keys = keys::Directory::new(dir);
     let cannot =
@@ -255,15 +255,15 @@ async fn connect(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     match prepare(&mut connection).await {
         Ok(closed_to_writers) => Ok((connection, closed_to_writers)),
         Err(error) => {
-            // Closed here and now: what lies beside the file is gone only then, and somebody may be about to move it.
+            // Close at once: the files beside it are removed only then, and the caller may be about to move it.
             let _ = connection.close().await;
             Err(error)
         }
     }
 }
 
-/// Opens a file, making it. Two processes that give a new file its log at once are both turned away by SQLite, which
-/// waits for nobody there: each takes another turn.
+/// Opens a file, creating it. If two processes create a new file's log at once, SQLite refuses both without waiting, so
+/// each retries.
 async fn connect_with_retry(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let began = tokio::time::Instant::now();
     loop {
@@ -297,14 +297,14 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sq
     Ok((!may_write).then(|| NOT_WRITABLE.to_owned()))
 }
 
-/// Whether anything can be written. SQLite opens a file that the system protects without a word, and says so with the
+/// Whether anything can be written. SQLite opens a protected file without an error, and reports it at the
 /// first write.
 async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let busy = |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
     sqlx::raw_sql(busy(Duration::ZERO)).execute(&mut *connection).await?;
     // It begins a transaction of a protected file, and refuses whatever writes, also where that touches nothing.
     let written = sqlx::raw_sql("BEGIN IMMEDIATE; DELETE FROM held WHERE 0").execute(&mut *connection).await;
-    // There is none if another process has the file.
+    // It is missing if another process has the file.
     let _ = sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await;
     sqlx::raw_sql(busy(LOCK_TIMEOUT)).execute(&mut *connection).await?;
     match written {
@@ -339,7 +339,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
         Err(error) => return Err(error),
     };
     if version == 0 {
-        return Err(sqlx::Error::Configuration("it has no tables yet: nobody has written to it".into()));
+        return Err(sqlx::Error::Configuration("it has no tables yet: nothing was written to it".into()));
     }
     let schema = if version == SCHEMAS.len() { Schema::Own } else { Schema::Any };
     ensure_own_schema(&mut connection, schema).await?;
@@ -348,7 +348,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
 
 async fn schema_version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {
     let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(connection).await?.get(0);
-    // Nobody counts below 0, or up to where this would not hold.
+    // Sequence numbers are never negative, and never large enough for this to overflow.
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 

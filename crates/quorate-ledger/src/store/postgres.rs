@@ -22,7 +22,7 @@ const SCHEMAS: [&str; 1] = [include_str!("postgres/schema.sql")];
 /// The lock of the schema's making, which other schemas of the database may share.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";
 
-/// Connects, making the tables where there are none; says whether there were.
+/// Connects, and creates missing tables; returns whether they existed.
 ///
 /// # Errors
 /// If the address is invalid, or the server does not answer.
@@ -59,7 +59,7 @@ async fn has_table(engine: &mut Engine, name: &str) -> Result<bool, sqlx::Error>
     Ok(sql(TABLE).bind(name).row(engine, &[Column::Int]).await?.is_some())
 }
 
-/// The version of the tables; 0 where there are none.
+/// The version of the tables; 0 without tables.
 async fn schema_version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
     if !has_table(engine, "quorate_schema").await? {
         return Ok(0);

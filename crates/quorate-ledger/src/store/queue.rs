@@ -35,7 +35,7 @@ pub(super) struct Queue {
     waiting: Mutex<Vec<QueuedAppend>>,
     /// The keys that this process signs runs with.
     keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
-    /// What is known of keys outside of the ledger, asked before anything is signed: it may have changed.
+    /// The keys known outside of the ledger, asked before each signature, since they may change.
     outside: Mutex<Option<Arc<ExternalKeysFn>>>,
 }
 
@@ -44,7 +44,7 @@ struct QueuedAppend {
     reply: oneshot::Sender<Reply>,
 }
 
-/// An append with everything done that needs no connection, since others wait for that.
+/// An append, prepared as far as possible without the connection, which others wait for.
 struct PreparedAppend {
     run: Name,
     from: u64,
@@ -52,11 +52,11 @@ struct PreparedAppend {
     changes: Vec<Change>,
     bodies: Vec<Body>,
     durability: Durability,
-    /// Whether nothing is expected to follow in this run.
+    /// Whether it ends the run.
     ends: bool,
     /// What its records are signed with.
     key: Option<Arc<SecretKey>>,
-    /// What some of its records say of the run's keys, by their order.
+    /// The `keyring` records among its records, by their order.
     key_events: BTreeMap<usize, KeyEvent>,
 }
 
@@ -64,14 +64,14 @@ struct PreparedAppend {
 #[derive(Default)]
 struct AppendRules<'a> {
     fence: Fence,
-    /// What is known of keys outside of the ledger, or why it is not.
+    /// The keys known outside of the ledger, or why they are unknown.
     outside: Option<Result<ExternalKeys, String>>,
     /// The ledger's key, which signs its own stream.
     ledger_key: Option<&'a SecretKey>,
 }
 
 impl Queue {
-    /// Puts an append among what waits.
+    /// Queues an append.
     ///
     /// # Errors
     /// When it has a record that cannot be written.
@@ -89,7 +89,7 @@ impl Queue {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), key);
     }
 
-    /// From now on what is known of keys outside of the ledger is asked so.
+    /// Sets the source of keys known outside of the ledger.
     pub(super) fn set_external_keys(&self, outside: Arc<ExternalKeysFn>) {
         *self.outside.lock().unwrap_or_else(PoisonError::into_inner) = Some(outside);
     }
@@ -100,7 +100,7 @@ impl Queue {
         outside.map(|outside| outside())
     }
 
-    /// Commits everything that waits in one transaction and tells everybody.
+    /// Commits all pending appends in one transaction and reports each result.
     pub(super) async fn commit(&self, connection: &mut Connection, address: &Address) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         if waiting.is_empty() {
@@ -131,7 +131,7 @@ impl Queue {
 }
 
 impl AppendRules<'_> {
-    /// The keys known outside of the ledger. Without a source, that is the key at hand.
+    /// The keys known outside of the ledger. Without a source, that is the session's own key.
     fn external_keys(&self, key: Option<&SecretKey>) -> Result<ExternalKeys, String> {
         match &self.outside {
             Some(outside) => outside.clone(),
@@ -234,7 +234,7 @@ async fn append_all(
 /// How a run ends once what is chained is written.
 struct TailAhead {
     tail: Tail,
-    /// Whether nothing is expected to follow.
+    /// Whether the run has ended.
     ends: bool,
 }
 
@@ -254,7 +254,7 @@ impl ChainedAppend {
     }
 }
 
-/// Puts an append behind what its run has; an inner error refuses it alone, an outer one the whole transaction.
+/// Chains an append to its run; an inner error refuses it alone, an outer one the whole transaction.
 async fn chain(
     engine: &mut Engine,
     tails: &mut Tails,
@@ -377,7 +377,7 @@ async fn write_dependents(engine: &mut Engine, links: ChainedAppend) -> Result<(
     Ok(())
 }
 
-/// Writes one record of one of the ledger's own streams inside of somebody's transaction, signed by `own`, where there is
+/// Writes one record of one of the ledger's own streams inside of the caller's transaction, signed by `own`, where there is
 /// such a key. A checkpoint has its signature in itself.
 pub(super) async fn append_in_transaction(
     engine: &mut Engine,
@@ -409,7 +409,7 @@ pub(super) fn signature_row(key: &SecretKey, run: &str, n: u64, head: &str) -> V
     vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
 }
 
-/// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by somebody
+/// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by another
 /// who has a key for it is a signed one, and stays one.
 async fn find_tail(
     engine: &mut Engine,

@@ -15,13 +15,13 @@ pub struct RunLock {
     file: File,
 }
 
-/// How long [`Hold::wait`] waits, and how often it looks.
+/// How long [`RunLock::acquire`] waits, and how often it retries.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(600);
 const RETRY_PAUSE: Duration = Duration::from_millis(15);
 
 impl RunLock {
-    /// As [`RunLock::try_acquire`], and waits a moment for who has it: a process that was killed is gone at once, but what it was
-    /// just starting has its lock until it is what it is to be.
+    /// As [`RunLock::try_acquire`], but waits a moment for the owner: a killed process is gone at once, but a child that it was
+    /// just starting keeps the lock until its `exec`.
     ///
     /// # Errors
     /// As [`RunLock::try_acquire`].
@@ -29,7 +29,7 @@ impl RunLock {
         RunLock::acquire_within(dir, run, ACQUIRE_TIMEOUT).await
     }
 
-    /// As [`RunLock::try_acquire`], and waits for who has it, for as long as is said.
+    /// As [`RunLock::try_acquire`], but waits for the owner, at most for `patience`.
     ///
     /// # Errors
     /// As [`RunLock::try_acquire`].

@@ -49,7 +49,7 @@ impl KeyEvent {
 }
 
 impl RunSigners {
-    /// That of a run whose records are there.
+    /// That of a run whose records exist.
     pub(crate) async fn read(
         engine: &mut Engine,
         run: &str,
@@ -80,7 +80,7 @@ impl RunSigners {
         Ok(Ok(signers))
     }
 
-    /// Holds the next record against it, which a key is about to sign.
+    /// Checks the next record against it, which a key is about to sign.
     ///
     /// # Errors
     /// Which rule of verifying it would break, in words.

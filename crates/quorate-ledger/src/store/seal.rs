@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    /// How many records stand after the last checkpoint, not counting the ledger's own last one.
+    /// How many records are after the last checkpoint, not counting the ledger's own last one.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -103,7 +103,7 @@ impl Store {
     }
 
     /// Makes a checkpoint over all records, signed by these keys, and records it. Where nothing came since the last one and
-    /// `again` is not asked for, that one is returned, unless it is unsigned and there are keys. Before anybody is shown a checkpoint it has to be synced, with
+    /// `again` is not asked for, that one is returned, unless it is unsigned and there are keys. Before a checkpoint is shown it has to be synced, with
     /// everything that it is over: after a loss of power another one of the same size could contradict it.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) enum TreeError {
     #[error(transparent)]
     Store(#[from] sqlx::Error),
     /// A hash is missing, or more are asked for than there are.
-    #[error("the stored tree is not whole: {0}")]
+    #[error("the stored tree is incomplete: {0}")]
     Incomplete(String),
 }
 

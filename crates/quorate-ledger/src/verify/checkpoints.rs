@@ -27,7 +27,7 @@ pub(super) struct Checkpoints {
     last_signed: Option<(u64, u64)>,
     /// The signers of the last signed one.
     current: Vec<Verifier>,
-    /// Everybody who signed.
+    /// All signers.
     pub(super) signers: Vec<Verifier>,
     /// Keys that the verifier trusts.
     trusted_keys: Vec<PublicKey>,
@@ -38,7 +38,7 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// What is known of the checkpoints before the one from which on records are walked.
+    /// The state of the checkpoints before the start of the walk.
     pub(super) fn starting_after(sealed: &CheckpointRecord) -> Self {
         let current: Vec<Verifier> =
             sealed.keys.iter().filter_map(|key| Verifier::from_text(key).ok()).collect();
@@ -77,7 +77,7 @@ impl Checkpoints {
         };
         let TreeHead { size, root } = sealed.tree;
         if size + 1 != place {
-            say(format!("it is over {size} records, and it stands at place {place}"));
+            say(format!("it is over {size} records, and it is at place {place}"));
         }
         self.rows.insert(size, (root, n));
         self.size = self.size.max(size);
@@ -120,7 +120,7 @@ impl Checkpoints {
         if note.signatures().len() != keys.len() {
             return Err("its note is not signed by the keys that its record names".to_owned());
         }
-        // If the old key was lost, the verifier must have been told of the new one.
+        // If the old key was lost, the verifier must know the new one.
         let is_given = |key: &Verifier| self.trusted_keys.contains(key.key());
         if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key) || is_given(key)) {
             let signers = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
@@ -142,7 +142,7 @@ impl Checkpoints {
         self.current.iter().any(|current| current.key() == key.key())
     }
 
-    /// The keys that are the ledger's own by now: those that signed last, and those that whoever verifies vouches for. None
+    /// The keys that are the ledger's own by now: those that signed last, and those that the verifier trusts. None
     /// before the first signed checkpoint.
     pub(super) fn keys(&self) -> Vec<PublicKey> {
         if self.current.is_empty() {

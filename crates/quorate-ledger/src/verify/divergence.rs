@@ -11,13 +11,13 @@ const MAX_KEPT: usize = 100;
 /// How something differs from what was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It is there and is another.
+    /// It exists but differs.
     Changed,
-    /// It is not there any more.
+    /// It is gone.
     Removed,
-    /// It stands at another place.
+    /// It is at another place.
     Reordered,
-    /// Everything from here on is not there any more.
+    /// Everything from here on is gone.
     Cut,
     /// It was not recorded.
     Inserted,
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// What of the ledger differs. The first ones are what the later ones follow from.
+/// The part of the ledger that differs. Later ones may be consequences of earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     Record,
@@ -94,7 +94,7 @@ pub struct Divergence {
 }
 
 impl Divergence {
-    /// Of some part of the ledger, and nothing else known yet.
+    /// Of a part of the ledger, without details.
     pub(super) fn new(kind: Kind, part: Part, what: impl Into<String>) -> Self {
         Divergence { kind, part, run: None, n: None, seq: None, last_seq: None, what: what.into() }
     }
@@ -173,7 +173,7 @@ impl Findings {
         self.divergences.range((place, Part::Record, 0)..=(place, Part::Record, u64::MAX)).next().is_some()
     }
 
-    /// Those that are kept, and how many there are.
+    /// The kept ones, and the total number.
     pub(super) fn into_parts(self) -> (Vec<Divergence>, u64) {
         (self.divergences.into_values().collect(), self.count)
     }

@@ -53,7 +53,7 @@ impl Jobs {
         self.pending.push(job);
     }
 
-    /// Verifies what waits where that is many.
+    /// Verifies the pending signatures if there are many.
     pub(super) fn run_if_full(&mut self, findings: &mut Findings) {
         if self.pending.len() >= BATCH {
             self.run(findings);

@@ -10,10 +10,10 @@ use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey, Signature};
 
-/// What is known of the stream's signatures.
+/// The state of the stream's signatures.
 #[derive(Default)]
 pub(super) struct LedgerSignatures {
-    /// The first record that is signed, checkpoints aside.
+    /// The first signed record that is not a checkpoint.
     signed_from: Option<u64>,
     /// Those before it that are not: number and place.
     unsigned: Vec<(u64, u64)>,
@@ -84,7 +84,7 @@ impl LedgerSignatures {
     }
 
     /// After the last record. `signed_size` is how many records the last signed checkpoint is over; `known` are the
-    /// ledger's keys as whoever verifies knows them. Gives how many records nobody signed, by themselves or under a
+    /// ledger's keys as the verifier knows them. Returns the number of records without a signature of their own or under a
     /// checkpoint, where no key is known that should have.
     pub(super) fn finish(
         &mut self,

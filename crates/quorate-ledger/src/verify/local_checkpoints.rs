@@ -6,10 +6,10 @@ use super::walk::Walk;
 use super::witness_check::{WitnessCheck, check_not_cut, check_note};
 use crate::local_checkpoints::LocalCheckpoints;
 
-/// Holds the copies against what was walked over.
+/// Compares the copies with the walked records.
 pub(super) fn check(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
     let mut check = WitnessCheck::default();
-    // What was kept of the one that was here says nothing of records that are another's.
+    // The kept checkpoints of a former ledger do not apply to another ledger's records.
     let replaced =
         kept.replaced_origin.as_ref().filter(|replaced| walk.checkpoints.origin.as_ref() != Some(replaced));
     let is_another = replaced.is_some() && walk.checkpoints.origin.is_none();

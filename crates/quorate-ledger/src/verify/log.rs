@@ -24,7 +24,7 @@ use crate::store::engine::{Column, sql};
 
 /// How many runs are read at once.
 const PAGE: i64 = 500;
-/// How the protocol of a review is called, with its version behind it.
+/// The protocol name of a review, before its version.
 const REVIEW_PREFIX: &str = "council/";
 /// The longest line that is looked at, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -51,7 +51,7 @@ struct LoggedLine {
     number: u64,
     event: Event,
     verdict: String,
-    /// `None` where it does not stand as this program writes it: something may stand in it twice.
+    /// `None` where it does not stand as this program writes it: something may be in it twice.
     hash: Option<Hash>,
     /// It names its run as this program does.
     is_ours: bool,
@@ -66,9 +66,9 @@ struct ExpectedLine {
     /// The number of the record that it was written after, and of the one that it was written before, where that is known.
     after: u64,
     before: Option<u64>,
-    /// It may just not be written yet, or stands in another log.
+    /// It may just not be written yet, or is in another log.
     pending: bool,
-    /// The log that it stands in; `None` for the one that its run names.
+    /// The log that it is in; `None` for the one that its run names.
     log: Option<String>,
 }
 
@@ -120,7 +120,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 logged.elsewhere += 1;
                 logged.first_elsewhere.get_or_insert_with(|| row.text(2).into());
             }
-            // A decision is logged where it was taken, which can be here.
+            // A decision is logged in the workspace where it was made, possibly this one.
             let decided = row.opt_text(3).is_some();
             if ours && (belongs || decided || !lines.is_empty()) {
                 let records = store.records(&run).await;
@@ -149,8 +149,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
         match walk.runs.contains_key(run.as_str()) {
             true if walk.options.since.is_none() => {
                 for line in lines {
-                    let what =
-                        format!("line {} of the log is of a run that has come to nothing", line.number);
+                    let what = format!("line {} of the log is of a run without an outcome", line.number);
                     walk.findings.add(Divergence::new(Kind::Inserted, Part::Log, what).of_run(run));
                 }
             }
@@ -165,10 +164,10 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     Ok(logged)
 }
 
-/// Which of the logs that runs name are the one at hand.
+/// Which of the logs that runs name are the configured one.
 struct LogPaths {
     here: PathBuf,
-    /// By what runs call them.
+    /// By the names in runs.
     known: HashMap<String, bool>,
 }
 
@@ -260,7 +259,7 @@ fn read(path: &Path) -> std::io::Result<(LogCheck, HashMap<String, Vec<LoggedLin
     Ok((logged, lines))
 }
 
-/// The runs that a line says it is of. One that this program writes names its run as run and as span; one that names a
+/// The runs that a line names. One that this program writes names its run as run and as span; one that names a
 /// run as one of them alone is not its own, and may still be taken for it.
 fn claimed_runs(number: u64, line: &Json, written: &[u8]) -> Vec<(String, LoggedLine)> {
     let text = |key: &str| line.get(key).and_then(Json::as_str);
@@ -420,14 +419,14 @@ async fn with_seqs(
     Ok(written.collect())
 }
 
-/// A line cannot stand behind one that was written only after it was known to stand there.
+/// A line cannot be behind one that was written only after it was known to be there.
 fn check_order(mut written: Vec<MatchedLine>, findings: &mut Findings) {
     written.sort_unstable_by_key(|line| line.number);
     let mut latest: Option<&MatchedLine> = None;
     for line in &written {
         if let Some(latest) = latest.filter(|latest| latest.after > line.before) {
             let what = format!(
-                "line {} of the log, its {}, stands behind line {}, which is of {} and was written later",
+                "line {} of the log, its {}, follows line {}, which is of {} and was written later",
                 line.number,
                 line.event.as_str(),
                 latest.number,

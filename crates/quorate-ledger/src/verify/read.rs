@@ -29,7 +29,7 @@ pub(super) struct StoredRecord {
 #[derive(Debug)]
 pub(super) enum PageRow {
     Record(StoredRecord),
-    /// It is there and cannot be read.
+    /// It exists but cannot be read.
     Unreadable {
         seq: i64,
         why: String,
@@ -64,7 +64,7 @@ impl Page {
     }
 }
 
-/// What there is to read.
+/// The rows to read.
 pub(super) struct Reader {
     after: i64,
     /// Whether the file has the tables of schema 2.
@@ -101,7 +101,7 @@ impl Reader {
         {
             let first = before / HASHES_PER_ROW;
             let last = last.min(before.saturating_add(MAX_GAP)) / HASHES_PER_ROW;
-            // Of what cannot be read nothing is known, which is found where all of it is counted.
+            // Unreadable rows are found when all rows are counted.
             if let Ok(leaves) = leaves(engine, first, last).await {
                 page.leaves = leaves;
             }
@@ -135,7 +135,7 @@ impl Reader {
         Ok(records.into_iter().map(PageRow::Record).collect())
     }
 
-    /// As [`Reader::whole`], where something in it cannot be read.
+    /// As [`Reader::read_page`], row by row, for a page with unreadable rows.
     async fn read_one_by_one(&self, engine: &mut Engine) -> Page {
         let seqs = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
         let seqs = match seqs.bind(self.after).bind(PAGE).rows(engine, &[Column::Int]).await {

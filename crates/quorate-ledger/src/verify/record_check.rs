@@ -17,7 +17,7 @@ const AT_LEN: usize = 24;
 const HASH_PREFIX: &str = "\",\"data_sha256\":\"";
 const HASH_LEN: usize = 64;
 
-/// Checks heads without taking them apart: there is one right text, and it is written down and compared.
+/// Checks heads without parsing them: the one correct text is written and compared.
 #[derive(Default)]
 pub(super) struct HeadMatcher {
     tail: String,
@@ -26,9 +26,9 @@ pub(super) struct HeadMatcher {
     at_ms: i64,
 }
 
-/// What a head says that is not what its row says.
+/// A difference between a head and its row.
 pub(super) struct Mismatch {
-    /// What is wrong; nothing where head and row agree and only the place in the run is another.
+    /// The error; `None` where head and row agree and only the position in the run differs.
     pub(super) what: Option<String>,
     /// The head, where it can be read.
     pub(super) head: Option<Head>,
@@ -98,7 +98,7 @@ pub(super) fn explain_mismatch(stored: &StoredRecord) -> Mismatch {
     Mismatch { what, head: Some(head) }
 }
 
-/// Whether data has a hash. Of erased data the hash is left, which has to be one.
+/// Whether data matches a hash. Erased data leaves only the hash, which must be well-formed.
 fn data_has_hash(data: Option<&str>, sha256: &str) -> bool {
     match data {
         Some(data) => hex(&Sha256::digest(data.as_bytes())) == sha256,

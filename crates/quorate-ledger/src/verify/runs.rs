@@ -32,7 +32,7 @@ pub(super) struct StreamState {
     /// Its row in the index; the columns that never change as one hash. `None` where its first record opens no run.
     pub(super) row: Option<RunRow>,
     pub(super) columns: Hash,
-    /// A body that its row follows from is not there, or its rows before the walk are not known.
+    /// A body that its row is derived from is missing, or its rows before the walk are unknown.
     pub(super) row_unknown: bool,
     pub(super) signed: bool,
     pub(super) keyring: Option<Arc<RunKeyring>>,
@@ -40,7 +40,7 @@ pub(super) struct StreamState {
     pub(super) unlisted_signer: Option<(KeyId, u64, u64)>,
     /// The first record whose time is not to be believed: why, its number, its place.
     pub(super) backdated: Option<(String, u64, u64)>,
-    /// What its first record says of how long answers are kept; `None` where that is not known.
+    /// The retention in its first record; `None` where it is unknown.
     pub(super) period: Option<StatedPeriod>,
     /// When it last ended, in milliseconds since the Unix epoch.
     pub(super) ended_ms: Option<i64>,
@@ -49,13 +49,13 @@ pub(super) struct StreamState {
     pub(super) last_settled: u64,
     /// The first record without body of a kind that is never erased: its kind, number and place.
     pub(super) unexpected_bodiless: Option<(String, u64, u64)>,
-    /// Numbers that were passed over, and have not come since.
+    /// Skipped numbers that have not appeared since.
     pub(super) missing: Vec<Range<u64>>,
     pub(super) bodiless: Vec<Range<u64>>,
     pub(super) first_bodiless_seq: u64,
 }
 
-/// How far a run has come.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It is no run, but a stream that never ends.
@@ -96,7 +96,7 @@ impl StreamState {
         }
     }
 
-    /// After record `n`, whose leaf this is and which stands before the walk.
+    /// After record `n`, whose leaf this is and which is before the walk.
     pub(super) fn after(n: u64, leaf: Hash, signed: bool, audit: Option<Arc<RunKeyring>>) -> Self {
         StreamState {
             next: n + 1,
@@ -180,7 +180,7 @@ impl StreamState {
         fits
     }
 
-    /// What an erasure of its answers is judged by. `held` and `imported` are whether the ledger's stream says so.
+    /// What decides whether an erasure of its answers was allowed. `held` and `imported` come from the ledger's stream.
     pub(super) fn erasure_target(&self, held: bool, imported: bool) -> ErasureTarget {
         ErasureTarget {
             period: self.period,
@@ -232,7 +232,7 @@ impl StreamState {
         let before = self.phase;
         self.phase = match before {
             Phase::Ended if !resumes => {
-                return Err(format!("a record of kind {kind} stands after the end of its run"));
+                return Err(format!("a record of kind {kind} follows the end of its run"));
             }
             _ if is(Kind::RunEnded) => Phase::Ended,
             _ if is(Kind::Outcome) => Phase::Decided,

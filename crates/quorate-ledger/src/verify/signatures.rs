@@ -24,7 +24,7 @@ pub(super) struct Record<'a> {
     pub(super) sealed_ms: Option<i64>,
 }
 
-/// Holds the signatures of a record against what its run asks for, and has them verified.
+/// Compares the signatures of a record with its run's requirement, and queues them for verification.
 pub(super) fn check(
     state: &mut StreamState,
     record: &Record<'_>,
@@ -72,7 +72,7 @@ pub(super) fn check(
                     Err(error) => say(Kind::Changed, error.to_string()),
                     Ok(signature) => {
                         if is_outsider {
-                            // Whether the run may bring its own keys is known when the whole ledger is.
+                            // Whether the run may bring its own keys is known after the whole walk.
                             state.unlisted_signer.get_or_insert((key.id(), n, place));
                         }
                         if let (Some(what), None) = (backdated, &state.backdated) {
@@ -100,7 +100,7 @@ pub(super) fn extend_run_keys(
     };
     match (state.keyring.as_mut().filter(|_| state.signed), data) {
         (None, _) => say(Kind::Inserted, "it adds keys to a run that has no keyring".into()),
-        (Some(_), None) => say(Kind::Removed, "the keys that it adds are not there any more".into()),
+        (Some(_), None) => say(Kind::Removed, "the keys that it adds are missing".into()),
         (Some(audit), Some(data)) => {
             if let Err(what) = Arc::make_mut(audit).extend(data, options.external_keys()) {
                 say(Kind::Changed, what);

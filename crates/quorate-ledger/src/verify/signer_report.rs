@@ -1,9 +1,9 @@
-//! What the signatures of whole runs come to, once all records were read.
+//! The result for the signatures of whole runs, once all records were read.
 
 use super::divergence::{Divergence, Kind, Part};
 use super::walk::Walk;
 
-/// Runs whose records say that they are from before their key was revoked, and stand behind a checkpoint from after that.
+/// Runs whose records say that they are from before their key was revoked, and are behind a checkpoint from after that.
 /// Those of another ledger came in later.
 pub(super) fn report_backdated(walk: &mut Walk) {
     for (run, state) in &walk.runs {

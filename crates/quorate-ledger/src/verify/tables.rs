@@ -24,7 +24,7 @@ const HISTORY_MARKER: &str = "<!-- quorate:version ";
 const PAGE: i64 = 1000;
 const MAX_NAMED: i64 = 20;
 
-/// Holds the rows of the table of runs against the records. Gives what it names and no record is there for.
+/// Checks the rows of the table of runs against the records. Returns the rows without a record.
 pub(super) async fn check_runs(
     engine: &mut Engine,
     walk: &mut Walk,
@@ -106,7 +106,7 @@ fn row_matches(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
         && row.int(11) == i64::from(expected.ended)
 }
 
-/// Holds the table of checkpoints against their records. Gives those that it names and no record is there for.
+/// Checks the table of checkpoints against their records. Returns the rows without a record.
 pub(super) async fn check_checkpoints(
     engine: &mut Engine,
     walk: &mut Walk,
@@ -205,7 +205,7 @@ pub(super) async fn check_stored_tree(
     Ok(())
 }
 
-/// Holds the tables of holds and imports against what the ledger's stream says.
+/// Checks the tables of holds and imports against what the ledger's stream says.
 pub(super) async fn check_holds_and_imports(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     let said = [
         ("held", "SELECT run FROM held", &walk.ledger_facts.held),
@@ -242,10 +242,10 @@ pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk)
     Ok(())
 }
 
-/// Holds the texts that records name against their hashes, and that those are there which runs are about.
+/// Checks the texts that records name against their hashes, and that those are there which runs are about.
 pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
     let mut wanted = std::mem::take(&mut walk.texts);
-    // What a run is about, its first record says; one whose body was erased says nothing any more.
+    // A run's first record names its subject, unless its body was erased.
     let says =
         |state: &StreamState| !state.bodiless.iter().any(|range| range.contains(&0)) && !state.row_unknown;
     let all_named = walk.options.since.is_none() && walk.runs.values().all(says);
@@ -270,7 +270,7 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
             count += 1;
             let named = unhex(name).and_then(|name| wanted.remove(&name));
             let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(name);
-            // A text of other bytes than a text has is another text.
+            // A text of invalid bytes differs.
             let text = text.row(engine, &[Column::Text]).await.ok().flatten();
             let same = text
                 .is_some_and(|text| text.opt_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name));
@@ -346,7 +346,7 @@ async fn unnamed_texts(
     Ok(unnamed)
 }
 
-/// Bodies of records that are not there, and of which nothing says that they were erased.
+/// Missing bodies of records without a record of their erasure.
 pub(super) fn check_bodies(walk: &mut Walk) {
     for (run, state) in &walk.runs {
         if let Some((kind, n, place)) = &state.unexpected_bodiless
@@ -366,7 +366,7 @@ pub(super) fn check_bodies(walk: &mut Walk) {
     }
 }
 
-/// A broken file, which would be read for ever.
+/// A broken file, which would be read forever.
 fn unordered_rows_error() -> sqlx::Error {
     sqlx::Error::Protocol("the database gives its rows in no order".into())
 }

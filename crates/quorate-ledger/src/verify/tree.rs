@@ -12,13 +12,13 @@ pub(super) type TileRows = BTreeMap<(u32, u64), Vec<u8>>;
 
 /// The tree as it grows.
 pub(super) struct TreeCheck {
-    /// Of the records that are there.
+    /// Of the existing records.
     ours: Frontier,
     /// Of the stored leaves, from where they first differ from the records'.
     stored: Option<Frontier>,
-    /// The last size whose root held.
+    /// The last size with a correct root.
     last_good_size: u64,
-    /// A root did not hold, for the records as for the stored leaves: later ones cannot either.
+    /// A root was wrong, for the records and for the stored leaves: so are all later ones.
     diverged: bool,
     /// A place without record and without stored leaf was passed: no root can be computed any more.
     incomplete: bool,
@@ -27,7 +27,7 @@ pub(super) struct TreeCheck {
     unconfirmed: Option<Difference>,
     /// Where records differ from what was sealed.
     confirmed: Option<Difference>,
-    /// The record that stands after the last root that held.
+    /// The record after the last correct root.
     first_after_good: Option<(String, u64)>,
 }
 
@@ -52,10 +52,10 @@ impl Difference {
     fn into_divergence(self, confirmed: bool) -> Divergence {
         let (kind, what) = match (self.ours_is_stored_later, self.stored_is_ours_later) {
             (true, true) => (Kind::Reordered, "another record was sealed at this place, and this one later"),
-            (true, false) => {
-                (Kind::Removed, "a record was sealed before this one that is not there any more")
+            (true, false) => (Kind::Removed, "a sealed record before this one is missing"),
+            (false, true) => {
+                (Kind::Inserted, "it was not sealed: the record sealed at its place comes later")
             }
-            (false, true) => (Kind::Inserted, "it was not sealed: what was sealed at its place stands later"),
             (false, false) if confirmed => (Kind::Changed, "its head is not the one that was sealed"),
             (false, false) => (
                 Kind::Changed,
@@ -133,7 +133,7 @@ impl TreeCheck {
         self.grow(leaf, findings);
     }
 
-    /// Passes a place without a record. The stored leaf stands in for it, so that what follows can be held still.
+    /// Passes a position without a record. The stored leaf replaces it, so that later records can still be checked.
     pub(super) fn push_missing(&mut self, stored: Option<Hash>, findings: &mut Findings) {
         for watch in [&mut self.unconfirmed, &mut self.confirmed].into_iter().flatten() {
             watch.observe(None, stored.as_ref());
@@ -191,7 +191,7 @@ impl TreeCheck {
             let what = format!("the records are not those that {who} is over");
             let mut divergence = Divergence::new(Kind::Changed, part, what);
             divergence = match (self.unconfirmed.take(), &self.first_after_good) {
-                // The stored leaves were written anew from there on, or spoilt: what follows may be as it was.
+                // The stored leaves were rewritten or damaged from there on: later records may be intact.
                 (Some(watch), _) => divergence.at_record(&watch.run, watch.n).at_seq(watch.seq),
                 (None, Some((run, n))) => {
                     divergence.at_record(run, *n).at_seq(self.last_good_size + 1).up_to_seq(size)
@@ -206,12 +206,12 @@ impl TreeCheck {
         (self.last_good_size, self.first_after_good) = (size, None);
     }
 
-    /// Size and root as they stand; `None` where they cannot be told.
+    /// The current size and root; `None` where they are unknown.
     pub(super) fn tree_head(&self) -> Option<TreeHead> {
         (!self.incomplete).then(|| self.ours.tree_head())
     }
 
-    /// Ends the walk: what differs is said.
+    /// Ends the walk and reports the differences.
     pub(super) fn finish(mut self, findings: &mut Findings) {
         for (watch, confirmed) in [(self.confirmed.take(), true), (self.unconfirmed.take(), false)] {
             if let Some(watch) = watch {

@@ -44,13 +44,13 @@ pub(super) struct Walk {
     /// Roots that a witness names, by size.
     pub(super) roots: BTreeMap<u64, BTreeSet<Hash>>,
     pub(super) counts: Counts,
-    /// What the ledger's own stream says of runs.
+    /// What the ledger's own stream says about runs.
     pub(super) ledger_facts: LedgerFacts,
     /// The signatures of the ledger's own stream.
     pub(super) ledger_signatures: LedgerSignatures,
     /// Rollbacks that a person accepted.
     pub(super) rollbacks: Vec<Rollback>,
-    /// Texts that have to be there, and the records that name each.
+    /// Required texts, and the records that name each.
     pub(super) texts: HashMap<Hash, Vec<(Box<str>, u64)>>,
     /// After how many records it began.
     pub(super) started_after: u64,
@@ -66,7 +66,7 @@ pub(super) struct Counts {
     pub(super) records: u64,
     pub(super) erased: u64,
     pub(super) signed_runs: u64,
-    /// The number of unsigned records, checkpoints aside.
+    /// The number of unsigned records other than checkpoints.
     pub(super) unsigned: u64,
     /// Those of them behind the last signed checkpoint: how many, and the place of the first.
     pub(super) unproven: u64,
@@ -86,14 +86,14 @@ impl Counts {
     }
 }
 
-/// What the ledger's own stream says of runs.
+/// What the ledger's own stream says about runs.
 #[derive(Default)]
 pub(super) struct LedgerFacts {
     pub(super) held: BTreeSet<String>,
     pub(super) imported: BTreeSet<String>,
     /// Records whose bodies were erased, by run.
     pub(super) erased: BTreeMap<String, Vec<Range<u64>>>,
-    /// Runs of which something was erased before they were taken in from elsewhere.
+    /// Runs of which something was erased before they were imported.
     pub(super) erased_elsewhere: BTreeSet<String>,
 }
 
@@ -106,7 +106,7 @@ struct ChainJump {
 }
 
 impl Walk {
-    /// Before the first record that is walked over, which stands behind those of `tree`.
+    /// The position before the first walked record, which follows those of `tree`.
     pub(super) fn new(
         options: Arc<Options>,
         tree: TreeCheck,
@@ -168,10 +168,10 @@ impl Walk {
         self.jobs.run_if_full(&mut self.findings);
     }
 
-    /// Passes what is missing before a row; `None` where the row stands before all places that there are.
+    /// Passes the missing positions before a row; `None` where the row is before all positions.
     fn advance_to(&mut self, seq: i64, page: &Page) -> Option<u64> {
         let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.seq) else {
-            let what = format!("a row stands at {seq}, where no record can be");
+            let what = format!("a row is at {seq}, where no record can be");
             self.findings.add(Divergence::new(Kind::Inserted, Part::Record, what).at_seq(0));
             return None;
         };
@@ -192,7 +192,7 @@ impl Walk {
         Some(seq)
     }
 
-    /// Holds the tree against what a witness says of its size.
+    /// Compares the tree with a witness's root of the same size.
     fn check_witness_roots(&mut self) {
         if let Some(roots) = self.roots.remove(&self.tree.size()) {
             let subject = format!("the witness's checkpoint of {} records", self.tree.size());
@@ -251,14 +251,14 @@ impl Walk {
         let next = next(&run);
         let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.take_late(n));
         if late {
-            // What is said of the place where it was expected says it all.
+            // The divergence at its expected position covers it.
             for jump in self.jumps.iter_mut().filter(|jump| *jump.run == run && jump.missing.contains(&n)) {
                 jump.late = true;
             }
             let what = format!("it stands after {run}/{}", next - 1);
             self.findings.add(say(Kind::Reordered, what));
         } else if n < next {
-            let what = format!("a record {run}/{n} stands before it");
+            let what = format!("a record {run}/{n} comes before it");
             self.findings.add(say(Kind::Inserted, what));
         } else {
             if let Some(what) = &mismatch.what {
@@ -428,14 +428,14 @@ impl Walk {
         }
     }
 
-    /// Takes note of texts that are kept with a record: what a run is about, and the prompts that were composed.
+    /// Notes the texts that a record keeps: a run's subject, and composed prompts.
     fn note_texts<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a str>) {
         for name in texts.filter_map(quorate_kernel::entropy::unhex) {
             self.texts.entry(name).or_default().push((run.into(), n));
         }
     }
 
-    /// After the last record: what is missing is named, as far as anything names it.
+    /// After the last record: reports missing records, as far as they are known.
     pub(super) fn finish_records(&mut self, index: &[MissingRecord]) {
         self.check_witness_roots();
         self.jobs.run(&mut self.findings);
@@ -448,7 +448,7 @@ impl Walk {
             };
             let divergence =
                 Divergence::new(Kind::Removed, Part::Record, what).at_seq(gap.start).up_to_seq(gap.end - 1);
-            // Who follows in its run names what is missing; of a run's end or a whole run an index does.
+            // The next record of a run names a missing one; an index names a missing end or a missing run.
             let jump = jumps.iter().position(|jump| !jump.late && jump.seq >= gap.end);
             let divergence = match jump {
                 Some(at) => {
@@ -474,7 +474,7 @@ impl Walk {
         for jump in jumps {
             let ChainJump { run, missing, seq: place, late } = jump;
             let (first, next) = (missing.start, missing.end);
-            let what = format!("{run}/{next} stands here, and {run}/{first} does not stand before it");
+            let what = format!("{run}/{next} is here, but {run}/{first} is not before it");
             let kind = if late { Kind::Reordered } else { Kind::Removed };
             let divergence = Divergence::new(kind, Part::Record, what);
             self.findings.add(divergence.at_record(&run, first).at_seq(place));
@@ -489,7 +489,7 @@ impl Walk {
     }
 }
 
-/// A record that an index speaks of and that is not there.
+/// A missing record that an index names.
 pub(super) struct MissingRecord {
     pub(super) run: String,
     pub(super) n: u64,

@@ -27,7 +27,7 @@ pub(super) struct WalkStart {
     pub(super) runs: HashMap<Box<str>, StreamState>,
     /// The lengths of the stored rows above the leaves.
     pub(super) upper_row_lengths: std::collections::BTreeMap<(u32, u64), usize>,
-    /// What the stored tree has to be and is not; then the walk begins at the first record after all.
+    /// Why the stored tree cannot be used; the walk then begins at the first record.
     pub(super) mismatch: Option<(TreeHead, Divergence)>,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn from_first_record(engine: &mut Engine, has_tree: bool) -> Re
     })
 }
 
-/// Begins behind a checkpoint.
+/// Begins after a checkpoint.
 pub(super) async fn after_checkpoint(
     engine: &mut Engine,
     options: &Options,
@@ -123,7 +123,7 @@ pub(super) async fn after_checkpoint(
     Ok(Ok(begin))
 }
 
-/// The trees that the witness speaks of. Those of another ledger are nothing to hold this one against.
+/// The witness's trees of this ledger.
 pub(super) fn witness_trees<'a>(
     options: &'a Options,
     origin: Option<&'a str>,
@@ -160,7 +160,7 @@ async fn last_seq(engine: &mut Engine) -> Result<u64, sqlx::Error> {
     Ok(row.map_or(0, |row| row.count(0)))
 }
 
-/// The record of the checkpoint, where there is one: a tree that is trusted may be another's word.
+/// The record of the checkpoint; `None` for a tree that another party vouches for.
 async fn find_checkpoint(
     engine: &mut Engine,
     since: &StartPoint,
@@ -218,7 +218,7 @@ pub(super) async fn run_states_at(
             let data = says.opt_text(1).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
             match (data, &mut audit) {
                 (Some(data), None) => audit = RunKeyring::from_opened(&data).map(Arc::new),
-                // One that does not hold is found where it stands.
+                // An invalid one is reported at its own record.
                 (Some(data), Some(audit)) => {
                     drop(Arc::make_mut(audit).extend(&data, options.external_keys()))
                 }

@@ -15,11 +15,11 @@ pub struct WitnessCheck {
     pub checkpoints: u64,
     /// How many records the largest of them is over.
     pub size: u64,
-    /// How many pieces of it are no signed note, such as one that was not written to its end.
+    /// How many parts of it are not signed notes, such as an incomplete one.
     pub fragments: u64,
 }
 
-/// Holds a witness against what was walked over.
+/// Compares a witness with the walked records.
 pub(super) fn check(walk: &mut Walk, witness: &Witness, name: &str) -> WitnessCheck {
     let mut witnessed = WitnessCheck { fragments: witness.fragments.len() as u64, ..WitnessCheck::default() };
     for (note, at) in witness.notes.iter().zip(1_u64..) {
@@ -63,14 +63,14 @@ pub(super) fn check_cosignature(
             Some(Cosignature { name: cosigner.name().to_owned(), size, at_s })
         }
         Err(why) => {
-            let what = format!("{name} ({}) is none: {why}", copy.path.display());
+            let what = format!("{name} ({}) is not a valid checkpoint: {why}", copy.path.display());
             walk.findings.add(Divergence::new(Kind::Changed, Part::Witness, what));
             None
         }
     }
 }
 
-/// Holds who signed a note, and for which ledger, against what was walked over; gives its size where it is of this one.
+/// Checks a note's signers and origin against the walked records; returns its size if it is of this ledger.
 pub(super) fn check_note(walk: &mut Walk, note: &str, part: Part, name: &str) -> Option<u64> {
     let mut say = |what: &str| {
         walk.findings.add(Divergence::new(Kind::Changed, part, format!("{name} {what}")));

@@ -18,7 +18,7 @@ use sqlx::{Connection as _, Row as _, SqliteConnection};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// A run whose words can be told from everybody else's.
+/// A run with words that occur in no other run.
 struct SpokenRun {
     run: Name,
     audit: Json,
@@ -28,7 +28,7 @@ struct SpokenRun {
     artifact: String,
 }
 
-/// Words of a length that nobody else says.
+/// Words of a length that no other run has.
 fn words(who: &str, bytes: usize) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -80,7 +80,7 @@ impl SpokenRun {
         all
     }
 
-    /// Everything that nobody may find any more.
+    /// Everything that must not be found any more.
     fn secrets(&self) -> Vec<&str> {
         let all = self.words.iter().chain([&self.artifact]);
         all.flat_map(|text| text.split(' ').filter(|word| !word.is_empty())).collect()
@@ -229,12 +229,12 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
         assert_eq!(outcome.data.as_ref().unwrap()["of"], json!(&*talk.run), "what it came to stays");
         assert_eq!(store.body(&sha256_hex(talk.artifact.as_bytes())).await.unwrap(), None);
     }
-    let told = erased_records(&store).await;
-    assert_eq!(told.len(), gone.len());
-    assert_eq!(told[0]["run"], json!(&*gone[0].run));
-    assert_eq!(told[0]["records"], json!([[2, 9]]));
-    assert_eq!(told[0]["bodies"], json!([sha256_hex(gone[0].artifact.as_bytes())]));
-    assert_eq!((&told[0]["reason"], &told[0]["days"]), (&json!("retention"), &json!(5)));
+    let erased = erased_records(&store).await;
+    assert_eq!(erased.len(), gone.len());
+    assert_eq!(erased[0]["run"], json!(&*gone[0].run));
+    assert_eq!(erased[0]["records"], json!([[2, 9]]));
+    assert_eq!(erased[0]["bodies"], json!([sha256_hex(gone[0].artifact.as_bytes())]));
+    assert_eq!((&erased[0]["reason"], &erased[0]["days"]), (&json!("retention"), &json!(5)));
     store.close().await;
     assert_eq!(secrets_found(dir.path(), &gone.iter().collect::<Vec<_>>()), Vec::<String>::new());
 }
@@ -286,7 +286,7 @@ async fn chain_tree_and_signatures_are_what_they_were() {
         assert_eq!(store.records(&talk.run).await.unwrap().len(), 13, "the chain holds");
     }
     let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-    // Made anew from the records, the tree is the one that was sealed.
+    // Rebuilt from the records, the tree is the one that was sealed.
     sqlx::query("DELETE FROM tile").execute(&mut sqlite).await.unwrap();
     sqlite.close().await.unwrap();
     let again = store.seal(&[key], 3, true, Durability::Synced).await.unwrap();

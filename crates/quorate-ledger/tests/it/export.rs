@@ -174,8 +174,8 @@ async fn a_run_gets_its_tail_and_one_that_contradicts_refuses_all() {
 }
 
 #[tokio::test]
-async fn nobody_else_adds_to_a_run_that_was_recorded_here() {
-    // D2: the ledger goes on in a copy, whose key is its own, and what the copy added comes back.
+async fn only_this_ledger_appends_to_its_own_runs() {
+    // D2: the ledger continues in a copy, whose key is its own, and what the copy added comes back.
     let ours = World::full().await;
     let before = ours.export(&all()).await;
     let copy = World::empty().await;
@@ -202,7 +202,7 @@ async fn nobody_else_adds_to_a_run_that_was_recorded_here() {
 }
 
 #[tokio::test]
-async fn whom_nobody_vouched_for_is_not_believed() {
+async fn an_untrusted_key_is_not_believed() {
     let (theirs, ours) = (World::full().await, World::empty().await);
     let file = theirs.export(&all()).await;
     for trusted in [vec![], vec![ours.trusted()]] {
@@ -252,7 +252,7 @@ fn rewritten(text: &str, change: impl Fn(usize, &mut Vec<Value>)) -> String {
 }
 
 #[tokio::test]
-async fn whoever_rewrites_a_file_with_care_is_found_out() {
+async fn a_careful_rewrite_of_the_file_is_found() {
     // D2, D3
     let world = World::full().await;
     let text = world.export(&all()).await;
@@ -276,7 +276,7 @@ async fn whoever_rewrites_a_file_with_care_is_found_out() {
             signers.sort();
             lines[0]["signers"] = json!(signers);
         }),
-        ("a text that nobody named", |lines| {
+        ("a text that no record names", |lines| {
             let sha256 = quorate_kernel::entropy::sha256_hex(b"x");
             lines.push(json!({"body": sha256, "text": "x"}));
         }),
@@ -298,7 +298,7 @@ async fn a_run_cannot_speak_for_the_ledger() {
     let opened = entry(Kind::RunOpened, json!({"subject": "x"}));
     let released = entry(Kind::Released, json!({"run": "r1"}));
     theirs.append(PLAIN, 0, vec![opened.clone(), released], vec![]).await;
-    theirs.store.append_ledger_record(opened, &theirs.ledger_key()).await.expect("told");
+    theirs.store.append_ledger_record(opened, &theirs.ledger_key()).await.expect("an append");
     theirs.seal().await;
     let ours = World::empty().await;
     let refused = ours.import(&theirs.export(&only(PLAIN)).await, &[theirs.trusted()]).await;

@@ -55,7 +55,7 @@ fn proof_holds(bytes: &[u8], trusted: &[TrustedKey]) -> bool {
     text.is_ok_and(|text| check_proof(text, trusted, &[]).is_ok_and(|proven| proven.trusted_key.is_some()))
 }
 
-/// How a document is judged: exit codes 0, 1 and, for what is none, 5 here and 2 in Python.
+/// How a document is judged: exit codes 0, 1 and, for an invalid document, 5 here and 2 in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Judgement {
     Holds,
@@ -232,7 +232,7 @@ async fn the_other_verifier_agrees_on_damages() {
         .filter(|(_, judged)| **judged == Judgement::Holds)
         .map(|(what, _)| what.as_str())
         .collect();
-    // Keys may stand in any order, and a run that is named may have no records here.
+    // Keys may be in any order, and a run that is named may have no records here.
     let may = |what: &&&str| {
         let less = what.contains("missing, with a last line that fits") && !what.starts_with("all up to");
         let fewer = less || what.starts_with("/records lacks its ");

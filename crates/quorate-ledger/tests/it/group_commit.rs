@@ -1,4 +1,4 @@
-//! Appends of many runs that are written together: whoever is late is refused, and nobody else.
+//! Appends of many runs that are written together: only appends at a stale position are refused.
 
 use std::sync::Arc;
 
@@ -23,17 +23,18 @@ fn append(run: &str, from: u64, count: usize) -> Append {
 /// Appends all of these at once; `None` for each that was refused for being late.
 async fn together(store: &Arc<Store>, appends: Vec<Append>) -> Vec<Option<u64>> {
     let all = appends.into_iter().map(|append| store.append(append));
-    let told = futures::future::join_all(all).await.into_iter();
-    told.map(|told| match told {
-        Ok(next) => Some(next),
-        Err(Error::Conflict { .. }) => None,
-        Err(error) => panic!("{error}"),
-    })
-    .collect()
+    let results = futures::future::join_all(all).await.into_iter();
+    results
+        .map(|result| match result {
+            Ok(next) => Some(next),
+            Err(Error::Conflict { .. }) => None,
+            Err(error) => panic!("{error}"),
+        })
+        .collect()
 }
 
 #[tokio::test]
-async fn another_process_that_was_faster_costs_nobody_else_a_record() {
+async fn a_conflict_of_one_append_affects_no_other() {
     // D2, X7
     let dir = tempfile::tempdir().unwrap();
     let open = async || Arc::new(Store::open(&dir.path().join("ledger.db")).await.unwrap().store);
@@ -41,9 +42,9 @@ async fn another_process_that_was_faster_costs_nobody_else_a_record() {
     let runs = ["r1", "r2", "r3", "r4"];
     let opened = together(&here, runs.iter().map(|run| append(run, 0, 1)).collect()).await;
     assert_eq!(opened, [Some(1); 4]);
-    // What is known here of two of the runs is not so any more.
+    // What is known here of two of the runs is no longer so.
     assert_eq!(together(&there, vec![append("r2", 1, 1), append("r3", 1, 2)]).await, [Some(2), Some(3)]);
-    let told = together(
+    let results = together(
         &here,
         vec![
             append("r1", 1, 1),
@@ -58,8 +59,8 @@ async fn another_process_that_was_faster_costs_nobody_else_a_record() {
     )
     .await;
     let many = MANY as u64;
-    assert_eq!(told, [Some(2), None, Some(3), None, None, Some(many + 1), None, Some(1)]);
-    // Whoever was refused looks, and goes on from there.
+    assert_eq!(results, [Some(2), None, Some(3), None, None, Some(many + 1), None, Some(1)]);
+    // A refused writer reads the new position and continues from there.
     assert_eq!(together(&here, vec![append("r2", 2, 1), append("r3", 3, 1)]).await, [Some(3), Some(4)]);
     for (run, count) in [("r1", 3), ("r2", 3), ("r3", 4), ("r4", MANY + 1), ("r5", 1)] {
         let records = here.records(&run.into()).await.unwrap();

@@ -1,5 +1,5 @@
 //! Processes that want the same file at once take turns: opening a new one, and writing while another rewrites it. What
-//! is left open by one of them keeps nobody from writing.
+//! is left open by one of them does not block the others.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -55,7 +55,7 @@ fn many_first_starts_at_once_each_open_the_ledger() {
 
 #[tokio::test]
 async fn a_writer_outlives_a_rewriting_of_the_file() {
-    // Longer than any one wait for a lock used to be, which is what is to be seen.
+    // Longer than any single wait for a lock.
     const REWRITING: Duration = Duration::from_secs(33);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
@@ -71,7 +71,7 @@ async fn a_writer_outlives_a_rewriting_of_the_file() {
     let ((), appended, opened) = tokio::join!(rewritten, store.append(append("r1", 1)), Store::open(&path));
     assert_eq!(appended.unwrap(), 2);
     assert!(began.elapsed() >= REWRITING);
-    // A file that somebody writes to at the moment is not taken for one that nothing can be written to.
+    // A file that another process is writing to is not mistaken for a read-only one.
     let other = opened.unwrap().store;
     assert_eq!(other.read_only_reason(), None);
     other.append(append("r2", 0)).await.unwrap();
@@ -88,15 +88,15 @@ async fn a_seal_that_fails_lets_others_write_and_is_tried_again() {
     let mut changed = sqlite(&path).await;
     sqlx::raw_sql("UPDATE record SET seq = 9 WHERE n = 2").execute(&mut changed).await.unwrap();
     let failed = one.seal(&[], 2_000, false, Durability::Synced).await.unwrap_err();
-    assert!(failed.to_string().contains("it stands at place 9"), "{failed}");
-    assert!(one.has_appended(), "whoever closes it seals it");
-    // Nothing is put behind the gap, and nobody waits for that to be said.
+    assert!(failed.to_string().contains("it is at place 9"), "{failed}");
+    assert!(one.has_appended(), "closing seals it");
+    // Nothing is appended after the gap, and the refusal is immediate.
     let refused =
-        timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("nobody has the lock");
+        timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("the lock is free");
     assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
     sqlx::raw_sql("UPDATE record SET seq = seq - 6 WHERE seq > 8").execute(&mut changed).await.unwrap();
     changed.close().await.unwrap();
-    timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("nobody has the lock").unwrap();
+    timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("the lock is free").unwrap();
     one.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
     assert!(!one.has_appended());
 }
@@ -119,7 +119,7 @@ async fn a_stream_is_followed_by_what_came_since() {
         (Vec::new(), seen.clone())
     );
     store.append(append(&run, 3)).await.unwrap();
-    // What was read is not read again: nobody would notice here that it was changed.
+    // Records that were read are not read again, so that a change would go unnoticed here.
     let mut changed = sqlite(&path).await;
     sqlx::raw_sql("UPDATE record SET data = '{}' WHERE n < 3").execute(&mut changed).await.unwrap();
     assert!(store.records(&run).await.is_err());

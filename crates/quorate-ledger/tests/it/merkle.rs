@@ -1,5 +1,5 @@
-//! The Merkle tree (D2) against the definitions of RFC 9162, written out as they stand there (`oracle`), against the
-//! vectors that Certificate Transparency's implementations share, and against whoever sends what is no proof (`hostile`).
+//! The Merkle tree (D2) against the definitions of RFC 9162, written out as they are there (`oracle`), against the
+//! vectors that Certificate Transparency's implementations share, and against senders of invalid proofs (`hostile`).
 
 mod hostile;
 mod oracle;

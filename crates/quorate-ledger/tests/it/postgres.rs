@@ -55,7 +55,7 @@ async fn records_come_back_as_they_were_appended() {
     let store = database.open("here").await;
     assert_eq!(append(&store, "r1", 0, 1500, Durability::Synced).await.unwrap(), 1500);
     assert_eq!(append(&store, "r1", 1500, 1, Durability::Written).await.unwrap(), 1501);
-    // Compare and append: nobody appends where they think the run ends and it does not.
+    // Compare and append: an append at a stale position is refused.
     for from in [0, 7, 1500, 1502] {
         let refused = append(&store, "r1", from, 1, Durability::Written).await.unwrap_err();
         assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
@@ -79,11 +79,11 @@ async fn a_refused_append_refuses_nothing_else_of_its_transaction() {
         // They are queued together: every second one is wrong.
         async move { append(&store, &format!("s{at}"), at % 2, 1, Durability::Synced).await }
     });
-    let told = futures::future::join_all(all).await;
-    for (at, told) in told.into_iter().enumerate() {
+    let results = futures::future::join_all(all).await;
+    for (at, result) in results.into_iter().enumerate() {
         match at % 2 {
-            0 => assert_eq!(told.unwrap(), 1),
-            _ => assert!(matches!(told.unwrap_err(), Error::Conflict { .. })),
+            0 => assert_eq!(result.unwrap(), 1),
+            _ => assert!(matches!(result.unwrap_err(), Error::Conflict { .. })),
         }
     }
     assert_eq!(store.stats(0).await.unwrap().records, 11);
@@ -215,7 +215,7 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
     assert!(one.runs_driven_elsewhere().await.unwrap().is_empty());
     let refused = append(&two, "r1", 1, 1, Durability::Synced).await.unwrap_err();
     assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
-    // What no run is, anybody appends to.
+    // Streams that are no runs can be appended to by any process.
     append(&two, "overlays/x", 0, 1, Durability::Synced).await.unwrap();
 
     // The first is not heard of any more, and its time passes.
@@ -234,7 +234,7 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
     assert!(matches!(fenced, Error::Conflict { .. }), "{fenced}");
     drop(held);
     one.close().await;
-    assert_eq!(database.count("lease").await, 0, "whoever ends lets go");
+    assert_eq!(database.count("lease").await, 0, "a process that ends releases its lease");
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn a_lost_connection_refuses_what_was_to_be_written_and_is_made_again() {
     let error = append(&store, "r1", 2, 1, Durability::Synced).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     assert!(!error.to_string().contains("s3cret"), "{error}");
-    // Whether it was written nobody knew; here it was not.
+    // The result of the write was unknown; here it was not written.
     assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 2);
     assert_eq!(append(&store, "r1", 2, 1, Durability::Synced).await.unwrap(), 3);
     database.terminate_others().await;

@@ -1,4 +1,4 @@
-//! Several machines that open an empty database at once, rows that somebody else put into its tables, and what the server
+//! Several machines that open an empty database at once, rows that another program put into its tables, and what the server
 //! says. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]
@@ -56,7 +56,7 @@ async fn nothing_is_appended_behind_a_place_without_a_record() {
             let refused = store.append(rule(2)).await.unwrap_err();
             assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
             assert!(
-                refused.to_string().contains(&format!("x/0 is corrupt: it stands at place {place}")),
+                refused.to_string().contains(&format!("x/0 is corrupt: it is at place {place}")),
                 "{refused}"
             );
             let refused = store.seal(&[], 2_000, true, Durability::Synced).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A database that does not do what it is told: rules and triggers that keep rows from the tables, or in them. Nothing is
+//! A database with rewritten statements: rules and triggers that keep rows from the tables, or in them. Nothing is
 //! acknowledged that is not there. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]

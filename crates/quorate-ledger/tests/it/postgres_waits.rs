@@ -70,7 +70,7 @@ async fn a_silent_server_is_given_up_and_the_ledger_goes_on_when_it_answers() {
 }
 
 #[tokio::test]
-async fn a_commit_that_nobody_answers_is_in_doubt_and_reading_tells() {
+async fn a_commit_without_an_answer_is_in_doubt_until_it_is_read() {
     let Some(database) = Database::new().await else { return };
     let (proxy, store) = behind(&database).await;
     for (lets, next) in [(Forwarding::ToCommit, 2), (Forwarding::BeforeCommit, 2)] {
@@ -109,7 +109,7 @@ async fn an_interrupted_command_does_not_wait_for_a_silent_server() {
     assert!(!waiting.is_finished());
     store.interrupt();
     timeout(SOON, waiting).await.expect("it does not wait").expect("it ends").unwrap_err();
-    let store = Arc::into_inner(store).expect("nobody else has it");
+    let store = Arc::into_inner(store).expect("no other owner");
     timeout(SOON, store.close()).await.expect("nor does closing");
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
@@ -137,7 +137,7 @@ async fn a_transaction_that_comes_to_nothing_lets_go_of_the_lock() {
     };
     // It has asked for the lease inside of a transaction, and got none.
     assert!(matches!(two.lock_run(&"r1".into()).await.unwrap(), LockOutcome::HeldRemotely { .. }));
-    timeout(SOON, one.append(append("r1", 0))).await.expect("nobody has the lock").unwrap();
+    timeout(SOON, one.append(append("r1", 0))).await.expect("the lock is free").unwrap();
 
     // One that is dropped on its way, while it waits for a table.
     let mut blocker = PgConnection::connect(&database.url).await.unwrap();
@@ -156,12 +156,12 @@ async fn a_transaction_that_comes_to_nothing_lets_go_of_the_lock() {
     sealing.abort();
     assert!(sealing.await.unwrap_err().is_cancelled());
     sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await.unwrap();
-    timeout(SOON, one.append(append("r1", 1))).await.expect("nobody has the lock").unwrap();
+    timeout(SOON, one.append(append("r1", 1))).await.expect("the lock is free").unwrap();
 }
 
 #[tokio::test]
 async fn writers_and_readers_outlive_a_rewriting_of_the_tables() {
-    // It takes longer than any one wait for a lock, which is what is to be seen.
+    // It takes longer than any single wait for a lock.
     let Some(database) = Database::new().await else { return };
     let store = Arc::new(database.open("here").await);
     let reader = database.open("there").await;

@@ -1,7 +1,7 @@
-//! Sixteen processes that write one ledger at once, each its own run, while somebody reads: nothing is lost, nothing comes
+//! Sixteen processes that write one ledger at once, each its own run, while another process reads: nothing is lost, nothing comes
 //! twice, and the places have no gap.
 //!
-//! Each process is this test again, told by a variable of its environment what it is.
+//! Each process runs this test binary again, with its role in an environment variable.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -47,8 +47,8 @@ fn start(path: &Path, at: usize) -> Child {
 #[tokio::test]
 async fn many_processes_write_one_ledger() {
     // D1, D2
-    if let Ok(told) = std::env::var(WRITES) {
-        let (run, path) = told.split_once('=').unwrap();
+    if let Ok(role) = std::env::var(WRITES) {
+        let (run, path) = role.split_once('=').unwrap();
         return write(Path::new(path), run).await;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -90,7 +90,7 @@ async fn a_spoilt_stored_tree_is_made_anew_and_changed_records_are_not_sealed() 
     append(&store, "r1", 600, 2).await;
     let sealed = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
     assert_eq!(sealed.tree.size, 603);
-    assert_eq!(sealed.note, None, "without a key nobody signs");
+    assert_eq!(sealed.note, None, "without a key there is no signature");
 
     sqlx::query("UPDATE record SET head = replace(head, 'rule', 'ruin') WHERE seq = 3")
         .execute(&mut sqlite)
@@ -176,7 +176,7 @@ async fn change(path: &Path, statement: &'static str) {
 
 #[tokio::test]
 async fn an_unsigned_checkpoint_is_signed_over_by_who_has_the_key() {
-    // D2: nothing came since, but nobody has signed for what was there.
+    // D2: nothing was appended since, but the existing records are unsigned.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;

@@ -1,5 +1,5 @@
 //! Every statement of this crate is understood by both engines, and gives columns of the types that both have: integers
-//! of 64 bits, texts, bytes. The statements are found in the source: whoever adds one need not add it here.
+//! of 64 bits, texts, bytes. The statements are found in the source, so that a new one is covered without a change here.
 
 #![cfg(feature = "postgres")]
 
@@ -57,7 +57,7 @@ fn literals(text: &str) -> Vec<String> {
                     break;
                 }
                 '\\' => match characters.next() {
-                    // The line goes on where the next one's text begins.
+                    // The line continues where the next one's text begins.
                     Some((_, '\n')) => {
                         let skipped = characters.as_str().len() - characters.as_str().trim_start().len();
                         (0..skipped).for_each(|_| _ = characters.next());

@@ -1,5 +1,5 @@
-//! Verifying a ledger on disk: everything that somebody may do to its file is found, named by kind and place, and what
-//! nobody touched holds.
+//! Verifying a ledger on disk: every change of its file is found, named by kind and place, and an untouched
+//! ledger verifies.
 
 mod erased;
 mod flips;

@@ -83,7 +83,7 @@ impl Signing {
     }
 }
 
-/// The retention of answers in days; `None` is for ever.
+/// The retention of answers in days; `None` is forever.
 pub(crate) fn retention_days(audit: Option<&Audit>) -> Option<u32> {
     let retention = audit?.consultations.as_ref()?.retention.as_deref()?;
     Some(retention.strip_prefix("days:")?.parse().unwrap_or(u32::MAX))

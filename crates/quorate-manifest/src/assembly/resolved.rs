@@ -132,7 +132,7 @@ pub struct LockedTrait {
 pub struct Audit {
     /// Retention of the members' answers.
     pub consultations: Retention,
-    /// Retention of answers in days; `None` is for ever.
+    /// Retention of answers in days; `None` is forever.
     pub retention_days: Option<u32>,
     /// Retention of outcomes.
     pub overlays: Retention,

@@ -168,7 +168,7 @@ impl<'s> CouncilFiles<'s> {
         let bytes = match read {
             Ok(bytes) => bytes,
             Err(Error::Missing) => {
-                let body = Body::new(format!("the {label} `{written}` is not there"));
+                let body = Body::new(format!("the {label} `{written}` does not exist"));
                 let also = match (kind.tries_working_dir, self.access.working_dir) {
                     (true, Some(_)) => "; in the workspace the working directory is tried, too",
                     _ => "",

@@ -102,7 +102,7 @@ fn edits_leave_everything_else() {
     let crlf =
         set_time("[[keys]]\r\npublic = \"a\"\r\n", "a", TimeField::NotAfter, "x").expect("it is there");
     assert_eq!(crlf, "[[keys]]\r\npublic = \"a\"\r\nnot_after = \"x\"\r\n");
-    // In one line with others an entry cannot be told apart, and a list that is written out takes no table after it.
+    // In one line with others an entry cannot be edited alone, and a list that is written out takes no table after it.
     let inline = "keys = [{public = \"a\"}]\n";
     assert_eq!(set_time(inline, "a", TimeField::NotAfter, "2026-02-01"), None);
     assert_eq!(add_key(inline, "b", "b", "2026-02-01", None), None);

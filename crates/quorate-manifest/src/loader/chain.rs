@@ -140,7 +140,7 @@ impl Loader<'_> {
                     at = document;
                 }
                 ReadResult::Missing => {
-                    let message = format!("the parent `{}` is not there", self.display_name(&location));
+                    let message = format!("the parent `{}` does not exist", self.display_name(&location));
                     return Err(self.break_chain(
                         leaf,
                         &at,

@@ -91,7 +91,7 @@ impl Loader<'_> {
     /// Resolves a ref, or a path relative to `from`, the file that contains it.
     ///
     /// # Errors
-    /// The target does not exist or lies outside the scope.
+    /// The target does not exist or is outside the scope.
     pub fn resolve(&self, from: &WorkspacePath, text: &str) -> Result<WorkspacePath, Unresolved> {
         let Some(reference) = Reference::parse(text) else {
             let location = from.resolve_relative(text).map_err(|_| Unresolved::escapes_scope())?;

@@ -59,7 +59,7 @@ pub fn open(
 ) -> Result<ParsedFile, Report> {
     let bytes = source.read(path).map_err(|error| report_unreadable(shown, &error))?;
     let sha256 = sha256_hex(&bytes);
-    let (text, trouble) = match decode(bytes) {
+    let (text, decode_error) = match decode(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
             let at = if let decode::Error::NotUtf8 { at, .. } = error { at } else { 0 };
@@ -71,7 +71,7 @@ pub fn open(
     };
     let text: Arc<str> = text.into();
     let document = SourceFile::new(shown, Arc::clone(&text), invalid);
-    let (root, problems) = match (trouble, format) {
+    let (root, problems) = match (decode_error, format) {
         (Some(problem), _) => (None, vec![problem]),
         (None, Format::Yaml) => yaml::parse(&text),
         (None, Format::Toml) => toml::parse(&text),

@@ -33,7 +33,7 @@ fn workspace(documents: &[Value]) -> Memory {
     })
 }
 
-/// What comes of the document so many below the root.
+/// The result of the document so many below the root.
 fn load(memory: &Memory, at: usize) -> Loaded<Resolved> {
     let options = Options { refs: Refs::ShapeOnly, ..Options::default() };
     let loader = Loader::new(memory, &AllCapabilities, options);

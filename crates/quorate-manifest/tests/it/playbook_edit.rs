@@ -370,7 +370,9 @@ fn what_is_no_playbook_or_cannot_be_said_is_refused() {
             .starts_with("`` cannot be set to this value: a key without")
     );
     assert!(refused(&|edit| edit.set_body("\0")).contains("NUL"));
-    assert!(refused(&|edit| edit.set_body(&"x".repeat(1 << 20))).contains("more than the 1048576"));
+    assert!(
+        refused(&|edit| edit.set_body(&"x".repeat(1 << 20))).contains("more than the maximum of 1048576")
+    );
 }
 
 #[test]

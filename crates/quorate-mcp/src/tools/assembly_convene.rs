@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     max_calls: Option<MaxCalls>,
     /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
-    /// The operator that produced it; `quorate playbook` learns from it, and the judges are not told
+    /// The operator that produced it; `quorate playbook` learns from it, and it is hidden from the judges
     made_by: Option<String>,
     /// The shadow playbooks that were in its prompt
     #[serde(default)]
@@ -99,7 +99,7 @@ impl TryFrom<String> for Trigger {
     fn try_from(word: String) -> Result<Trigger, String> {
         let found = members::Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
         let words = || members::Trigger::ALL.map(members::Trigger::as_str).join(", ");
-        found.map(Trigger).ok_or_else(|| format!("`{word}` is none of {}", words()))
+        found.map(Trigger).ok_or_else(|| format!("`{word}` is not one of {}", words()))
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     max_calls: Option<MaxCalls>,
     /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
-    /// The operator that produced it; `quorate playbook` learns from it, and the judges are not told
+    /// The operator that produced it; `quorate playbook` learns from it, and it is hidden from the judges
     made_by: Option<String>,
     /// The shadow playbooks that were in its prompt
     #[serde(default)]
@@ -92,7 +92,7 @@ impl Tool for CouncilReview {
             match reviewed? {
                 ReviewOutcome::Judged(report) => Ok(report.json()),
                 ReviewOutcome::Skipped { .. } => {
-                    unreachable!("a text that is named is reviewed whatever its tier")
+                    unreachable!("a text that is named is reviewed in any tier")
                 }
             }
         };

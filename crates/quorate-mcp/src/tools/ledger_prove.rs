@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 impl Tool for LedgerProve {
     const NAME: &'static str = "ledger_prove";
     const TITLE: &'static str = "Prove what was decided";
-    const ABOUT: &'static str = "Proves to somebody without the ledger that a record, or a run, is in it: the object that \
+    const ABOUT: &'static str = "Proves, without access to the ledger, that a record, or a run, is in it: the object that \
                                  `quorate ledger check-proof` checks when it is written to a file as canonical JSON.";
     const EFFECT: Effect = Effect::Reads;
     type Arguments = Arguments;

@@ -50,7 +50,7 @@ async fn run_verify(server: &ServerState, arguments: Arguments) -> Result<Object
     // The command line also accepts a file; here no path outside the root may be named.
     if let Some(invalid) = keys.iter().find(|key| !is_key(key)) {
         return Err(Failure::usage(
-            format!("`keys` has `{invalid}`, which is no key"),
+            format!("`keys` has `{invalid}`, which is not a key"),
             "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
         ));
     }

@@ -51,7 +51,7 @@ pub(super) struct Posted {
 impl Tool for PostMessage {
     const NAME: &'static str = "post_message";
     const TITLE: &'static str = "Post a message";
-    const ABOUT: &'static str = "Appends a message to a conversation. Nobody is asked to answer by it: a runtime that \
+    const ABOUT: &'static str = "Appends a message to a conversation. No participant is asked to answer: a runtime that \
         runs over the conversation does that, or `run_operator`.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;

@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 impl Tool for RunShow {
     const NAME: &'static str = "run_show";
     const TITLE: &'static str = "Show a run";
-    const ABOUT: &'static str = "What a recorded run of a council or an assembly came to, and why.";
+    const ABOUT: &'static str = "The outcome of a recorded run of a council or an assembly, and the reasons.";
     const EFFECT: Effect = Effect::Reads;
     type Arguments = Arguments;
     type Output = Object;

@@ -1,6 +1,6 @@
 //! A required value: anything, an exact value, or a glob. Equal globs of several playbooks are shared, and a glob is
 //! compiled only when a value has its prefix and suffix: compiling costs a hundred times as much as matching, and most
-//! globs never come to it.
+//! globs never see it.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -160,7 +160,7 @@ pub(super) struct Grammar {
 }
 
 impl Grammar {
-    /// The language alone; traits come by [`Grammar::word`] and [`Grammar::phrase`].
+    /// The grammar without traits, which [`Grammar::add_word`] and [`Grammar::add_phrase`] add.
     pub(super) fn new() -> Grammar {
         let mut grammar = Grammar {
             ids: HashMap::default(),
@@ -325,7 +325,7 @@ impl Grammar {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "nobody locks four thousand million words")]
+    #[expect(clippy::cast_possible_truncation, reason = "a trait has fewer than 2^32 words")]
     fn add_node(&mut self, node: u32, id: u32) -> u32 {
         let new = self.nodes.len() as u32;
         self.nodes.push(Node::default());
@@ -344,7 +344,7 @@ impl Grammar {
         next.binary_search_by_key(&id, |(other, _)| *other).map_or(0, |place| next[place].1)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "nobody locks four thousand million words")]
+    #[expect(clippy::cast_possible_truncation, reason = "a trait has fewer than 2^32 words")]
     fn id(&mut self, word: &str) -> u32 {
         if let Some(id) = self.ids.get(word) {
             return *id;

@@ -19,17 +19,17 @@ pub(super) struct Token {
     pub(super) span: (usize, usize),
 }
 
-/// A paragraph, a heading or a list item; an item also has what its list stands under.
+/// A paragraph, a heading or a list item; an item also has what its list is under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
-    /// The heading or the line with a colon that a list stands under.
+    /// The heading or the line with a colon that a list is under.
     pub(super) intro: Option<String>,
     pub(super) body: String,
     /// Whether it is a heading.
     pub(super) is_heading: bool,
 }
 
-/// The longest line that is taken for what a list stands under, in bytes.
+/// The longest line that is taken for what a list is under, in bytes.
 const MAX_INTRO_BYTES: usize = 64;
 
 /// A text in blocks. An empty line ends one only where a sentence may end.
@@ -101,7 +101,7 @@ fn list_item(line: &str) -> Option<&str> {
     trimmed.strip_prefix(['.', ')']).filter(|trimmed| trimmed.starts_with(' ')).map(str::trim)
 }
 
-/// The last sentence of a block, if a list may stand under it.
+/// The last sentence of a block, if a list may be under it.
 fn list_intro(body: &str) -> Option<String> {
     let body = body.trim_end().trim_end_matches(['*', '_', ' ']);
     let label = body.strip_suffix(':')?;

@@ -1,4 +1,4 @@
-//! Words of a text: folded, in Latin letters, with what stands between them.
+//! Words of a text: folded, in Latin letters, with what is between them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -308,7 +308,7 @@ fn nothing_is_locked_where_there_are_no_traits() {
     assert!(violated("").is_empty());
 }
 
-// B4: metaphor and insinuation, which no list of words reads. The figure is kept so that nobody takes the lists for more.
+// B4: metaphor and insinuation, which no list of words detects. The figure documents the limits of the lists.
 #[test]
 fn what_the_fresh_part_gives_is_known() {
     let figures = measure("fresh", include_str!("locks/fresh.tsv"), false);

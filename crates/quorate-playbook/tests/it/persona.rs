@@ -1,4 +1,4 @@
-//! Personas as agents are told them, from manifests to prompts (Q3).
+//! Personas as prompts, from manifests to texts (Q3).
 
 use quorate_manifest::capabilities::NoCapabilities;
 use quorate_manifest::loader::{Loader, OpenResult, Options};
@@ -127,7 +127,7 @@ fn nothing_stands_for_what_is_absent() {
 }
 
 #[test]
-fn what_parents_give_is_told_too() {
+fn inherited_values_are_reported_too() {
     let persona = resolved("extends: ../parent/PERSONA.md\nboundaries:\n  refuses: [hype]\n", "");
     assert_eq!(prompt(&persona), "# Parent\n\n## Boundaries\n\nYou refuse:\n\n- flattery\n- hype");
     let json = json(&persona);

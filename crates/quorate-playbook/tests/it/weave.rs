@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn each_overlay_is_told_once_or_skipped_with_a_reason(base in bases(), all in overlays(), now in 0_i64..6) {
+    fn each_overlay_is_woven_once_or_skipped_with_a_reason(base in bases(), all in overlays(), now in 0_i64..6) {
         let woven = weave(base, &all, now);
         prop_assert_eq!(woven.woven.len() + woven.skipped.len(), all.len());
         prop_assert!(woven.prompt.starts_with(base));
@@ -57,7 +57,7 @@ proptest! {
         texts.dedup();
         texts.retain(|text| !text.is_empty());
         prop_assert_eq!(woven.woven.len(), texts.len());
-        // Nothing stands in the prompt but the base, the texts and blank lines.
+        // Nothing is in the prompt but the base, the texts and blank lines.
         let rest = texts.iter().fold(woven.prompt[base.len()..].to_owned(), |rest, text| rest.replacen(text, "", 1));
         prop_assert!(rest.chars().all(|c| c == '\n'), "{:?}", rest);
         for skipped in &woven.skipped {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_names_nobody_speaks_to_all() {
+    fn a_message_without_addressees_is_for_all() {
         // P3
         let to =
             |value: Json| Message::read(&json!({"message": "m", "addressedTo": value})).map(|one| one.to);

@@ -11,10 +11,10 @@ const SLUG_PATTERN: &str = "^[a-z][a-z0-9-]*[a-z0-9]$";
 /// A text with something in it.
 const NON_BLANK_PATTERN: &str = r"[^\s]";
 
-/// How a fragment stands to the traits that are locked.
+/// The verdict on a fragment under the locked traits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraitVerdict {
-    /// It leaves all of them alone.
+    /// It touches none of them.
     Keeps,
     /// It goes against one of them.
     Betrays,
@@ -29,7 +29,7 @@ pub struct Judgement {
     pub verdict: TraitVerdict,
     /// The ids of the traits that it is about.
     pub traits: Vec<String>,
-    /// Why, for a person.
+    /// Why, as a message for users.
     pub reason: String,
 }
 

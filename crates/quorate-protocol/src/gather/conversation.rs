@@ -31,9 +31,9 @@ pub struct Error {
 
 /// How long a speaker's name may be, in characters.
 const MAX_SPEAKER_CHARS: usize = 60;
-/// Who is a user, by role.
+/// Roles of a user.
 const USER_ROLES: [&str; 5] = ["user", "human", "customer", "client", "member"];
-/// Who is none, whatever the others are called.
+/// Roles that are never a user.
 const AGENT_ROLES: [&str; 5] = ["assistant", "agent", "system", "tool", "bot"];
 
 /// Reads a conversation; its file's name says in which form it is.

@@ -49,7 +49,7 @@ impl Automaton {
     }
 
     /// A machine for the endings of strings, as long as a machine of bearable size allows. Who finds an ending has to look
-    /// whether the whole string stands there.
+    /// whether the whole string is there.
     pub(super) fn of_suffixes(strings: &[&[u8]]) -> Automaton {
         let machine = |most: usize| {
             let endings: Vec<&[u8]> =
@@ -166,7 +166,7 @@ impl Trie {
         }
     }
 
-    /// Numbers the states anew, so that those where a string ends come last, and a state is the offset of its row.
+    /// Numbers the states again, so that those where a string ends come last, and a state is the offset of its row.
     fn renumber(self, columns: [u8; 256]) -> Automaton {
         let states = self.ends.len();
         let mut order: Vec<usize> = (0..states).collect();

@@ -11,7 +11,7 @@ const CONTEXT_CHARS: usize = 40;
 const MAX_HIT_CHARS: usize = 160;
 
 /// A hit with up to 40 characters on either side, in one line: white space as one space, control, bidi and other
-/// invisible characters left out, an ellipsis where something was cut. A span that does not lie in the text is cut to
+/// invisible characters left out, an ellipsis where something was cut. A span that is not in the text is cut to
 /// what does.
 pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let [before, hit, after] = excerpt_parts(text, span);

@@ -1,4 +1,4 @@
-//! Folded text: [`fold`] for whoever compares texts, and the forms that patterns are tried on, which know where in the
+//! Folded text: [`fold`] for comparing texts, and the forms that patterns are tried on, which know where in the
 //! text each of their bytes comes from.
 
 use std::ops::Range;
@@ -133,7 +133,7 @@ impl Folded {
     }
 }
 
-/// How many items a line's end takes whose hyphen stands before them.
+/// How many items a line's end takes whose hyphen is before them.
 fn line_break_len(after: &[Item]) -> Option<usize> {
     let blank = |item: &&Item| matches!(item.class(), Class::Nothing | Class::Space);
     let len = after.iter().take_while(blank).count();

@@ -145,7 +145,7 @@ fn space(form: &mut String) {
     }
 }
 
-/// Where the next line begins, if nothing but space stands between here and the line's end.
+/// Where the next line begins, if nothing but space is between here and the line's end.
 fn line_end(items: &[Item], from: usize) -> Option<usize> {
     let end = (from..items.len()).find(|at| {
         let item = items[*at];

@@ -48,7 +48,7 @@ pub(super) fn has_list_mark(line: &[u8]) -> bool {
 /// The fewest tag characters in a row that are read. Fewer spell nothing, and only part the letters around them.
 const MIN_TAGS: usize = 4;
 
-/// The items with tag characters as the ASCII that they spell; `None` where there are none.
+/// The items with tag characters as the ASCII that they spell; `None` without tag characters.
 pub(super) fn decode_tags(items: &[Item]) -> Option<Vec<Item>> {
     let is_tag = |item: &Item| ('\u{e0020}'..='\u{e007e}').contains(&item.c);
     if !items.iter().any(is_tag) {

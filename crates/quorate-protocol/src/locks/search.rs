@@ -85,71 +85,71 @@ impl Search {
         })
     }
 
-    /// Tells of the places in a text.
-    pub(super) fn find(&self, text: &str, told: &mut impl HitSink) {
+    /// Reports every hit in a text to the sink.
+    pub(super) fn find(&self, text: &str, sink: &mut impl HitSink) {
         for (offset, piece) in items::pieces(text) {
-            self.find_in(piece, &mut OffsetSink { told, offset });
+            self.find_in(piece, &mut OffsetSink { inner: sink, offset });
         }
     }
 
-    fn find_in(&self, text: &str, told: &mut impl HitSink) {
+    fn find_in(&self, text: &str, sink: &mut impl HitSink) {
         let plain = text.is_ascii() && !has_markup(text);
         if !self.patterns.is_empty() {
-            self.patterns.find_given(text, |at, layer, span| told.hit(at, layer, span));
+            self.patterns.find_given(text, |at, layer, span| sink.hit(at, layer, span));
         }
         if !plain || self.letterless {
-            self.given.find(text, |at, span| told.hit(at, Layer::AsGiven, span));
+            self.given.find(text, |at, span| sink.hit(at, Layer::AsGiven, span));
         }
         if plain {
-            self.find_plain(text, told);
+            self.find_plain(text, sink);
         }
         if plain && self.patterns.is_empty() && !text.as_bytes().contains(&b'|') {
             return;
         }
         let read = items(text);
         let tagged = marks::decode_tags(&read);
-        self.find_read(read, text.len(), plain, told);
+        self.find_read(read, text.len(), plain, sink);
         if let Some(tagged) = tagged {
-            self.find_read(tagged, text.len(), false, told);
+            self.find_read(tagged, text.len(), false, sink);
         }
     }
 
     /// The passes over items: as they stand, without pipes, without markup, and without the marks of lists and footnotes.
-    fn find_read(&self, mut read: Vec<Item>, end: usize, plain: bool, told: &mut impl HitSink) {
+    fn find_read(&self, mut read: Vec<Item>, end: usize, plain: bool, sink: &mut impl HitSink) {
         if !plain {
-            self.find_items(&read, end, told);
+            self.find_items(&read, end, sink);
         }
         let has_pipes = read.iter().any(|item| is_pipe(item.c));
         if has_pipes {
-            self.find_items(&without_pipes(&read), end, told);
+            self.find_items(&without_pipes(&read), end, sink);
         }
         let as_read = if self.patterns.is_empty() { Vec::new() } else { read.clone() };
         let removed_markup = remove_markup(&mut read);
         if removed_markup && !plain {
-            self.find_items(&read, end, told);
+            self.find_items(&read, end, sink);
             if has_pipes {
-                self.find_items(&without_pipes(&read), end, told);
+                self.find_items(&without_pipes(&read), end, sink);
             }
         }
         if !self.patterns.is_empty() {
-            self.patterns.find_folded(&as_read, &read, end, |at, layer, span| told.hit(at, layer, span));
+            self.patterns.find_folded(&as_read, &read, end, |at, layer, span| sink.hit(at, layer, span));
         }
         if let Some(unmarked) = marks::remove_marks(&read).filter(|_| !plain) {
-            self.find_items(&unmarked, end, told);
+            self.find_items(&unmarked, end, sink);
             if !self.patterns.is_empty() {
-                let told = |at, layer, span| told.hit(at, layer, span);
-                self.patterns.find_folded(&unmarked, &unmarked, end, told);
+                let on_hit = |at, layer, span| sink.hit(at, layer, span);
+                self.patterns.find_folded(&unmarked, &unmarked, end, on_hit);
             }
         }
     }
 
     /// The pass over plain text: one look at a table for each byte. A look has to wait for the one before it, so that
     /// the parts of a long text are read side by side.
-    fn find_plain(&self, text: &str, told: &mut impl HitSink) {
+    fn find_plain(&self, text: &str, sink: &mut impl HitSink) {
         let (bytes, mut around) = (text.as_bytes(), Vec::new());
         let part = bytes.len() / LANES;
         if part < MIN_LANE_BYTES {
-            self.find_from(text, 0..bytes.len(), self.letters.start(), &mut around, told);
+            self.find_from(text, 0..bytes.len(), self.letters.start(), &mut around, sink);
             return;
         }
         let mut states = [self.letters.start(); LANES];
@@ -163,7 +163,7 @@ impl Search {
                 for (lane, state) in states.into_iter().enumerate() {
                     let at = lane * part + at;
                     if self.letters.is_match(state) && self.bytes[usize::from(bytes[at])] != IGNORED {
-                        self.ends_plain(text, at, state, &mut around, told);
+                        self.ends_plain(text, at, state, &mut around, sink);
                     }
                 }
             }
@@ -176,7 +176,7 @@ impl Search {
                 LANES => bytes.len(),
                 _ => (from..bytes.len()).filter(is_seen).nth(MAX_SUFFIX_BYTES).unwrap_or(bytes.len()),
             };
-            self.find_from(text, from..to, state, &mut around, told);
+            self.find_from(text, from..to, state, &mut around, sink);
         }
     }
 
@@ -186,30 +186,30 @@ impl Search {
         part: Range<usize>,
         mut state: u32,
         around: &mut Vec<Item>,
-        told: &mut impl HitSink,
+        sink: &mut impl HitSink,
     ) {
         for at in part {
             let column = self.bytes[usize::from(text.as_bytes()[at])];
             state = self.letters.step(state, column);
             if self.letters.is_match(state) && column != IGNORED {
-                self.ends_plain(text, at, state, around, told);
+                self.ends_plain(text, at, state, around, sink);
             }
         }
     }
 
     #[cold]
-    fn ends_plain(&self, text: &str, at: usize, state: u32, around: &mut Vec<Item>, told: &mut impl HitSink) {
+    fn ends_plain(&self, text: &str, at: usize, state: u32, around: &mut Vec<Item>, sink: &mut impl HitSink) {
         for index in self.letters.matches(state) {
             let target = &self.targets[*index as usize];
-            if !told.wants(target.trait_index, Layer::AsGiven, at) {
+            if !sink.wants(target.trait_index, Layer::AsGiven, at) {
                 continue;
             }
             let given = self.given.cased(target.trait_index).and_then(|cased| exact_at(text, at, cased));
             if let Some(span) = given {
-                told.hit(target.trait_index, Layer::AsGiven, span);
+                sink.hit(target.trait_index, Layer::AsGiven, span);
                 continue;
             }
-            if !told.wants(target.trait_index, Layer::Folded, at) {
+            if !sink.wants(target.trait_index, Layer::Folded, at) {
                 continue;
             }
             let Some(part) = self.bytes_around(text.as_bytes(), at, target.atoms.len()) else { continue };
@@ -217,7 +217,7 @@ impl Search {
             around.extend(plain_items(text, &part));
             let read = TextItems { items: around, end: part.end };
             if let Some((layer, span)) = target.match_at(read, at - part.start) {
-                told.hit(target.trait_index, layer, span);
+                sink.hit(target.trait_index, layer, span);
             }
         }
     }
@@ -238,7 +238,7 @@ impl Search {
     }
 
     /// The pass over items. A letter with two looks is read as both, so that there may be several states at once.
-    fn find_items(&self, items: &[Item], end: usize, told: &mut impl HitSink) {
+    fn find_items(&self, items: &[Item], end: usize, sink: &mut impl HitSink) {
         let read = TextItems { items, end };
         let mut state = self.letters.start();
         let mut at = 0;
@@ -250,7 +250,7 @@ impl Search {
             } else {
                 let entry = item.entry();
                 if entry.has_two_readings {
-                    (state, at) = self.find_branching(read, at, state, told);
+                    (state, at) = self.find_branching(read, at, state, sink);
                     continue;
                 }
                 let is_letter = entry.class == Class::Letter;
@@ -260,7 +260,7 @@ impl Search {
                 is_letter
             };
             if self.letters.is_match(state) && seen {
-                self.ends_items(read, at, state, told);
+                self.ends_items(read, at, state, sink);
             }
             at += 1;
         }
@@ -272,7 +272,7 @@ impl Search {
         read: TextItems<'_>,
         first: usize,
         state: u32,
-        told: &mut impl HitSink,
+        sink: &mut impl HitSink,
     ) -> (u32, usize) {
         let mut states = vec![state];
         for (at, item) in read.items.iter().enumerate().skip(first) {
@@ -292,7 +292,7 @@ impl Search {
             states.dedup();
             states.truncate(MAX_STATES);
             for state in states.iter().filter(|state| self.letters.is_match(**state)) {
-                self.ends_items(read, at, *state, told);
+                self.ends_items(read, at, *state, sink);
             }
             if let [only] = states[..] {
                 return (only, at + 1);
@@ -306,13 +306,13 @@ impl Search {
     }
 
     #[cold]
-    fn ends_items(&self, read: TextItems<'_>, at: usize, state: u32, told: &mut impl HitSink) {
+    fn ends_items(&self, read: TextItems<'_>, at: usize, state: u32, sink: &mut impl HitSink) {
         for index in self.letters.matches(state) {
             let target = &self.targets[*index as usize];
-            if told.wants(target.trait_index, Layer::Folded, read.items[at].start as usize)
+            if sink.wants(target.trait_index, Layer::Folded, read.items[at].start as usize)
                 && let Some((layer, span)) = target.match_at(read, at)
             {
-                told.hit(target.trait_index, layer, span);
+                sink.hit(target.trait_index, layer, span);
             }
         }
     }
@@ -382,18 +382,18 @@ fn plain_items(text: &str, part: &Range<usize>) -> impl Iterator<Item = Item> {
         .map(move |(at, byte)| Item { c: char::from(*byte), start: (start + at) as u32 })
 }
 
-/// Tells of places in a piece as places in the whole.
+/// Reports the hits in a piece with their places in the whole text.
 struct OffsetSink<'a, T> {
-    told: &'a mut T,
+    inner: &'a mut T,
     offset: usize,
 }
 
 impl<T: HitSink> HitSink for OffsetSink<'_, T> {
     fn wants(&self, at: usize, layer: Layer, last: usize) -> bool {
-        self.told.wants(at, layer, last + self.offset)
+        self.inner.wants(at, layer, last + self.offset)
     }
 
     fn hit(&mut self, at: usize, layer: Layer, span: Range<usize>) {
-        self.told.hit(at, layer, span.start + self.offset..span.end + self.offset);
+        self.inner.hit(at, layer, span.start + self.offset..span.end + self.offset);
     }
 }

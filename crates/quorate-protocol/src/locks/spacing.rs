@@ -19,10 +19,10 @@ const MIN_SPLIT_LETTERS: usize = 5;
 /// The fewest letters of a trait whose blanks may have been moved.
 const MIN_MOVED_LETTERS: usize = 12;
 
-/// How many signs may stand between letters that are set apart; blanks in a row are one.
+/// How many signs may be between letters that are set apart; blanks in a row are one.
 const MAX_GAP_SIGNS: usize = 8;
 
-/// How much may stand between them at all.
+/// How much may be between them at all.
 const MAX_GAP_ITEMS: usize = 64;
 
 /// What is known of a place's gaps so far.

@@ -22,7 +22,7 @@ const MIN_LETTERS_WITH_STROKES: usize = 5;
 /// The fewest letters of a trait that may have a figure in place of a letter: `FA1L`, but `A1` is not `AI`.
 const MIN_LETTERS_WITH_DIGITS: usize = 4;
 
-/// The atom goes on with the letter of the one before it, as the second of an `m` does, which is an r and an n.
+/// The atom continues with the letter of the one before it, as the second of an `m` does, which is an r and an n.
 const SAME_LETTER: u8 = 0;
 
 /// A compiled trait.
@@ -158,7 +158,7 @@ impl Target {
         None
     }
 
-    /// Holds letters and gaps against the trait's.
+    /// Checks letters and gaps against the trait's.
     fn compare(&self, read: TextItems<'_>, first: usize, last: usize) -> Option<Comparison> {
         let items = &read.items[first..=last];
         let mut look = Comparison::default();
@@ -293,7 +293,7 @@ struct Comparison {
     level: Option<Level>,
     /// How they are set apart, if they may be.
     edges: Option<Edges>,
-    /// Whether a lone low line stands between two of them, as in `data_index`: Markdown takes that for no mark.
+    /// Whether a lone low line is between two of them, as in `data_index`: Markdown takes that for no mark.
     is_snake: bool,
     /// Whether some of them are Latin.
     has_latin: bool,

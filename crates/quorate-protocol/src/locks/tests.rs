@@ -60,7 +60,7 @@ fn the_layer_says_how_far_the_text_was_folded() {
 
 // L2: of overlapping hits the least folded is reported, then the first.
 #[test]
-fn the_best_place_is_told() {
+fn the_best_place_is_reported() {
     assert_hit("warmth", "wаrmth, w*armth, warmth, Warmth", Layer::AsGiven, "warmth");
     assert_hit("warmth", "wаrmth, w*armth, w_armth", Layer::Unmarked, "w*armth");
     let all = locks(&[("warmth", SUBSTRING)], SUBSTRING).find_all("wаrmth, w*armth, warmth, Warmth");
@@ -162,7 +162,7 @@ fn a_pattern_may_ask_for_accents() {
 
 // L3
 #[test]
-fn a_pattern_that_cannot_be_used_is_told_by_its_index() {
+fn an_unusable_pattern_is_reported_by_its_index() {
     let traits =
         ["fine", "(open", r"\w{1000}{1000}"].map(|text| Trait { text: text.to_owned(), declared: REGEX });
     let invalid = Locks::compile(&traits[..2], REGEX).unwrap_err();

@@ -27,7 +27,7 @@ const TASK: &str = "You advise, out of sight, on how the agent in the conversati
                     concerns you, on what evidence, and what the agent should do from now on. The suggestion is \
                     addressed to the agent and must stand alone: it may be put into the agent's instructions as it is.";
 
-/// What a rule of the host's own gives, where it does not leave it at null.
+/// What a custom rule gives, where it does not leave it at null.
 #[derive(Default, Deserialize)]
 struct HostOutput {
     fragments: Option<Vec<HostFragment>>,
@@ -55,7 +55,7 @@ struct HostFragment {
     priority: Option<u64>,
 }
 
-/// The priority of what a rule of the host's own emits unless it says.
+/// The priority of what a custom rule emits unless it says.
 const HOST_PRIORITY: u8 = 50;
 
 /// A piece of guidance.
@@ -97,7 +97,7 @@ struct Synthesis {
     emitted: BTreeSet<usize>,
     /// Whether a rule ended it.
     terminal: bool,
-    /// Whether a rule of the host's own failed.
+    /// Whether a custom rule failed.
     failed: bool,
     effects: Vec<Effect>,
 }
@@ -138,10 +138,10 @@ impl Advisory {
         }
     }
 
-    /// The seats of the members that are asked in a pass.
+    /// The indices of the members that are asked in a pass.
     fn members_of(&self, case: &ModeContext, pass: Pass) -> Vec<usize> {
         let members = case.setup.members.iter().enumerate();
-        members.filter(|(_, member)| self.is_asked_in(pass, member)).map(|(seat, _)| seat).collect()
+        members.filter(|(_, member)| self.is_asked_in(pass, member)).map(|(index, _)| index).collect()
     }
 
     fn start_pass(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
@@ -157,16 +157,16 @@ impl Advisory {
                 Pass::Phase => self.finish_without_members(case, book),
             };
         }
-        active.into_iter().map(|seat| self.ask(case, seat)).collect()
+        active.into_iter().map(|index| self.ask(case, index)).collect()
     }
 
-    fn ask(&mut self, case: &ModeContext, seat: usize) -> Effect {
-        self.asked[seat] = true;
-        let member = case.member(seat);
+    fn ask(&mut self, case: &ModeContext, index: usize) -> Effect {
+        self.asked[index] = true;
+        let member = case.member(index);
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
             step: ASK.into(),
-            member_index: seat,
+            member_index: index,
             parts: Vec::new(),
             task: TASK.into(),
             extra_fields: vec![("phase", json!(member.phase)), ("trigger", json!(self.trigger))],
@@ -228,10 +228,15 @@ impl Advisory {
 
     fn collect_advice(&self, case: &ModeContext) -> Vec<MemberAdvice> {
         let given = self.advice.iter().enumerate();
-        let heard = |(seat, advice): (usize, &Option<Advice>)| {
+        let heard = |(index, advice): (usize, &Option<Advice>)| {
             let advice = advice.clone()?;
-            let may_emit = !advice.suggestion.is_empty() && !self.synthesis.emitted.contains(&seat);
-            Some(MemberAdvice { member_index: seat, member: case.member(seat).id.clone(), may_emit, advice })
+            let may_emit = !advice.suggestion.is_empty() && !self.synthesis.emitted.contains(&index);
+            Some(MemberAdvice {
+                member_index: index,
+                member: case.member(index).id.clone(),
+                may_emit,
+                advice,
+            })
         };
         given.filter_map(heard).collect()
     }
@@ -276,16 +281,16 @@ impl Advisory {
         )));
     }
 
-    /// A rule of the host's own gave what it emits.
+    /// A custom rule gave what it emits.
     fn emit_host_output(&mut self, case: &ModeContext, book: &mut RunState, output: HostOutput) {
         let rule = &case.setup.rules[self.synthesis.at];
         let mut drafts = Vec::new();
         for one in output.fragments.unwrap_or_default() {
-            match case.member_indices.get(&*one.member).filter(|seat| self.advice[**seat].is_some()) {
-                Some(seat) => {
+            match case.member_indices.get(&*one.member).filter(|index| self.advice[**index].is_some()) {
+                Some(index) => {
                     let priority =
                         one.priority.map_or(HOST_PRIORITY, |n| u8::try_from(n.min(100)).unwrap_or(100));
-                    drafts.push(Draft { member_index: *seat, priority });
+                    drafts.push(Draft { member_index: *index, priority });
                 }
                 None => book.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member)),
             }
@@ -347,19 +352,19 @@ impl Mode for Advisory {
         self.start_pass(case, book)
     }
 
-    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
-        self.advice[seat] = answer.and_then(Advice::read);
+    fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
+        self.advice[index] = answer.and_then(Advice::read);
     }
 
     fn on_answer(
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
         self.outstanding -= 1;
-        self.store_answer(seat, answer);
+        self.store_answer(index, answer);
         if self.outstanding > 0 { Vec::new() } else { self.synthesise(case, book) }
     }
 
@@ -402,7 +407,7 @@ impl Mode for Advisory {
         if self.unchecked.is_empty() { vec![Effect::End(self.guidance(case, book))] } else { Vec::new() }
     }
 
-    /// The risk is that of everything that was answered. A sentinel that nobody could pay for is missing like any other,
+    /// The risk is that of everything that was answered. A sentinel that the budget did not cover is missing like any other,
     /// and so are the members of the phase that would have come after the sentinels.
     fn on_budget_exhausted(
         &mut self,
@@ -411,7 +416,7 @@ impl Mode for Advisory {
         ending: Completion,
     ) -> Completion {
         if self.pass == Pass::Sentinel {
-            self.members_of(case, Pass::Phase).into_iter().for_each(|seat| book.mark_missing(seat));
+            self.members_of(case, Pass::Phase).into_iter().for_each(|index| book.mark_missing(index));
         }
         Completion { extra: outcome::extra_fields(self, case, book), ..ending }
     }

@@ -76,7 +76,7 @@ impl Assembly {
             Word::Peer => Box::new(peer::Peer::new(&setup)),
             Word::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
         };
-        let indices = setup.members.iter().enumerate().map(|(seat, member)| (member.id.clone(), seat));
+        let indices = setup.members.iter().enumerate().map(|(index, member)| (member.id.clone(), index));
         let mode_context = ModeContext {
             member_indices: indices.collect(),
             run: "".into(),
@@ -143,27 +143,27 @@ impl Assembly {
     }
 
     fn consulted(&mut self, id: &Name, result: &ConsultationResult) -> Vec<Command> {
-        let Some(seat) = self.outstanding.remove(id) else { return Vec::new() };
+        let Some(index) = self.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
             ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
             // X5: an unreadable answer is no answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
-                self.book.mark_missing(seat);
+                self.book.mark_missing(index);
                 None
             }
             ConsultationResult::Absent(why) => {
                 if *why != AbsenceReason::Cancelled {
-                    self.book.mark_missing(seat);
+                    self.book.mark_missing(index);
                 }
                 None
             }
         };
         if self.stage == Stage::Exhausted {
             // The answer was paid for and may be reported; only what would follow from it is not started.
-            self.mode.store_answer(seat, answer);
+            self.mode.store_answer(index, answer);
             return self.finish_exhausted();
         }
-        let wants = self.mode.on_answer(&self.context, &mut self.book, seat, answer);
+        let wants = self.mode.on_answer(&self.context, &mut self.book, index, answer);
         self.apply_effects(wants)
     }
 

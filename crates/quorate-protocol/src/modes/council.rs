@@ -56,7 +56,7 @@ enum Stage {
     Over,
 }
 
-/// What was heard of one invocation.
+/// The state of one invocation.
 #[derive(Debug, Clone, PartialEq)]
 enum Response {
     Pending,
@@ -152,8 +152,8 @@ impl Council {
             _ => return None,
         };
         let member = id.split_once('/')?.1;
-        let seat = self.setup.deliberators.iter().position(|deliberator| &**deliberator == member)?;
-        (stage == self.stage).then(|| &mut round[seat])
+        let index = self.setup.deliberators.iter().position(|deliberator| &**deliberator == member)?;
+        (stage == self.stage).then(|| &mut round[index])
     }
 
     fn next_step(&mut self) -> Vec<Command> {
@@ -253,8 +253,9 @@ impl Council {
             let answer = deliberator::Answer::read(round, heard.answer()?)?;
             Some(Position { block: answer.would_block, irreducible: answer.irreducible })
         };
-        let seats = self.first.iter().zip(&self.second);
-        seats
+        self.first
+            .iter()
+            .zip(&self.second)
             .map(|(first, second)| {
                 let first = position(deliberator::Round::First, first);
                 let last = match self.setup.rounds {

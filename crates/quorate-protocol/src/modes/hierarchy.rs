@@ -51,12 +51,12 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     pub(super) fn new(setup: &Setup) -> Self {
-        let seats: std::collections::BTreeMap<&str, usize> =
-            setup.members.iter().enumerate().map(|(seat, member)| (&*member.id, seat)).collect();
+        let indices: std::collections::BTreeMap<&str, usize> =
+            setup.members.iter().enumerate().map(|(index, member)| (&*member.id, index)).collect();
         let parents: Vec<Option<usize>> = setup
             .members
             .iter()
-            .map(|member| member.parent.as_deref().and_then(|parent| seats.get(parent).copied()))
+            .map(|member| member.parent.as_deref().and_then(|parent| indices.get(parent).copied()))
             .collect();
         let node = || Node {
             children: Vec::new(),
@@ -67,50 +67,50 @@ impl Hierarchy {
             state: NodeState::Waiting,
         };
         let mut nodes: Vec<Node> = setup.members.iter().map(|_| node()).collect();
-        for (seat, parent) in parents.iter().enumerate() {
+        for (index, parent) in parents.iter().enumerate() {
             if let Some(parent) = parent {
-                nodes[*parent].children.push(seat);
+                nodes[*parent].children.push(index);
                 nodes[*parent].pending += 1;
             }
         }
         Hierarchy { nodes, parents }
     }
 
-    fn ask(&self, case: &ModeContext, seat: usize) -> Effect {
-        let member = case.member(seat);
-        let leaf = self.nodes[seat].children.is_empty();
-        let text = || Json::from(outcome::children_json(self, case, seat)).to_string();
+    fn ask(&self, case: &ModeContext, index: usize) -> Effect {
+        let member = case.member(index);
+        let leaf = self.nodes[index].children.is_empty();
+        let text = || Json::from(outcome::children_json(self, case, index)).to_string();
         let parts = (!leaf).then(|| Part::new(PartKind::ChildrenOutputs, "", text()));
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
             step: NODE.into(),
-            member_index: seat,
+            member_index: index,
             parts: parts.into_iter().collect(),
             task: if leaf { LEAF } else { PARENT }.into(),
             extra_fields: vec![("parent", json!(member.parent))],
         })
     }
 
-    fn branch(&self, case: &ModeContext, seat: usize) -> Branch {
-        let child = |seat: &usize| {
-            let node = &self.nodes[*seat];
+    fn branch(&self, case: &ModeContext, index: usize) -> Branch {
+        let child = |index: &usize| {
+            let node = &self.nodes[*index];
             let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed)?;
-            Some(Child { member: case.member(*seat).id.clone(), advice: passed.advice.clone() })
+            Some(Child { member: case.member(*index).id.clone(), advice: passed.advice.clone() })
         };
-        let node = &self.nodes[seat];
+        let node = &self.nodes[index];
         Branch { own: node.own.clone(), children: node.children.iter().filter_map(child).collect() }
     }
 
-    /// H2: the first matching rule makes of a branch what is passed up; none, and it is the node's own answer.
+    /// H2: the first matching rule decides what a branch passes up; without one it is the node's own answer.
     fn apply_rules(
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         from: usize,
     ) -> Vec<Effect> {
-        let branch = self.branch(case, seat);
-        let member = &case.member(seat).id;
+        let branch = self.branch(case, index);
+        let member = &case.member(index).id;
         for (at, rule) in case.setup.rules.iter().enumerate().skip(from) {
             if !rule.applies_to_member(member) || branch.children.is_empty() {
                 continue;
@@ -118,7 +118,7 @@ impl Hierarchy {
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     if let Some(rolled) = logic.roll.and_then(|roll| roll(rule, &branch)) {
-                        return self.check_rollup(case, book, seat, Some(at), Some(rolled));
+                        return self.check_rollup(case, book, index, Some(at), Some(rolled));
                     }
                 }
                 None => {
@@ -133,7 +133,7 @@ impl Hierarchy {
             // H3: a node that failed must not hide what its children say.
             None => escalate_on_severity::roll(&outcome::default_rule(), &branch),
         };
-        self.check_rollup(case, book, seat, None, rollup)
+        self.check_rollup(case, book, index, None, rollup)
     }
 
     /// Checks a node's report against the locks.
@@ -141,22 +141,22 @@ impl Hierarchy {
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         rule: Option<usize>,
         rolled: Option<Rollup>,
     ) -> Vec<Effect> {
-        let member = case.member(seat).id.clone();
+        let member = case.member(index).id.clone();
         let mut wants = Vec::new();
         if let Some((rule, rolled)) = rule.map(|at| &case.setup.rules[at]).zip(rolled.as_ref()) {
             let also = json!({"node": &*member, "severity": rolled.advice.severity});
             wants.push(Effect::Record(book.record_rule(rule, true, &rolled.sources, also)));
         }
-        let node = &mut self.nodes[seat];
+        let node = &mut self.nodes[index];
         node.rule = rule;
         node.rollup = rolled;
         let Some(rolled) = &node.rollup else {
             node.state = NodeState::Silent;
-            wants.extend(self.on_node_ended(case, book, seat));
+            wants.extend(self.on_node_ended(case, book, index));
             return wants;
         };
         if node.own.is_none() {
@@ -169,9 +169,9 @@ impl Hierarchy {
     }
 
     /// A node has ended: its parent may be next, or the run is over.
-    fn on_node_ended(&mut self, case: &ModeContext, book: &mut RunState, seat: usize) -> Vec<Effect> {
-        match self.parents[seat] {
-            None => vec![Effect::End(outcome::completion(self, case, book, seat))],
+    fn on_node_ended(&mut self, case: &ModeContext, book: &mut RunState, index: usize) -> Vec<Effect> {
+        match self.parents[index] {
+            None => vec![Effect::End(outcome::completion(self, case, book, index))],
             Some(parent) => {
                 self.nodes[parent].pending -= 1;
                 let ready = self.nodes[parent].pending == 0;
@@ -201,23 +201,23 @@ fn invocation_id(member: &str) -> Name {
 
 impl Mode for Hierarchy {
     fn on_opened(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
-        let leaves = (0..self.nodes.len()).filter(|seat| self.nodes[*seat].children.is_empty());
-        leaves.map(|seat| self.ask(case, seat)).collect()
+        let leaves = (0..self.nodes.len()).filter(|index| self.nodes[*index].children.is_empty());
+        leaves.map(|index| self.ask(case, index)).collect()
     }
 
-    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
-        self.nodes[seat].own = answer.and_then(Advice::read);
+    fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
+        self.nodes[index].own = answer.and_then(Advice::read);
     }
 
     fn on_answer(
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
-        self.store_answer(seat, answer);
-        self.apply_rules(case, book, seat, 0)
+        self.store_answer(index, answer);
+        self.apply_rules(case, book, index, 0)
     }
 
     fn on_rule_result(
@@ -230,18 +230,18 @@ impl Mode for Hierarchy {
         let found = ticket
             .split_once('/')
             .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *case.member_indices.get(member)?)));
-        let Some((at, seat)) = found else { return Vec::new() };
+        let Some((at, index)) = found else { return Vec::new() };
         let rule: &Rule = &case.setup.rules[at];
         let failed = match result {
-            Ok(Json::Null) => return self.apply_rules(case, book, seat, at + 1),
+            Ok(Json::Null) => return self.apply_rules(case, book, index, at + 1),
             Ok(output) => match Advice::read(output) {
                 Some(advice) => {
                     let next_rule =
-                        self.branch(case, seat).children.iter().map(|one| one.member.clone()).collect();
+                        self.branch(case, index).children.iter().map(|one| one.member.clone()).collect();
                     return self.check_rollup(
                         case,
                         book,
-                        seat,
+                        index,
                         Some(at),
                         Some(Rollup { advice, sources: next_rule }),
                     );
@@ -252,8 +252,8 @@ impl Mode for Hierarchy {
         };
         // The children's gravest report must get through, even if the rule fails.
         book.note(format!("rule `{}` could not be applied: {failed}", rule.id));
-        let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(case, seat));
-        self.check_rollup(case, book, seat, None, escalated)
+        let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(case, index));
+        self.check_rollup(case, book, index, None, escalated)
     }
 
     fn on_checked(
@@ -264,11 +264,11 @@ impl Mode for Hierarchy {
         clean: bool,
     ) -> Vec<Effect> {
         let member = candidate.strip_prefix(NODE).and_then(|rest| rest.strip_prefix('/'));
-        let Some(seat) = member.and_then(|member| case.member_indices.get(member).copied()) else {
+        let Some(index) = member.and_then(|member| case.member_indices.get(member).copied()) else {
             return Vec::new();
         };
-        self.nodes[seat].state = if clean { NodeState::Passed } else { NodeState::Refused };
-        self.on_node_ended(case, book, seat)
+        self.nodes[index].state = if clean { NodeState::Passed } else { NodeState::Refused };
+        self.on_node_ended(case, book, index)
     }
 
     /// Every node would have been asked, so each without an answer is missing.
@@ -278,8 +278,8 @@ impl Mode for Hierarchy {
         book: &mut RunState,
         ending: Completion,
     ) -> Completion {
-        let unheard = (0..self.nodes.len()).filter(|seat| self.nodes[*seat].own.is_none());
-        unheard.for_each(|seat| book.mark_missing(seat));
+        let unheard = (0..self.nodes.len()).filter(|index| self.nodes[*index].own.is_none());
+        unheard.for_each(|index| book.mark_missing(index));
         outcome::budget_completion(self, case, book, ending)
     }
 }

@@ -19,7 +19,7 @@ use exchange::{Exchange, Termination};
 use log::{DeliveredMessage, Log};
 use objections::Objections;
 
-/// The maximum number of unreachable ids that a sender is told, and of characters of each.
+/// The maximum number of unreachable ids that a sender is shown, and of characters of each.
 const MAX_LISTED_IDS: usize = 10;
 const MAX_ID_CHARS: usize = 64;
 
@@ -27,16 +27,16 @@ pub(super) struct Peer {
     conduct: Exchange,
     round: u32,
     outstanding: usize,
-    /// What was answered in this round, by seat.
+    /// The answers of this round, by member index.
     heard: Vec<Option<Message>>,
     /// Messages of this round that wait for the lock check.
     unchecked: BTreeSet<Name>,
     log: Log,
     refused: usize,
-    /// The members whose message of this round was not delivered, and why; they are told.
+    /// The members whose message of this round was not delivered, and the reason, which they are shown.
     refusals: BTreeMap<usize, String>,
     objections: Objections,
-    /// Rules of the host's own that are applied to the log at its end, from this one on.
+    /// Custom rules that are applied to the log at its end, from this one on.
     next_synthesis_rule: Option<usize>,
     ended_by: &'static str,
     synthesis: serde_json::Map<String, Json>,
@@ -67,17 +67,22 @@ impl Peer {
         let step: Name = format!("round{}", self.round).into();
         let refusals = std::mem::take(&mut self.refusals);
         let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, case);
-        let ask = |seat: usize| {
-            let transcript = transcripts.for_member(seat);
+        let ask = |index: usize| {
+            let transcript = transcripts.for_member(index);
             Effect::Ask(AskMember {
-                id: format!("{step}/{}", case.member(seat).id).into(),
+                id: format!("{step}/{}", case.member(index).id).into(),
                 step: step.clone(),
-                member_index: seat,
+                member_index: index,
                 parts: transcript
                     .map(|text| Part { kind: PartKind::Transcript, name: "".into(), text })
                     .into_iter()
                     .collect(),
-                task: self.conduct.task_text(case, seat, self.round, refusals.get(&seat).map(String::as_str)),
+                task: self.conduct.task_text(
+                    case,
+                    index,
+                    self.round,
+                    refusals.get(&index).map(String::as_str),
+                ),
                 extra_fields: vec![("round", json!(self.round))],
             })
         };
@@ -87,12 +92,12 @@ impl Peer {
     /// All members of the round have ended: checks their messages against reach and locks.
     fn deliver(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
-        for (seat, message) in self.heard.iter().enumerate() {
+        for (index, message) in self.heard.iter().enumerate() {
             let Some(message) = message.as_ref().filter(|message| !message.message.is_empty()) else {
                 continue;
             };
-            let member = &case.member(seat).id;
-            if let Err(out_of_reach) = self.conduct.check_recipients(case, seat, &message.to) {
+            let member = &case.member(index).id;
+            if let Err(out_of_reach) = self.conduct.check_recipients(case, index, &message.to) {
                 let ids = out_of_reach.join(", ");
                 book.note(format!(
                     "a message of `{member}` in round {} was refused: {ids} is out of its reach",
@@ -101,7 +106,7 @@ impl Peer {
                 book.count_violation();
                 self.refused += 1;
                 self.refusals.insert(
-                    seat,
+                    index,
                     format!(
                         "{} {} out of your reach",
                         list_ids(&out_of_reach),
@@ -235,21 +240,21 @@ impl Mode for Peer {
         self.next_round(case)
     }
 
-    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
-        self.heard[seat] = answer.and_then(Message::read);
-        let says = self.heard[seat].as_ref().and_then(|message| message.objection);
-        self.objections.update(seat, self.round, says);
+    fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
+        self.heard[index] = answer.and_then(Message::read);
+        let says = self.heard[index].as_ref().and_then(|message| message.objection);
+        self.objections.update(index, self.round, says);
     }
 
     fn on_answer(
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
         self.outstanding -= 1;
-        self.store_answer(seat, answer);
+        self.store_answer(index, answer);
         if self.outstanding > 0 { Vec::new() } else { self.deliver(case, book) }
     }
 
@@ -317,11 +322,11 @@ impl Mode for Peer {
             return self.apply_synthesis_rules(case, book);
         }
         let member = candidate.rsplit('/').next().unwrap_or_default();
-        if let Some(seat) = case.member_indices.get(member).copied() {
-            match self.heard[seat].as_ref().filter(|_| clean) {
+        if let Some(index) = case.member_indices.get(member).copied() {
+            match self.heard[index].as_ref().filter(|_| clean) {
                 Some(message) => self.log.add(DeliveredMessage {
                     round: self.round,
-                    from: seat,
+                    from: index,
                     to: match &message.to {
                         Recipients::All => None,
                         Recipients::Members(ids) => Some(
@@ -333,8 +338,8 @@ impl Mode for Peer {
                 // A locked message is not delivered (P2).
                 None => {
                     self.refused += 1;
-                    let said = self.heard[seat].as_ref().map_or("", |message| &message.message);
-                    self.refusals.insert(seat, lock_refusal(case, said));
+                    let said = self.heard[index].as_ref().map_or("", |message| &message.message);
+                    self.refusals.insert(index, lock_refusal(case, said));
                 }
             }
         }
@@ -355,7 +360,7 @@ impl Mode for Peer {
     }
 }
 
-/// Whether a termination rule of the host's own ends the talk: `{end: true}`. Null and an absent `end` do not.
+/// Whether a custom termination rule ends the talk: `{end: true}`. Null and an absent `end` do not.
 ///
 /// # Errors
 /// What it says in place of that.
@@ -367,7 +372,7 @@ fn is_end(output: &Json) -> Result<bool, String> {
     }
 }
 
-/// Ids as their sender is told them: so many, each cut short. They are the sender's words, and may be anything.
+/// Ids as their sender is shown them: limited in number, each cut short. They are the sender's words, and may be anything.
 fn list_ids(ids: &[String]) -> String {
     let cut = |id: &String| {
         format!("`{}`", id.chars().filter(|c| !c.is_control()).take(MAX_ID_CHARS).collect::<String>())
@@ -379,7 +384,7 @@ fn list_ids(ids: &[String]) -> String {
     }
 }
 
-/// Why a message does not reach anybody that a lock holds back: by text the trait can be named.
+/// Why a locked message is not delivered. A trait that was matched by text can be named.
 fn lock_refusal(case: &ModeContext, said: &str) -> String {
     match case.locks.check(said).first() {
         Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.trait_text),
@@ -387,8 +392,8 @@ fn lock_refusal(case: &ModeContext, said: &str) -> String {
     }
 }
 
-/// Every text in what a rule of the host's own gives, names of fields included (L1). Written as JSON, an escaped line
-/// break would hide what it stands in.
+/// Every text in what a custom rule gives, names of fields included (L1). Written as JSON, an escaped line
+/// break would hide what it is in.
 fn strings(output: &Json) -> Vec<&str> {
     match output {
         Json::String(text) => vec![text],

@@ -23,7 +23,7 @@ const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, 
 
 /// The state of a voter.
 struct VoterState {
-    seat: usize,
+    index: usize,
     weight: Weight,
     ballot: Option<Ballot>,
     state: VoteStatus,
@@ -63,14 +63,14 @@ impl Voting {
             _ => None,
         };
         let voters = setup.members.iter().enumerate().filter(|(_, one)| one.votes_on(class.as_deref()));
-        let chair = |(seat, member): (usize, &crate::assembly::Member)| VoterState {
-            seat,
+        let voter_state = |(index, member): (usize, &crate::assembly::Member)| VoterState {
+            index,
             weight: member.vote_weight().into(),
             ballot: None,
             state: VoteStatus::Pending,
         };
         Voting {
-            voters: voters.map(chair).collect(),
+            voters: voters.map(voter_state).collect(),
             class,
             count: CountProgress { at: 0, missing_as_no: false },
             decided: None,
@@ -81,20 +81,20 @@ impl Voting {
     }
 
     fn poll<'a>(&'a self, case: &'a ModeContext, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
-        let voter = |chair: &VoterState| CountedVote {
-            member: case.member(chair.seat).id.clone(),
-            weight: chair.weight.clone(),
-            vote: chair.ballot.as_ref().map(|ballot| ballot.vote).or(missing),
+        let counted = |voter: &VoterState| CountedVote {
+            member: case.member(voter.index).id.clone(),
+            weight: voter.weight.clone(),
+            vote: voter.ballot.as_ref().map(|ballot| ballot.vote).or(missing),
         };
         Poll {
-            votes: self.voters.iter().map(voter).collect(),
+            votes: self.voters.iter().map(counted).collect(),
             class: self.class.as_deref(),
             run: &case.run,
             later,
         }
     }
 
-    /// Goes on with the count until a rule decides or the host has to apply one.
+    /// Continues the count until a rule decides or the host has to apply one.
     fn continue_count(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let rules = &case.setup.rules;
         while let Some(rule) = rules.get(self.count.at) {
@@ -121,7 +121,7 @@ impl Voting {
         self.on_counted(case, book, ruling, None)
     }
 
-    /// A count came to something.
+    /// A count ended.
     fn on_counted(
         &mut self,
         case: &ModeContext,
@@ -135,7 +135,7 @@ impl Voting {
         }
         let pass = ruling.pass;
         self.decided = Some((ruling, rule));
-        let missing = self.voters.iter().any(|chair| chair.ballot.is_none());
+        let missing = self.voters.iter().any(|voter| voter.ballot.is_none());
         if pass && missing {
             self.count = CountProgress { at: 0, missing_as_no: true };
             return self.continue_count(case, book);
@@ -155,9 +155,9 @@ impl Voting {
         let result = |as_vote: Vote| {
             let poll = |later| {
                 let mut poll = self.poll(case, later, None);
-                for (voter, chair) in poll.votes.iter_mut().zip(&self.voters) {
-                    if chair.state == VoteStatus::Pending {
-                        voter.vote = Some(as_vote);
+                for (vote, voter) in poll.votes.iter_mut().zip(&self.voters) {
+                    if voter.state == VoteStatus::Pending {
+                        vote.vote = Some(as_vote);
                     }
                 }
                 poll
@@ -183,9 +183,9 @@ impl Voting {
     fn cancel_rest(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
         let mut names: Vec<&str> = Vec::new();
-        for chair in self.voters.iter_mut().filter(|chair| chair.state == VoteStatus::Pending) {
-            chair.state = VoteStatus::Cancelled;
-            let member = &case.member(chair.seat).id;
+        for voter in self.voters.iter_mut().filter(|voter| voter.state == VoteStatus::Pending) {
+            voter.state = VoteStatus::Cancelled;
+            let member = &case.member(voter.index).id;
             names.push(member);
             wants.push(Effect::Cancel(invocation_id(member)));
         }
@@ -195,8 +195,8 @@ impl Voting {
 }
 
 /// A member's weight, as records have it.
-fn weight_text(case: &ModeContext, seat: usize) -> &str {
-    case.member(seat).weight.as_deref().unwrap_or("1")
+fn weight_text(case: &ModeContext, index: usize) -> &str {
+    case.member(index).weight.as_deref().unwrap_or("1")
 }
 
 /// The invocation of a member.
@@ -225,14 +225,14 @@ impl Mode for Voting {
         if let Some(ending) = decision::unresolved(self, case) {
             return vec![Effect::End(ending)];
         }
-        let ask = |chair: &VoterState| {
-            let member = case.member(chair.seat);
-            let mut marks = vec![("weight", json!(weight_text(case, chair.seat)))];
+        let ask = |voter: &VoterState| {
+            let member = case.member(voter.index);
+            let mut marks = vec![("weight", json!(weight_text(case, voter.index)))];
             marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
             Effect::Ask(AskMember {
                 id: invocation_id(&member.id),
                 step: ASK.into(),
-                member_index: chair.seat,
+                member_index: voter.index,
                 parts: Vec::new(),
                 task: TASK.into(),
                 extra_fields: marks,
@@ -241,11 +241,11 @@ impl Mode for Voting {
         self.voters.iter().map(ask).collect()
     }
 
-    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
-        let chair = self.voters.iter_mut().find(|one| one.seat == seat && one.state == VoteStatus::Pending);
-        if let Some(chair) = chair {
-            chair.ballot = answer.and_then(Ballot::read);
-            chair.state = VoteStatus::Ended;
+    fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
+        let voter = self.voters.iter_mut().find(|one| one.index == index && one.state == VoteStatus::Pending);
+        if let Some(voter) = voter {
+            voter.ballot = answer.and_then(Ballot::read);
+            voter.state = VoteStatus::Ended;
         }
     }
 
@@ -253,10 +253,10 @@ impl Mode for Voting {
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
-        self.store_answer(seat, answer);
+        self.store_answer(index, answer);
         let mut wants = Vec::new();
         if self.voters.iter().any(|one| one.state == VoteStatus::Pending) {
             if !case.setup.early_decision || !self.is_settled(case) {
@@ -310,7 +310,7 @@ impl Mode for Voting {
     }
 }
 
-/// What a rule of the host's own says in `decision`; `None` leaves it to the next rule. A rule that is passed over by
+/// What a custom rule says in `decision`; `None` leaves it to the next rule. A rule that is passed over by
 /// mistake could be a veto, so only null, an absent `decision` and a null one leave it.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::tally::{Tally, Weight};
 pub(crate) struct CountedVote {
     pub(crate) member: Name,
     pub(crate) weight: Weight,
-    /// `None` where there is none.
+    /// `None` where the member gave no vote.
     pub(crate) vote: Option<Vote>,
 }
 

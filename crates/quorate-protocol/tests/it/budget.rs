@@ -1,4 +1,4 @@
-//! Runs whose budget is spent on the way: what was answered counts, nothing more is begun, and everybody who gave nothing is
+//! Runs whose budget is spent on the way: what was answered counts, nothing more is begun, and every member without output is
 //! named (X8, X12).
 
 use crate::test_run;
@@ -57,7 +57,7 @@ fn a_severity_anywhere_in_the_tree_escalates_when_the_budget_is_spent() {
     let outcome = exhausted(&sitting);
     assert_eq!(outcome["risk"], json!({"severity": 10, "level": "escalate"}));
     assert_eq!(outcome["shouldEscalate"], json!(true));
-    assert_eq!(outcome["missing"], json!(["lead", "ann", "ben"]), "whoever would have been asked, too");
+    assert_eq!(outcome["missing"], json!(["lead", "ann", "ben"]), "members that would have been asked, too");
     let status: Vec<&Value> =
         outcome["nodes"].as_array().into_iter().flatten().map(|node| &node["status"]).collect();
     assert_eq!(status, ["not_asked", "not_asked", "not_asked", "answered"]);
@@ -81,7 +81,7 @@ fn a_severity_anywhere_in_the_tree_escalates_when_the_budget_is_spent() {
 }
 
 #[test]
-fn whoever_something_was_still_gathered_for_is_named() {
+fn members_with_a_pending_gather_are_named() {
     for (mut setup, step) in [
         (advisory(&[("a", "session"), ("b", "session")], false), "ask"),
         (
@@ -119,7 +119,7 @@ fn the_phase_that_would_have_come_after_the_sentinels_is_named() {
 }
 
 #[test]
-fn votes_that_were_cast_are_told() {
+fn cast_votes_are_reported() {
     let mut board = setup(Mode::Voting, Request::Voting { class: None });
     board.members = ["a", "b", "c"].map(member).to_vec();
     let vote = |vote: &str| json!({"vote": vote, "rationale": "r", "evidence": []});

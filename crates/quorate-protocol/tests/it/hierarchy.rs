@@ -92,27 +92,27 @@ proptest! {
     // H3: where rules only escalate, a node that passes something up never passes less than a child of it.
     #[test]
     fn the_severity_of_a_child_is_never_lost(nodes in nodes(30), which in 0..3_usize) {
-        let of = |seats: Vec<usize>| Rule { kind: Kind::Escalate, of: Some(seats.into_iter().collect::<BTreeSet<_>>()) };
+        let of = |indices: Vec<usize>| Rule { kind: Kind::Escalate, of: Some(indices.into_iter().collect::<BTreeSet<_>>()) };
         let all: Vec<usize> = (0..nodes.len()).collect();
-        let failed: Vec<usize> = all.iter().copied().filter(|seat| nodes[*seat].says.is_none()).collect();
+        let failed: Vec<usize> = all.iter().copied().filter(|index| nodes[*index].says.is_none()).collect();
         let rules = match which {
             0 => vec![Rule { kind: Kind::Escalate, of: None }],
             1 => vec![of(all)],
             _ => vec![Rule { kind: Kind::Host(Behavior::Fails), of: None }],
         };
         let sitting = tree::run(&nodes, &rules, |_| 0);
-        let severity = |seat: usize| sitting.outcome()["nodes"][seat]["output"]["severity"].as_u64();
-        for (seat, node) in nodes.iter().enumerate() {
-            if let (Some(child), Some(parent)) = (severity(seat), node.parent.and_then(severity)) {
+        let severity = |index: usize| sitting.outcome()["nodes"][index]["output"]["severity"].as_u64();
+        for (index, node) in nodes.iter().enumerate() {
+            if let (Some(child), Some(parent)) = (severity(index), node.parent.and_then(severity)) {
                 prop_assert!(parent >= child, "{parent} of {child} in {:#}", sitting.outcome());
             }
         }
         // Without any rule it still holds for every node that failed.
         let sitting = tree::run(&nodes, &[], |many| many - 1);
-        let severity = |seat: usize| sitting.outcome()["nodes"][seat]["output"]["severity"].as_u64();
-        for (seat, node) in nodes.iter().enumerate() {
+        let severity = |index: usize| sitting.outcome()["nodes"][index]["output"]["severity"].as_u64();
+        for (index, node) in nodes.iter().enumerate() {
             if let Some(parent) = node.parent.filter(|parent| failed.contains(parent))
-                && let (Some(child), Some(parent)) = (severity(seat), severity(parent))
+                && let (Some(child), Some(parent)) = (severity(index), severity(parent))
             {
                 prop_assert!(parent >= child);
             }
@@ -143,9 +143,9 @@ fn a_severity_keeps_its_reason_on_the_way_up() {
 
 #[test]
 fn two_hundred_deep() {
-    // H1, H3: nobody above the deepest leaf answers, and what it says arrives.
+    // H1, H3: no node above the deepest leaf answers, and its report arrives.
     let nodes: Vec<Node> =
-        (0..200_usize).map(|seat| node(seat.checked_sub(1), (seat == 199).then_some(10))).collect();
+        (0..200_usize).map(|index| node(index.checked_sub(1), (index == 199).then_some(10))).collect();
     let sitting = tree::run(&nodes, &[], |_| 0);
     tree::assert_agrees(&nodes, &[], &sitting);
     assert_eq!(sitting.outcome()["rollup"]["severity"], 10);
@@ -156,8 +156,9 @@ fn two_hundred_deep() {
 #[test]
 fn five_hundred_wide() {
     // H1, H2
-    let leaf =
-        |seat: usize| node(Some(0), (!seat.is_multiple_of(3)).then(|| u8::try_from(seat % 10).unwrap_or(0)));
+    let leaf = |index: usize| {
+        node(Some(0), (!index.is_multiple_of(3)).then(|| u8::try_from(index % 10).unwrap_or(0)))
+    };
     let nodes: Vec<Node> = std::iter::once(node(None, None)).chain((1..500).map(leaf)).collect();
     let rules = [Rule { kind: Kind::Aggregate { top: Some(7), least: 0, most: 10 }, of: None }];
     let sitting = tree::run(&nodes, &rules, |many| many / 2);
@@ -184,7 +185,7 @@ fn a_root_alone_and_a_root_that_says_nothing() {
 fn the_first_rule_that_is_for_a_node_wins() {
     // H2: `appliesTo` names nodes, for every kind.
     let nodes = [node(None, Some(1)), node(Some(0), Some(2)), node(Some(1), Some(9)), node(Some(1), Some(4))];
-    let of = |seat| Some(BTreeSet::from([seat]));
+    let of = |index| Some(BTreeSet::from([index]));
     let rules = [
         Rule { kind: Kind::Terminal { trigger: None }, of: of(1) },
         Rule { kind: Kind::Aggregate { top: Some(1), least: 0, most: 10 }, of: of(1) },
@@ -192,8 +193,11 @@ fn the_first_rule_that_is_for_a_node_wins() {
     ];
     let sitting = tree::run(&nodes, &rules, |_| 0);
     tree::assert_agrees(&nodes, &rules, &sitting);
-    let told = |seat: usize| sitting.outcome()["nodes"][seat].clone();
-    assert_eq!((&told(1)["rule"], &told(1)["output"]["concern"]), (&"r0".into(), &"c9".into()));
-    assert_eq!((&told(0)["rule"], &told(0)["output"]["severity"]), (&"r2".into(), &9.into()));
+    let node_outcome = |index: usize| sitting.outcome()["nodes"][index].clone();
+    assert_eq!(
+        (&node_outcome(1)["rule"], &node_outcome(1)["output"]["concern"]),
+        (&"r0".into(), &"c9".into())
+    );
+    assert_eq!((&node_outcome(0)["rule"], &node_outcome(0)["output"]["severity"]), (&"r2".into(), &9.into()));
     assert!(matches!(oracle::outcomes(&nodes, &rules)[0], NodeOutcome::Passed(_, Some(2))));
 }

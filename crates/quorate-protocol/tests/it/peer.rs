@@ -1,5 +1,5 @@
 //! Talks of equals against an oracle that goes round by round: any topology, any ending, any messages, in any order of
-//! arrival (P1 to P3). What each member is shown is held against what was said to it.
+//! arrival (P1 to P3). What each member is shown is compared with what was said to it.
 
 mod oracle;
 
@@ -21,14 +21,14 @@ const MOST: usize = 6;
 
 const TEXTS: [&str; 6] = ["I object", "so do I", "why not", "", "more warmth", "be chilly"];
 
-fn name(seat: usize) -> String {
-    format!("p{seat}")
+fn name(index: usize) -> String {
+    format!("p{index}")
 }
 
 fn setup(talk: &Scenario) -> Setup {
     let asked = talk.asked.and_then(|rounds| u32::try_from(rounds).ok());
     let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: asked });
-    setup.members = (0..talk.members).map(|seat| test_run::member(&name(seat))).collect();
+    setup.members = (0..talk.members).map(|index| test_run::member(&name(index))).collect();
     let mut params = json!({});
     match &talk.topology {
         Topology::Unwritten => {}
@@ -55,7 +55,7 @@ fn setup(talk: &Scenario) -> Setup {
         params["maxRounds"] = json!(rounds);
     }
     let of: Option<Vec<String>> =
-        talk.collected.as_ref().map(|seats| seats.iter().map(|seat| name(*seat)).collect());
+        talk.collected.as_ref().map(|indices| indices.iter().map(|index| name(*index)).collect());
     let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
     setup.rules = vec![test_run::rule("log", "aggregate", of.as_deref(), params)];
     // A second one conducts nothing (P1).
@@ -76,7 +76,7 @@ fn setup(talk: &Scenario) -> Setup {
 fn to_json(to: &To) -> Json {
     match to {
         To::All => json!("*"),
-        To::Some(seats) => json!(seats.iter().map(|seat| name(*seat)).collect::<Vec<_>>()),
+        To::Some(indices) => json!(indices.iter().map(|index| name(*index)).collect::<Vec<_>>()),
     }
 }
 
@@ -85,13 +85,13 @@ fn said_json(said: &[Delivered]) -> Json {
     json!(said.iter().map(one).collect::<Vec<_>>())
 }
 
-/// Holds a talk in which answers and comparisons arrive in an order; what everybody is shown is held against the oracle.
+/// Holds a talk in which answers and comparisons arrive in an order; what every member is shown is compared with the oracle.
 fn run(talk: &Scenario, mut next: impl FnMut(usize) -> usize) -> (TestRun, Log) {
     let mut sitting = TestRun::open(&setup(talk), "r", "Which style?");
     let mut shown: Vec<Vec<Json>> = Vec::new();
     let log = talk.run(|_, said| {
-        let heard = |seat: usize| {
-            let heard: Vec<Delivered> = said.iter().filter(|one| talk.hears(seat, one)).cloned().collect();
+        let heard = |index: usize| {
+            let heard: Vec<Delivered> = said.iter().filter(|one| talk.hears(index, one)).cloned().collect();
             said_json(&heard)
         };
         shown.push((0..talk.members).map(heard).collect());
@@ -101,12 +101,12 @@ fn run(talk: &Scenario, mut next: impl FnMut(usize) -> usize) -> (TestRun, Log) 
         while !sitting.out.is_empty() {
             let ids: Vec<String> = sitting.out.keys().map(ToString::to_string).collect();
             let id = &ids[next(ids.len())];
-            let seat = id.strip_prefix(&format!("round{round}/p")).and_then(|seat| seat.parse().ok());
-            let seat: usize = seat.expect("nobody is asked out of turn");
+            let index = id.strip_prefix(&format!("round{round}/p")).and_then(|index| index.parse().ok());
+            let index: usize = index.expect("every question belongs to the round");
             // P2: exactly what was said before to it or to all in reach; nothing is said as nothing.
             let part = test_run::part(&sitting.out[id.as_str()], PartKind::Transcript);
-            assert_eq!(part.unwrap_or_else(|| json!([])), shown[round - 1][seat], "{id} of {talk:#?}");
-            match talk.says(round, seat) {
+            assert_eq!(part.unwrap_or_else(|| json!([])), shown[round - 1][index], "{id} of {talk:#?}");
+            match talk.says(round, index) {
                 None => sitting.give_no_answer(id),
                 Some(says) => sitting.answer(id, answer(&says)),
             }
@@ -163,7 +163,7 @@ fn assert_agrees(talk: &Scenario, sitting: &TestRun, log: &Log) {
     let violations = sitting.recorded(FactKind::Violation);
     let beyond = violations.iter().filter(|violation| violation["code"] == "out_of_reach").count();
     assert_eq!((beyond, violations.len()), (log.out_of_reach, refused), "{}", shown());
-    let missing: Vec<String> = log.missing.iter().map(|seat| name(*seat)).collect();
+    let missing: Vec<String> = log.missing.iter().map(|index| name(*index)).collect();
     assert_eq!((&outcome["missing"], &outcome["partial"]), (&json!(missing), &json!(!missing.is_empty())));
 }
 
@@ -196,7 +196,7 @@ fn talk() -> impl Strategy<Value = Scenario> {
         |(members, topology, until, (written, asked), says, collected, embeds)| {
             let topology = match topology {
                 Topology::Star(hub) => Topology::Star(hub % members),
-                // Only members can be named: whoever else is, is refused when the manifest is read.
+                // Only members can be named: any other name is refused when the manifest is read.
                 Topology::Peers(peers) => Topology::Peers(
                     peers
                         .into_iter()
@@ -260,7 +260,7 @@ fn plain(members: usize, says: Vec<Vec<Option<Says>>>) -> Scenario {
 }
 
 #[test]
-fn a_message_to_nobody_in_particular_is_for_all() {
+fn a_message_without_a_list_of_addressees_is_for_all() {
     // P3: absent, null, "*", and a list with "*" are the same.
     for to in [json!(null), json!("*"), json!(["*", "p1"])] {
         let mut setup = setup(&plain(2, vec![vec![to_all("x"), to_all("y")]; 2]));
@@ -279,8 +279,8 @@ fn without_any_rule_there_is_one_round_of_everybody() {
     let mut setup = setup(&plain(3, vec![vec![to_all("x"); 3]]));
     setup.rules.clear();
     let mut sitting = TestRun::open(&setup, "r", "Which style?");
-    for seat in [2, 0, 1] {
-        sitting.answer(&format!("round1/p{seat}"), json!({"message": "m"}));
+    for index in [2, 0, 1] {
+        sitting.answer(&format!("round1/p{index}"), json!({"message": "m"}));
     }
     assert_eq!(sitting.outcome()["messages"].as_array().map(Vec::len), Some(3));
     assert_eq!((sitting.word("endedBy"), sitting.word("topology")), ("max-rounds", "fully-connected"));
@@ -288,7 +288,7 @@ fn without_any_rule_there_is_one_round_of_everybody() {
 
 #[test]
 fn a_termination_rule_that_cannot_be_read_is_noted() {
-    // P1: nothing said goes on; what is said and not understood goes on, too, and the outcome says so.
+    // P1: nothing said continues; what is said and not understood continues, too, and the outcome says so.
     for (output, noted) in [
         (json!(null), false),
         (json!({}), false),
@@ -334,7 +334,7 @@ fn what_the_hosts_rule_makes_of_the_log_is_held_against_the_locks() {
 
 #[test]
 fn who_never_answers_never_agrees() {
-    // X5: with one of two missing, nobody's objection and everybody's pass are not all.
+    // X5: with one of two members missing, "no objection" and "all pass" do not hold.
     for until in [Termination::NoNewObjections, Termination::AllPass] {
         let mut talk = plain(2, Vec::new());
         let pass = Some(Says { text: String::new(), to: To::All, objection: false, pass: true });
@@ -351,7 +351,7 @@ fn who_never_answers_never_agrees() {
 fn equals_know_each_other_and_what_became_of_what_they_said() {
     // P2
     let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(3) });
-    setup.members = (0..3).map(|seat| test_run::member(&name(seat))).collect();
+    setup.members = (0..3).map(|index| test_run::member(&name(index))).collect();
     setup.members[1].role = "Copy editor".to_owned();
     setup.rules = vec![test_run::rule(
         "log",
@@ -371,21 +371,21 @@ fn equals_know_each_other_and_what_became_of_what_they_said() {
     sitting.answer("round1/p0", says("Plain.", json!("*"), true));
     sitting.answer("round1/p1", says("Ornate.", json!(["p2", "nobody"]), true));
     sitting.answer("round1/p2", says(&format!("More {}!", oracle::LOCKED), json!("*"), true));
-    let told = |sitting: &TestRun, id: &str| {
+    let refusal = |sitting: &TestRun, id: &str| {
         let text = task(sitting, id);
         text.split_once("Your message of round 1 was not delivered: ").map(|(_, why)| why.to_owned())
     };
-    assert_eq!(told(&sitting, "round2/p0"), None);
-    assert_eq!(told(&sitting, "round2/p1").as_deref(), Some("`p2`, `nobody` are out of your reach."));
+    assert_eq!(refusal(&sitting, "round2/p0"), None);
+    assert_eq!(refusal(&sitting, "round2/p1").as_deref(), Some("`p2`, `nobody` are out of your reach."));
     let locked = format!("it touches `{}`, which nothing said here may touch.", oracle::LOCKED);
-    assert_eq!(told(&sitting, "round2/p2"), Some(locked));
+    assert_eq!(refusal(&sitting, "round2/p2"), Some(locked));
     // One takes its objection back, one repeats it, and one gives no answer any more.
     sitting.answer("round2/p0", says("Fine.", json!("*"), false));
     sitting.answer("round2/p1", says("Still ornate.", json!("*"), true));
     sitting.give_no_answer("round2/p2");
-    assert_eq!(told(&sitting, "round3/p1"), None, "what was delivered needs no word");
-    for seat in 0..3 {
-        sitting.give_no_answer(&format!("round3/p{seat}"));
+    assert_eq!(refusal(&sitting, "round3/p1"), None, "what was delivered needs no word");
+    for index in 0..3 {
+        sitting.give_no_answer(&format!("round3/p{index}"));
     }
     assert_eq!(sitting.outcome()["objecting"], json!(["p1", "p2"]));
 }
@@ -395,11 +395,11 @@ fn an_objection_stands_until_it_is_taken_back() {
     // P1
     let talk = Scenario { until: Termination::NoNewObjections, written: None, ..plain(3, Vec::new()) };
     let mut sitting = TestRun::open(&setup(&talk), "r", "Which style?");
-    for (seat, objection) in [(0, json!(true)), (1, json!(true)), (2, Json::Null)] {
-        let says = json!({"message": format!("m{seat}"), "objection": objection});
-        sitting.answer(&format!("round1/p{seat}"), says);
+    for (index, objection) in [(0, json!(true)), (1, json!(true)), (2, Json::Null)] {
+        let says = json!({"message": format!("m{index}"), "objection": objection});
+        sitting.answer(&format!("round1/p{index}"), says);
     }
-    // One takes it back, and nobody has said anything since; one only passes.
+    // One withdraws it, and no message follows; one only passes.
     sitting.answer("round2/p0", json!({"message": "", "objection": false, "pass": true}));
     sitting.answer("round2/p1", json!({"message": "", "pass": true}));
     sitting.answer("round2/p2", json!({"message": "", "pass": true}));
@@ -412,11 +412,11 @@ fn an_objection_stands_until_it_is_taken_back() {
 #[test]
 fn an_objection_is_answered_by_what_reaches_its_author() {
     let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(2) });
-    setup.members = (0..3).map(|seat| test_run::member(&name(seat))).collect();
+    setup.members = (0..3).map(|index| test_run::member(&name(index))).collect();
     setup.rules = vec![test_run::rule("log", "aggregate", None, json!({"topology": "star", "hub": "p0"}))];
     let mut sitting = TestRun::open(&setup, "r", "Which style?");
-    for seat in 0..3 {
-        sitting.answer(&format!("round1/p{seat}"), json!({"message": "No.", "objection": true}));
+    for index in 0..3 {
+        sitting.answer(&format!("round1/p{index}"), json!({"message": "No.", "objection": true}));
     }
     sitting.answer("round2/p0", json!({"message": "Why?", "addressedTo": ["p1"], "objection": true}));
     sitting.answer("round2/p1", json!({"message": "So.", "objection": false}));
@@ -428,7 +428,7 @@ fn an_objection_is_answered_by_what_reaches_its_author() {
 }
 
 #[test]
-fn a_sender_is_told_of_so_many_ids() {
+fn a_sender_is_shown_a_limited_number_of_ids() {
     let talk = Scenario { written: Some(2), ..plain(2, Vec::new()) };
     let mut sitting = TestRun::open(&setup(&talk), "r", "Which style?");
     let ids: Vec<String> = (0..2_000).map(|n| format!("{n}{}", "x".repeat(500))).collect();

@@ -226,7 +226,7 @@ fn convene(
                 _ => {}
             }
         }
-        assert!(!next.is_empty(), "a council that waits for nobody has finished");
+        assert!(!next.is_empty(), "a council without pending invocations has finished");
         commands = next;
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in records and is read by others: words, numbers for showing, and who has to go. Each is written out here, so
+//! What is in records and is read by others: words, numbers for showing, and who has to go. Each is written out here, so
 //! that no change of it goes unseen.
 
 use quorate_manifest::decimal::Decimal;
@@ -13,7 +13,7 @@ fn weight(text: &str) -> Weight {
 
 #[test]
 fn the_words_of_policies_and_verdicts() {
-    // C3: the id and the version stand in every record.
+    // C3: the id and the version are in every record.
     assert_eq!(Policy::ALL.map(Policy::id), ["seed/1", "strict/1"]);
     let verdicts = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
     assert_eq!(verdicts.map(Verdict::as_str), ["SHIP", "REVISE", "HOLD", "INCOMPLETE"]);

@@ -19,7 +19,7 @@ use serde_json::json;
 /// When every sitting is opened.
 pub(crate) const OPENED_MS: i64 = 1_800_000_000_000;
 
-/// A protocol, and what it has asked for and not been told.
+/// A protocol, and its commands that have no event yet.
 pub(crate) struct TestRun {
     protocol: Assembly,
     /// Questions that are out, by id.
@@ -86,23 +86,23 @@ impl TestRun {
         }
     }
 
-    /// Somebody ended. An answer to a question that is not out is fed all the same: it must change nothing.
+    /// Ends an invocation. An answer to one that is not pending is fed all the same: it must change nothing.
     pub(crate) fn consulted(&mut self, id: &str, result: ConsultationResult) {
         self.out.remove(id);
         self.feed(Event::Consulted { id: id.into(), result });
     }
 
-    /// Somebody answered.
+    /// Feeds an answer.
     pub(crate) fn answer(&mut self, id: &str, answer: Json) {
         self.consulted(id, ConsultationResult::Answered(answer));
     }
 
-    /// Somebody gave nothing.
+    /// Ends an invocation without output.
     pub(crate) fn give_no_answer(&mut self, id: &str) {
         self.consulted(id, ConsultationResult::Absent(AbsenceReason::TimedOut));
     }
 
-    /// A rule of the host's own was applied.
+    /// A custom rule was applied.
     pub(crate) fn rule_applied(&mut self, ticket: &str, result: Result<Json, &str>) {
         self.applies.retain(|apply| *apply.ticket != *ticket);
         self.feed(Event::RuleApplied { ticket: ticket.into(), result: result.map_err(Arc::from) });

@@ -153,7 +153,7 @@ pub async fn requires_capability(
     ask: &dyn Ask,
 ) {
     let with = select(dispatcher, roster, window, ask).await;
-    assert!(with.is_ok_and(|selected| !selected.is_empty()), "with the capability it names somebody");
+    assert!(with.is_ok_and(|selected| !selected.is_empty()), "with the capability it selects a participant");
     let mut without = all();
     without.remove(&capability);
     let input = Input { window, participants: roster, capabilities: &without, ask };

@@ -41,7 +41,7 @@ pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, P
             }
         }
     }
-    let bytes = bytes_of(&text).ok_or_else(|| problem("an escape that is none".to_owned()))?;
+    let bytes = bytes_of(&text).ok_or_else(|| problem("an invalid escape".to_owned()))?;
     let content = instead.unwrap_or(Content::Bytes(bytes));
     Ok(Some(File { name: name.to_owned(), content, named }))
 }

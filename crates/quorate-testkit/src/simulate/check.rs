@@ -45,8 +45,8 @@ pub(super) async fn check_all(
         ledger.records(&simulated.history.run).await.map_err(|error| violated(error.to_string()))?;
     let checks = [
         one_consultation_per_invocation(&records),
-        nobody_is_paid_twice(simulated),
-        nobody_is_asked_before_it_is_recorded(simulated, &records),
+        no_call_is_paid_twice(simulated),
+        no_member_is_asked_before_the_intent_is_recorded(simulated, &records),
         no_more_calls_than_the_cap(simulated),
         replay_is_identical(simulated, setup),
         nothing_ships_without_enough_answers(simulated, setup),
@@ -72,7 +72,7 @@ pub(super) fn one_consultation_per_invocation(records: &[Record]) -> Result<(), 
 }
 
 /// X7: an invocation with a consultation at the start of a session is not repeated in it.
-pub(super) fn nobody_is_paid_twice(simulated: &Simulation) -> Result<(), String> {
+pub(super) fn no_call_is_paid_twice(simulated: &Simulation) -> Result<(), String> {
     for (calls_made, consulted) in simulated.calls.iter().zip(&simulated.consulted) {
         if let Some((id, _)) = calls_made.iter().find(|(id, _)| consulted.contains(id)) {
             return Err(format!("{id} was answered and is asked again"));
@@ -86,7 +86,7 @@ pub(super) fn nobody_is_paid_twice(simulated: &Simulation) -> Result<(), String>
 }
 
 /// X7: a call is made only after its intent is durable, so that the intent is found after any crash.
-pub(super) fn nobody_is_asked_before_it_is_recorded(
+pub(super) fn no_member_is_asked_before_the_intent_is_recorded(
     simulated: &Simulation,
     records: &[Record],
 ) -> Result<(), String> {

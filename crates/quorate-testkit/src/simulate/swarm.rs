@@ -237,7 +237,7 @@ async fn check_nothing_left(
             return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
         }
         if world.talk.len() != length || asked != self::asked(&world.log) {
-            return Err("all was said, and a new process asks somebody".to_owned());
+            return Err("all turns are settled, and a new process asks a participant".to_owned());
         }
         let stream = Runner::stream(&world.setup.manifests[manifest].id, conversation::PLACE);
         runner.close(Duration::from_secs(2)).await.map_err(|error| error.to_string())?;

@@ -15,7 +15,7 @@ const SWARMS: Range<u64> = 0..2_000;
 /// How many conversations are disturbed at each of their steps.
 const SWEPT: Range<u64> = 0..6;
 
-/// The seeds that somebody asked for, else those of the ordinary run.
+/// The seeds of the environment variable, else the default seeds.
 fn seeds(ordinary: Range<u64>) -> Range<u64> {
     let read = |text: String| {
         let (from, to) = text.split_once("..")?;

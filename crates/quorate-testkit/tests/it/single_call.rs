@@ -43,12 +43,12 @@ fn question() -> Question {
     }
 }
 
-fn seat(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> MemberConfig {
+fn member_config(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> MemberConfig {
     Arc::new(ScriptedExecutor::new(script)).into_member_config()
 }
 
-async fn ask(alone: &SingleCall, seat: &MemberConfig) -> Result<Answer, Error> {
-    alone.ask(&"judge/alice".into(), &"judge".into(), seat, question()).await
+async fn ask(call: &SingleCall, config: &MemberConfig) -> Result<Answer, Error> {
+    call.ask(&"judge/alice".into(), &"judge".into(), config, question()).await
 }
 
 async fn records(ledger: &Memory) -> Vec<Record> {
@@ -80,11 +80,11 @@ async fn an_answer_is_given_and_recorded() {
     let ledger = Arc::new(Memory::new());
     let seen: Arc<Mutex<Vec<Invocation>>> = Arc::default();
     let shown = seen.clone();
-    let seat = seat(move |invocation| {
+    let config = member_config(move |invocation| {
         shown.lock().expect("not poisoned").push(invocation.clone());
         Action::Say(FINE.into(), 5)
     });
-    let answered = ask(&single_call(&ledger), &seat).await.expect("an answer");
+    let answered = ask(&single_call(&ledger), &config).await.expect("an answer");
     assert_eq!(answered.answer["verdict"], "keeps");
     assert_eq!((&*answered.call_info.executor, answered.call_info.kind), ("scripted", "scripted"));
     assert_eq!(answered.call_info.spent.calls, 1);
@@ -100,7 +100,7 @@ async fn an_answer_is_given_and_recorded() {
     assert_eq!(last["prompt_sha256"].as_str(), answered.call_info.prompt_sha256.as_deref());
     assert_eq!((&last["redactions"], ledger.syncs()), (&json!(2), 1));
 
-    // What is shown has no secrets, stands between markers, and JSON stays JSON.
+    // What is shown has no secrets, is between markers, and JSON stays JSON.
     let seen = seen.lock().expect("not poisoned");
     let asked = seen.first().expect("asked");
     assert_eq!((&*asked.run, &*asked.role), (STREAM, "You judge."));
@@ -118,7 +118,7 @@ async fn an_answer_is_given_and_recorded() {
 async fn garbage_is_asked_about_once() {
     // X4
     let ledger = Arc::new(Memory::new());
-    let once = seat(|invocation| match invocation.attempt {
+    let once = member_config(|invocation| match invocation.attempt {
         1 => Action::Say("It is fine, sk-abc3.".into(), 1),
         _ => Action::Say(FINE.into(), 1),
     });
@@ -133,7 +133,7 @@ async fn garbage_is_asked_about_once() {
 
     let ledger = Arc::new(Memory::new());
     let (why, message, calls) =
-        absent(ask(&single_call(&ledger), &seat(|_| Action::Say("no".into(), 1))).await);
+        absent(ask(&single_call(&ledger), &member_config(|_| Action::Say("no".into(), 1))).await);
     assert_eq!((why, calls), (AbsenceReason::SchemaFailed, 2));
     assert!(message.is_some_and(|message| message.contains("no JSON object")));
     let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "schema_failed")];
@@ -141,15 +141,15 @@ async fn garbage_is_asked_about_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_hangs_times_out_and_whoever_fails_is_tried_again() {
+async fn a_hanging_call_times_out_and_a_failed_one_is_retried() {
     // X4, X5
     let ledger = Arc::new(Memory::new());
-    let (why, _, calls) = absent(ask(&single_call(&ledger), &seat(|_| Action::Hang)).await);
+    let (why, _, calls) = absent(ask(&single_call(&ledger), &member_config(|_| Action::Hang)).await);
     assert_eq!((why, calls), (AbsenceReason::TimedOut, 1));
     assert_eq!(statuses(&ledger).await, pairs(&[("attempt", "timed_out"), ("consultation", "timed_out")]));
 
     let ledger = Arc::new(Memory::new());
-    let failing = MemberConfig { timeout: Duration::from_secs(60), ..seat(|_| Action::Fail(1)) };
+    let failing = MemberConfig { timeout: Duration::from_secs(60), ..member_config(|_| Action::Fail(1)) };
     let (why, message, calls) = absent(ask(&single_call(&ledger), &failing).await);
     assert_eq!((why, message.as_deref(), calls), (AbsenceReason::Failed, Some("scripted to fail"), 2));
     let wanted = [("attempt", "failed"), ("attempt", "failed"), ("consultation", "failed")];
@@ -157,19 +157,19 @@ async fn whoever_hangs_times_out_and_whoever_fails_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_call_left_nobody_is_asked() {
+async fn without_a_call_left_no_executor_is_asked() {
     // X8
     let ledger = Arc::new(Memory::new());
     let asked: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
     let member = ScriptedExecutor::new(|_| Action::Say("no".into(), 1)).with_call_log(asked.clone());
-    let seat = Arc::new(member).into_member_config();
+    let config = Arc::new(member).into_member_config();
     let none = SingleCall { max_calls: Some(0), ..single_call(&ledger) };
-    assert_eq!(absent(ask(&none, &seat).await), (AbsenceReason::RunOverBudget, None, 0));
+    assert_eq!(absent(ask(&none, &config).await), (AbsenceReason::RunOverBudget, None, 0));
     assert_eq!(statuses(&ledger).await, pairs(&[("consultation", "over_budget")]));
     assert!(asked.lock().expect("not poisoned").is_empty());
 
     let one = SingleCall { max_calls: Some(1), ..single_call(&ledger) };
-    let (why, _, calls) = absent(ask(&one, &seat).await);
+    let (why, _, calls) = absent(ask(&one, &config).await);
     assert_eq!((why, calls), (AbsenceReason::RunOverBudget, 1));
     assert_eq!(asked.lock().expect("not poisoned").len(), 1);
 }
@@ -184,9 +184,9 @@ async fn records_go_behind_what_is_there_and_what_comes_in_between() {
     };
     ledger.append(other(0)).await.expect("appended");
     let meanwhile = ledger.clone();
-    let slow = seat(|_| Action::Say(FINE.into(), 100));
-    let alone = single_call(&ledger);
-    let (answered, moved) = tokio::join!(ask(&alone, &slow), async {
+    let slow = member_config(|_| Action::Say(FINE.into(), 100));
+    let call = single_call(&ledger);
+    let (answered, moved) = tokio::join!(ask(&call, &slow), async {
         tokio::time::sleep(Duration::from_millis(10)).await;
         meanwhile.append(other(1)).await
     });

@@ -28,7 +28,7 @@ use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::{Map, json};
 use tokio::time::{Instant, sleep};
 
-/// A ledger that takes so long for what is to survive a loss of power, once it is told to.
+/// A ledger with a delay for synced appends, once it is enabled.
 struct SlowLedger {
     memory: Memory,
     takes: Duration,
@@ -198,7 +198,7 @@ async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
         let mut next = Runner::open(swarm(&talk, &ledger), Begin::First).await.expect("it opens");
         while next.cycle().await.expect("it goes on") != quorate_kernel::turn::CycleResult::NoNewTurn {}
         next.close(Duration::from_secs(2)).await.expect("it closes");
-        assert_eq!(talk.0.lock().expect("not poisoned").len(), 2, "nobody is asked again");
+        assert_eq!(talk.0.lock().expect("not poisoned").len(), 2, "no member is asked again");
     }
 }
 
@@ -219,13 +219,13 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
         Action::Say(answer.to_string(), 2_000)
     }));
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
-    let seats: BTreeMap<_, _> =
+    let members: BTreeMap<_, _> =
         members.map(|member| (member, executor.clone().into_member_config())).collect();
     RunConfig {
         run: "rslow".into(),
         seed: [7; 32],
         protocol: Box::new(Council::new(setup)),
-        members: seats,
+        members,
         caps: Caps { calls: None, wall },
         redactor: Redactor::default(),
         extensions: Extensions::default(),

@@ -168,7 +168,7 @@ fn check_workspace(
     Ok(())
 }
 
-/// Whether a file lies in a folder of its scope.
+/// Whether a file is in a folder of its scope.
 fn is_below(location: &WorkspacePath, folder: &str) -> bool {
     let folder = match location.scope() {
         Scope::Workspace => format!("{folder}/"),

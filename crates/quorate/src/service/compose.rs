@@ -245,7 +245,7 @@ impl Sources {
     }
 }
 
-/// Shadow prompts by slug: the hash of the prompt, or why there is none.
+/// Shadow prompts by slug: the hash of the prompt, or the reason why it is missing.
 pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),

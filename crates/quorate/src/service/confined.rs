@@ -106,7 +106,7 @@ impl Workspace for Confined {
         if metadata.len() > MAX_BYTES as u64 {
             return Err(Error::TooLarge);
         }
-        // One byte more than there is lets the end be found without the buffer growing. The limit holds again, as the
+        // One spare byte lets the read find the end without growing the buffer. The limit is checked again, as the
         // file may have grown since.
         let mut bytes = Vec::with_capacity((metadata.len() as usize + 1).max(64));
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
@@ -149,7 +149,7 @@ fn resolved_kind(folder: &Dir, path: &Path) -> EntryKind {
 /// Opens what a path leads to within a folder.
 fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
     let mut options = OpenOptions::new();
-    // Without this, opening a FIFO waits until somebody writes to it.
+    // Without this, opening a FIFO waits for a writer.
     options.read(true).nonblock(true);
     Ok(folder.open_with(path, &options)?.into_std())
 }

@@ -33,19 +33,19 @@ pub use inputs::ConveneInput;
 use inputs::Inputs;
 use report::Report;
 
-/// What is to be convened, and how.
+/// What must be convened, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The manifest, or the directory that holds it.
     pub path: PathBuf,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root, if it is not to be searched for.
     pub root: Option<PathBuf>,
     /// What it is asked for.
     pub inputs: Inputs,
     pub options: RunOptions,
 }
 
-/// Reads everything that a convening needs, and asks nobody. The workspace's report has the manifest's warnings too.
+/// Reads everything that a run needs, and asks no member. The workspace's report has the manifest's warnings too.
 ///
 /// # Errors
 /// When manifest, subject or configuration are unusable, or what is asked for does not fit the mode.
@@ -79,7 +79,7 @@ pub fn prepare_with(
     let mut view = resolve::resolve(environment, &resolving, host).map_err(refused_as_configuration)?;
     let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
-        let body = Body::new(format!("`{}` has no members: there is nobody to ask", view.resolved.name));
+        let body = Body::new(format!("`{}` has no members to ask", view.resolved.name));
         let help = "list them under `members`, or convene a view that does";
         return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
@@ -151,7 +151,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
         .map_err(refused_as_configuration)?;
     let subject = match &opened.artifact_path {
         Some(path) => artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?,
-        // Standard input is gone; the ledger's copy is what there is.
+        // Standard input is consumed; only the ledger has a copy.
         None => Artifact {
             display_name: opened.subject.clone().unwrap_or_else(|| "-".to_owned()),
             path: None,
@@ -162,7 +162,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
     Ok(ConveneInput { resolution: view, request: setup.request, subject })
 }
 
-/// Of a convening, 1 is the verdict fail: a manifest that is refused is unusable input.
+/// For `convene`, exit code 1 is the verdict fail: a refused manifest is unusable input.
 fn refused_as_configuration(error: ServiceError) -> ServiceError {
     match error.class {
         ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },

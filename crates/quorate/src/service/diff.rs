@@ -1,4 +1,4 @@
-//! A unified diff, for people who decide whether they want what a command would do.
+//! A unified diff that shows users what a command would change.
 
 use std::time::Duration;
 

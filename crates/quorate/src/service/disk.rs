@@ -19,7 +19,7 @@ impl Source for Disk {
     }
 }
 
-/// A path without links, where there is anything.
+/// A path without links, if it exists.
 pub fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
@@ -51,7 +51,7 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
-/// Whether two paths lead to one file or folder that is there, under whatever names. Where the system does not number its
+/// Whether two paths lead to one existing file or folder, under any names. Where the system does not number its
 /// files, only the names tell.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
@@ -66,7 +66,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Whether a file that is there may have several names: hard links.
+/// Whether an existing file may have several names: hard links.
 pub fn has_other_names(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -146,7 +146,7 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).create(directory)
 }
 
-/// Puts a file that this user alone can read, all at once and to stay. Its directory is there.
+/// Writes a file that only this user can read, atomically and durably. Its directory must exist.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -222,7 +222,7 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// Puts new bytes in a file's place, all at once: whoever reads it sees the old or the new. Its permissions stay, and a
+/// Puts new bytes in a file's place, atomically: a reader sees the old or the new. Its permissions stay, and a
 /// link to it stays a link.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path)?;
@@ -277,7 +277,7 @@ pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Puts bytes at a path below a folder, all at once and to stay, whether there is a file already or not; its directories
+/// Writes a file below a folder atomically and durably, over an existing one or not; its directories
 /// are made. A link that leads out of the folder is not followed.
 ///
 /// # Errors
@@ -299,7 +299,7 @@ pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<
     write_atomically(&dir, &file, bytes, permissions)
 }
 
-/// Appends bytes to a file below a folder, to stay; one that is not there is made.
+/// Appends bytes durably to a file below a folder; creates a missing one.
 ///
 /// # Errors
 /// As [`write_below`].
@@ -322,7 +322,7 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
     file.sync_data()
 }
 
-/// Puts bytes at a path that a person has named, all at once, whether there is a file already or not.
+/// Writes a file at a path that a user has named, atomically, over an existing one or not.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -349,7 +349,7 @@ fn write_atomically(
     }
     new.as_file().sync_all()?;
     new.persist(file)?;
-    // The name is to stay as well.
+    // The name must survive a power loss as well.
     std::fs::File::open(dir)?.sync_all()
 }
 
@@ -365,7 +365,7 @@ fn readable(_: &std::fs::File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes a file away; one that is not there is away.
+/// Removes a file if it exists.
 ///
 /// # Errors
 /// When it cannot be.
@@ -377,7 +377,7 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The files at or below a directory that [`write_below`] was writing when its process was killed. While somebody writes
+/// The files at or below a directory that [`write_below`] was writing when its process was killed. While another process writes
 /// there, these are his.
 pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
@@ -407,7 +407,7 @@ pub fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
     walk_to_depth(path, usize::MAX)
 }
 
-/// As [`walk`], down to a depth: 1 is what lies in the directory itself.
+/// As [`walk`], down to a depth: 1 is what is in the directory itself.
 ///
 /// # Errors
 /// As [`walk`].

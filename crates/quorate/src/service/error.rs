@@ -94,8 +94,8 @@ impl From<ledger::Error> for ServiceError {
         match error {
             ledger::Error::Conflict { run } => ServiceError::configuration(
                 codes::RUN_MOVED,
-                Body::new(format!("run {run} was moved on by another process"))
-                    .help(format!("see what it came to with `quorate show {run}`")),
+                Body::new(format!("another process has appended to run {run}"))
+                    .help(format!("see its outcome with `quorate show {run}`")),
             ),
             ledger::Error::Corrupt { .. } => {
                 ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
@@ -109,7 +109,7 @@ impl From<ledger::Error> for ServiceError {
             ledger::Error::InDoubt { run, what } => {
                 let help = match run.contains('/') || &*run == quorate_ledger::store::STREAM {
                     false => format!(
-                        "once the ledger answers, `quorate resume {run}` reads what was written and goes on from there"
+                        "once the ledger answers, `quorate resume {run}` reads the recorded answers and continues"
                     ),
                     true => "repeat the command once the ledger answers: it reads first what was written"
                         .to_owned(),
@@ -117,7 +117,8 @@ impl From<ledger::Error> for ServiceError {
                 ServiceError::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
             ledger::Error::InvalidRecord { .. } => {
-                let help = "`quorate keys list` says which keys may sign; nothing was written, so go on with one that may";
+                let help =
+                    "`quorate keys list` says which keys may sign; nothing was written, so use one that may";
                 ServiceError::configuration(
                     codes::SIGNING_KEY_MISSING,
                     Body::new(error.to_string()).help(help),
@@ -130,14 +131,12 @@ impl From<ledger::Error> for ServiceError {
                         "find out who made it; then remove it (`{remove}` in sqlite3) or {backup}, and let `quorate ledger \
                          verify` say whether the records are as they were"
                     ),
-                    None => format!(
-                        "find out who made it, and {backup}: it stands where a table of the ledger was"
-                    ),
+                    None => format!("find out who made it, and {backup}: it replaces a table of the ledger"),
                 };
                 ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
             ledger::Error::Unavailable { .. } => {
-                let help = "what was acknowledged is kept; once the ledger answers, `quorate resume` goes on with a run";
+                let help = "acknowledged records are kept; once the ledger answers, `quorate resume` continues a run";
                 ServiceError::configuration(
                     codes::LEDGER_UNAVAILABLE,
                     Body::new(error_chain(&error)).help(help),

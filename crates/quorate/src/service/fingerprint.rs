@@ -69,7 +69,7 @@ impl Fingerprint {
         hash(&json!(parts))
     }
 
-    /// As it stands in `run.opened`.
+    /// As it is in `run.opened`.
     pub fn recorded(&self) -> Map<String, Json> {
         let named = self.components.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
         let whole = (self.whole.to_owned(), json!(self.combined()));

@@ -84,7 +84,7 @@ fn format_file(
                         Body::new(format!("{file} leads out of the workspace by a link; it was not written"));
                     outcome
                         .report
-                        .refuse(codes::PATH_OUTSIDE, body.help("format the file itself, where it lies"));
+                        .refuse(codes::PATH_OUTSIDE, body.help("format the file itself, at its own path"));
                     return Ok(());
                 }
                 disk::replace(path, text.as_bytes()).map_err(|error| {
@@ -118,7 +118,7 @@ pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
         FormatResult::NotFormattable => Err(ServiceError::new(
             ExitClass::Refused,
             codes::DOCTYPE_UNKNOWN,
-            Body::new("nothing says what this text is"),
+            Body::new("the type of this text is unknown"),
         )),
         FormatResult::Broken(report) => Err(ServiceError::from_report(ExitClass::Refused, report)),
     }

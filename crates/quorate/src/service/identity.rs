@@ -51,7 +51,7 @@ pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<Stri
         None => match git_identity(&environment.directory).await {
             Some(name) => Ok(name),
             None => refused(
-                "nothing says who decides: there is no `--by`, and Git knows no `user.name` here",
+                "no name to record: `--by` is missing, and Git has no `user.name` here",
                 "say `--by NAME`, or set it once with `git config --global user.name NAME`",
             ),
         },

@@ -44,7 +44,7 @@ pub struct KeyringFile {
     pub keys: Vec<Key>,
 }
 
-/// A secret key, or why there is none.
+/// A secret key, or the reason why it is missing.
 #[derive(Debug, Clone)]
 pub enum SigningKey {
     /// A key, and where it comes from, for people.
@@ -132,7 +132,7 @@ impl Keys {
                     text(path)
                 ))
                 .help(format!(
-                    "chmod go-rwx {}; and if somebody else may have been at it, `quorate keys rotate` after that",
+                    "chmod go-rwx {}; and if another user may have read it, run `quorate keys rotate` after that",
                     text(path)
                 )),
             ),
@@ -143,16 +143,16 @@ impl Keys {
             ),
             Error::AlreadyExists { path } => (
                 codes::KEY_UNUSABLE,
-                Body::new(format!("{} is there already, and a key is never overwritten", text(path)))
+                Body::new(format!("{} already exists, and a key is never overwritten", text(path)))
                     .help("`quorate keys rotate` puts another in its place"),
             ),
             Error::Missing { path } => (
                 codes::KEY_UNKNOWN,
-                Body::new(format!("{} is not there", text(path))).help("`quorate keys init` makes it"),
+                Body::new(format!("{} does not exist", text(path))).help("`quorate keys init` makes it"),
             ),
             Error::Io { .. } => (
                 codes::KEY_UNUSABLE,
-                Body::new(error_chain(error)).help("keys lie in `keys/` beside the ledger, for their owner alone"),
+                Body::new(error_chain(error)).help("keys are in `keys/` beside the ledger, readable by their owner alone"),
             ),
         };
         ServiceError::configuration(code, body)

@@ -44,18 +44,18 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.join(relative).display().to_string();
         // Agents see only the body of a playbook; of other files, everything but `metadata`.
-        let untold = match frontmatter::split(&text) {
+        let hidden_span = match frontmatter::split(&text) {
             Ok(parts) if is_playbook(relative) => 0..parts.body.start,
             Ok(parts) => metadata_span(&text[..parts.body.start]),
             Err(_) => 0..0,
         };
-        for (hit, start) in council_mentions(&text).filter(|(_, start)| !untold.contains(start)) {
+        for (hit, start) in council_mentions(&text).filter(|(_, start)| !hidden_span.contains(start)) {
             let span = start..start + hit.len();
             let place = Place { file: file.as_str().into(), span, path: String::new() };
             let body = Body::new(format!("what produces artifacts names what reviews them: `{hit}`"));
             scanned.report.refuse(
                 codes::MODULARITY,
-                body.at(place).help("move it to whoever routes artifacts to the review"),
+                body.at(place).help("move it to the component that routes artifacts to the review"),
             );
         }
         scanned.report.add_source(file, text);

@@ -68,7 +68,7 @@ async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
         if driven.contains(&run.run) || belongs_to_another_log(session, &run) {
             continue;
         }
-        // One run whose records do not fit keeps nobody from the others.
+        // One run with invalid records must not block the others.
         let concluded = async {
             finalize(session, &run.run).await?;
             gc::after_run(session, &run.run).await
@@ -80,7 +80,7 @@ async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
                 .first()
                 .map_or_else(String::new, |refusal| refusal.body.message.clone());
             let body =
-                Body::new(format!("run {} came to a verdict, and its line cannot be logged: {why}", run.run));
+                Body::new(format!("run {} has a verdict, but its line cannot be logged: {why}", run.run));
             session.warn(codes::LOG_BEHIND, body);
         }
     }

@@ -209,7 +209,7 @@ impl OverlayFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlayEntry {
     pub overlay: Overlay,
-    /// Whether it holds now.
+    /// Whether it is in force now.
     pub active: bool,
 }
 
@@ -240,7 +240,7 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
 /// Finds an overlay by its id or a unique prefix of it.
 ///
 /// # Errors
-/// When there is none, or several.
+/// If none or several match.
 pub async fn find(
     session: &LedgerSession,
     whose: &OverlayFilter,

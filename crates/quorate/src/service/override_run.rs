@@ -84,8 +84,8 @@ async fn try_record(
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
-        let body = Body::new(format!("run {run} has come to nothing yet"))
-            .help(format!("`quorate resume {run}` goes on with it"));
+        let body = Body::new(format!("run {run} has no verdict yet"))
+            .help(format!("`quorate resume {run}` continues it"));
         return Err(ServiceError::configuration(codes::RUN_OPEN, body).into());
     };
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {

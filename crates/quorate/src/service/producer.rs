@@ -1,5 +1,5 @@
-//! Who made what is judged. It is recorded with a run, for `quorate playbook` to learn from; no member is told, and the
-//! producer is not told who judges (C7).
+//! Who made what is judged. It is recorded with a run, for `quorate playbook` to learn from; no member sees it, and the
+//! producer does not learn who judges (C7).
 
 pub mod check;
 
@@ -16,14 +16,14 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Who made it, as somebody says it: a slug or a ref. Nobody where nothing is said.
+    /// The producer as the caller names it: a slug or a ref; `None` if it is not named.
     pub fn from_flags(made_by: Option<&str>, trying: &[String]) -> Option<Self> {
         let operator = made_by?;
         let slug = operator.rsplit('/').next().unwrap_or(operator);
         Some(Producer { operator: slug.to_owned(), trying: trying.to_vec() })
     }
 
-    /// As it stands in `run.opened`, with the sketch of what was made: a gate counts that once.
+    /// As it is in `run.opened`, with the sketch of what was made: a gate counts that once.
     pub fn recorded(&self, made: &str) -> record::Producer {
         record::Producer {
             operator: self.operator.clone(),

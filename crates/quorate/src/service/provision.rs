@@ -101,7 +101,7 @@ pub fn source(
     let request = runtime::Request { path: path.to_owned(), ..runtime::Request::default() };
     let opened = runtime::open(environment, &PathOverrides::default(), &request, host)?;
     opened.provisioning.ok_or_else(|| {
-        let body = Body::new(format!("`{}` says nothing of provisioning", path.display()));
+        let body = Body::new(format!("`{}` does not configure provisioning", path.display()));
         ServiceError::configuration(
             codes::PROFILE_UNKNOWN,
             body.help("add `provisioning: {kind: profile, path: …}`"),

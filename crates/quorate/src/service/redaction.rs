@@ -54,7 +54,7 @@ impl Redaction {
         match ids.into_iter().position(|id| redactor.redact(id).1 > 0) {
             None => Ok(()),
             Some(at) => {
-                let body = Body::new(format!("cannot seat member {}: its id looks like a secret", at + 1));
+                let body = Body::new(format!("cannot use member {}: its id looks like a secret", at + 1));
                 Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
             }
         }

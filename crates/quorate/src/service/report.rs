@@ -284,8 +284,9 @@ impl Report {
         if !matches!(self.verdict, Some(Verdict::Revise | Verdict::Hold)) {
             return None;
         }
-        let blocks =
-            |finding: &&Finding| self.deliberators.iter().any(|seat| seat.blocks && seat.id == finding.by);
+        let blocks = |finding: &&Finding| {
+            self.deliberators.iter().any(|deliberator| deliberator.blocks && deliberator.id == finding.by)
+        };
         let found = self.findings.iter().find(blocks).or_else(|| self.findings.first());
         let finding = found.map(|finding| {
             let place = finding.line.map_or_else(String::new, |line| format!("line {line}: "));

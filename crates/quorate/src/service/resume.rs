@@ -38,7 +38,7 @@ pub async fn resume(
     let history = session.partial_history(run).await?;
     let decided = history.outcome().filter(|outcome| !outcome.is_incomplete());
     if let Some(verdict) = decided.and_then(|outcome| outcome.verdict) {
-        let body = Body::new(format!("run {run} has come to {verdict}"))
+        let body = Body::new(format!("run {run} already has the verdict {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }

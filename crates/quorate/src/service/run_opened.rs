@@ -92,7 +92,7 @@ pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Serv
         return Ok(());
     }
     let message =
-        format!("run {} cannot go on: changed since it was opened: {}", history.run, changed.join(", "));
+        format!("run {} cannot continue: changed since it was opened: {}", history.run, changed.join(", "));
     let body = Body::new(message).help("put it back as it was, or start a new run");
     Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
 }

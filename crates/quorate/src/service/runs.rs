@@ -179,7 +179,7 @@ pub async fn decided_before_interruption(
         gc::after_run(session, run).await
     };
     if sealing::within_deadline(&session.store, Box::pin(rest)).await.transpose()?.is_none() {
-        let body = Body::new(format!("run {run} came to a verdict, and its line is not logged yet"));
+        let body = Body::new(format!("run {run} has a verdict, but its line is not logged yet"));
         session.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
     }
     Ok(Some(shown))

@@ -157,7 +157,7 @@ impl Runtime {
         let opened = Box::pin(Store::open_at(&self.ledger)).await?;
         if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
-                "{} is no ledger and was set aside as {}",
+                "{} is not a ledger and was moved to {}",
                 display_ledger(&self.environment, &self.ledger),
                 display_path(&self.environment, &piece.path)
             ));
@@ -205,18 +205,18 @@ impl OpenRuntime {
                 let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
                 return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,
-                    body.help("talk to it with `quorate say`, and watch it with `quorate log --follow`"),
+                    body.help("post to it with `quorate say`, and watch it with `quorate log --follow`"),
                 ));
             }
             LockOutcome::HeldRemotely { until_ms } => {
                 let body = Body::new(format!(
-                    "another machine runs `{}` over {place}, and has it until {} at least",
+                    "another machine runs `{}` over {place}, and holds its lease until {} at least",
                     runtime.id,
                     format(until_ms)
                 ));
                 return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,
-                    body.help("try again after that: whoever runs it says so again before"),
+                    body.help("try again after that; its lease renews while it runs"),
                 ));
             }
         };
@@ -296,7 +296,7 @@ impl From<turn::Error> for ServiceError {
             turn::Error::Ledger(error) => error.into(),
             turn::Error::PositionUnknown(message) => ServiceError::configuration(
                 codes::CONVERSATION_LOST,
-                Body::new(message).help("begin anew after what is there with `quorate run --from-now`"),
+                Body::new(message).help("start after the existing turns with `quorate run --from-now`"),
             ),
         }
     }

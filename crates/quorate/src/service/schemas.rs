@@ -15,7 +15,7 @@ pub enum Output {
     Review,
     Reviews,
     Convene,
-    /// The questions of a convening, as `--dry-run` lists them.
+    /// The questions of an assembly's run, as `--dry-run` lists them.
     Plan,
 }
 

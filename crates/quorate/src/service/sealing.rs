@@ -79,7 +79,7 @@ impl Sealer<'_> {
         let found = copies.read(origin.as_deref());
         if let Some(why) = local_checkpoints::rollback_reason(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
-                        begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
+                        begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger";
             return Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
         if let Some(origin) = origin
@@ -87,7 +87,7 @@ impl Sealer<'_> {
             && self.store.checkpoint_keys().await?.is_some()
         {
             let body = Body::new(format!(
-                "no checkpoint of the ledger {origin} is kept on this machine: what it lost before cannot be told"
+                "no checkpoint of the ledger {origin} is kept on this machine: earlier losses cannot be detected"
             ));
             let help = "this is expected once, where a ledger is first used on a machine; from now on its last checkpoint is kept";
             return Ok(Some(body.help(help)));
@@ -105,7 +105,8 @@ impl Sealer<'_> {
         let copies = self.copies();
         for error in copies.save(note).err().into_iter().flatten() {
             let body = Body::new(error_chain(&error));
-            let help = "the checkpoint stands in the ledger; make the directory writable, so that a rollback is noticed";
+            let help =
+                "the checkpoint is in the ledger; make the directory writable, so that a rollback is noticed";
             report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
         }
         if let Some(witness) = self.witness {
@@ -125,7 +126,7 @@ impl Sealer<'_> {
             Ok(Ok(done)) => return done.report,
             Ok(Err(error)) => {
                 let help = error.report.refusals.first().and_then(|refusal| refusal.body.help.clone());
-                let other = || "see what is wrong with `quorate ledger verify`".to_owned();
+                let other = || "run `quorate ledger verify` for details".to_owned();
                 (error.first_message(), help.unwrap_or_else(other))
             }
             Err(_) => (
@@ -149,8 +150,8 @@ impl Sealer<'_> {
             return Ok(key);
         }
         let why = report.warnings.first().map_or_else(String::new, |warning| warning.body.message.clone());
-        let body = Body::new(format!("cannot sign what is to be done to the ledger: {why}"));
-        let help = "put the key back, or hand it over with QUORATE_LEDGER_KEY; `quorate keys rotate ledger` goes on with another one";
+        let body = Body::new(format!("cannot sign the ledger's record: {why}"));
+        let help = "restore the key, or pass it in QUORATE_LEDGER_KEY; `quorate keys rotate ledger` makes another one";
         Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
     }
 
@@ -177,7 +178,8 @@ impl Sealer<'_> {
                 (key.map_err(|error| error_chain(&error)), file)
             }
         };
-        let help = "checkpoints are unsigned until it is back; `quorate keys rotate ledger` goes on with another key";
+        let help =
+            "checkpoints are unsigned until it is back; `quorate keys rotate ledger` makes another key";
         match key {
             Ok(Some(key)) => {
                 let verifies = key.public();
@@ -188,7 +190,7 @@ impl Sealer<'_> {
                 report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             }
             Ok(None) => {
-                let body = Body::new(format!("the ledger's key {from} is not there"));
+                let body = Body::new(format!("the ledger's key {from} does not exist"));
                 report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             }
             Err(error) => {

@@ -63,7 +63,7 @@ impl LedgerSession {
         let mut report = std::mem::take(&mut workspace.report);
         if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
-                "{} is no ledger and was set aside as {}",
+                "{} is not a ledger and was moved to {}",
                 display_ledger(&environment, &workspace.ledger),
                 display_path(&environment, &piece.path)
             ));
@@ -119,13 +119,11 @@ impl LedgerSession {
         let body = match self.store.lock_run(run).await? {
             LockOutcome::Acquired(held) => return Ok(held),
             LockOutcome::HeldLocally => Body::new(format!("run {run} is being worked on by another process"))
-                .help(format!("see later what it came to with `quorate show {run}`")),
+                .help(format!("see its outcome later with `quorate show {run}`")),
             LockOutcome::HeldRemotely { until_ms } => {
                 let until = quorate_manifest::timestamp::format(until_ms);
-                Body::new(format!(
-                    "run {run} is being worked on by another machine, which has it until {until}"
-                ))
-                .help("it says so again before that while it lives; if it is dead, resume the run after that")
+                Body::new(format!("run {run} is in progress on another machine, whose lease ends {until}"))
+                    .help("its lease renews while it is alive; if it crashed, resume the run after that")
             }
         };
         Err(ServiceError::configuration(codes::RUN_MOVED, body))
@@ -134,7 +132,7 @@ impl LedgerSession {
     /// The run that an id, a unique prefix of one, or [`LATEST`] names.
     ///
     /// # Errors
-    /// If there is none, or several match.
+    /// If none or several match.
     pub async fn find_run(&self, prefix: &str) -> Result<Run, ServiceError> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
@@ -187,7 +185,7 @@ impl LedgerSession {
         let mut inputs = Vec::new();
         for (kind, name, sha256) in history.inputs() {
             let Some(text) = self.store.body(&sha256).await? else {
-                let body = Body::new(format!("the artifact of run {} is not kept any more", history.run));
+                let body = Body::new(format!("the artifact of run {} is no longer kept", history.run));
                 return Err(ServiceError::configuration(codes::BODY_EVICTED, body));
             };
             inputs.push(Part::new(kind, name, text));

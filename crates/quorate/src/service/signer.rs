@@ -152,7 +152,7 @@ impl Signer {
         let signed = store.is_signed(stream).await?;
         if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {
             let body = Body::new(format!(
-                "`[keys] sign` is required, and what is recorded of {stream} began without signatures"
+                "`[keys] sign` is required, but the stream {stream} began without signatures"
             ));
             let help = "keep what comes in another ledger with `--ledger`, or write sign = \"optional\"";
             return Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
@@ -210,7 +210,7 @@ fn unbounded_key(text: &str) -> Key {
     }
 }
 
-/// Governance that asks for approvals blocks a convening: Quorate cannot check whether they were given.
+/// Governance that asks for approvals blocks a run: Quorate cannot check whether they were given.
 ///
 /// # Errors
 /// If it asks for approvals.

@@ -180,7 +180,7 @@ pub async fn sweep(
             }
             Some(Err(gone)) => match gone.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => unreachable!("nobody cancels a review but whoever drops all of them"),
+                Err(_) => unreachable!("reviews are only cancelled all together, by dropping the set"),
             },
         }
     }

@@ -83,7 +83,7 @@ fn ask_person(
     let answer = consent.ask(&lines);
     if matches!(answer, Ok(ConsentAnswer::Always | ConsentAnswer::Once)) && file_hashes(needs) != *files {
         let body = Body::new("a file changed while it was being asked for");
-        let help = "nothing was done; run the command again, and look at what is shown then";
+        let help = "nothing was done; run the command again and review its plan";
         return Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
     }
     match (answer, store) {

@@ -37,7 +37,7 @@ impl Witness {
             return match key {
                 None => Ok(None),
                 Some(_) => Err(unusable(
-                    "`ledger.witness_key` is the key of a witness with a URL, and `ledger.witness` names none",
+                    "`ledger.witness_key` is the key of a witness with a URL, but `ledger.witness` is not set",
                 )),
             };
         };
@@ -85,18 +85,18 @@ impl Witness {
     }
 
     /// Sends it a signed checkpoint. Failures become warnings, since no record depends on it.
-    pub async fn submit(&self, telling: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
+    pub async fn submit(&self, context: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
-        let (name, told) = match self {
+        let (name, submitted) = match self {
             Witness::File(path) => (
-                display_path(telling.environment, path),
+                display_path(context.environment, path),
                 witness::append(path, note).map_err(|error| error_chain(&error)),
             ),
-            Witness::Service(service) => (service.url.clone(), cosign(service, telling, sealed, note).await),
+            Witness::Service(service) => (service.url.clone(), cosign(service, context, sealed, note).await),
         };
-        if let Err(why) = told {
+        if let Err(why) = submitted {
             let body = Body::new(format!("the witness {name} did not take the checkpoint: {why}"));
-            let help = "the checkpoint stands in the ledger; the next one is offered to the witness again";
+            let help = "the checkpoint is in the ledger; the next one is submitted to the witness again";
             report.warn(codes::WITNESS_BEHIND, body.help(help));
         }
     }
@@ -105,7 +105,7 @@ impl Witness {
 /// Requests the witness's signature and stores it, unless it signed before or did not answer before.
 async fn cosign(
     service: &Service,
-    telling: &SubmitContext<'_>,
+    context: &SubmitContext<'_>,
     sealed: &CheckpointRecord,
     note: &str,
 ) -> Result<(), String> {
@@ -113,10 +113,10 @@ async fn cosign(
         return Ok(());
     }
     #[cfg(feature = "http-witness")]
-    return http::cosign(service, telling, sealed, note).await;
+    return http::cosign(service, context, sealed, note).await;
     #[cfg(not(feature = "http-witness"))]
     {
-        let _ = (telling, sealed, note);
+        let _ = (context, sealed, note);
         Err("this program was built without the feature `http-witness`".to_owned())
     }
 }

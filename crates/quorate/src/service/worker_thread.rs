@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_that_computes_keeps_nobody() {
+    async fn computing_work_does_not_block() {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         // On a single thread the second line would never be reached.
         let work = tokio::spawn(run_on_own_thread(async move { gone.recv().is_ok() }));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_is_dropped() {
+    async fn abandoned_work_is_dropped() {
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let work = run_on_own_thread(async move {
             let _held = held;

@@ -158,7 +158,7 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
     }
 }
 
-/// Refuses a log path that is another file.
+/// Refuses a log path that names a file of another kind.
 ///
 /// # Errors
 /// [`codes::LOG_UNWRITABLE`].
@@ -349,7 +349,7 @@ fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> 
 
 /// The nearest council file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the
 /// repository's root. Elsewhere the search stops at a directory that belongs to another user or is world-writable: its
-/// files could be anybody's, and a council's file names commands.
+/// files could belong to any user, and a council's file names commands.
 fn find_council(
     environment: &Environment,
     start: &Path,

@@ -19,7 +19,7 @@ const ORDER: [&str; 10] = [
     "quorate-cli",
 ];
 
-/// Crates that stand beside the order, each with the last of those that it may depend on.
+/// Crates that are beside the order, each with the last of those that it may depend on.
 const BESIDE: [(&str, &str); 2] = [("quorate-testkit", "quorate-ledger"), ("xtask", "")];
 
 /// Crates that stand side by side: neither depends on the other, and the testkit not on the first.

@@ -29,7 +29,8 @@ pub(super) fn near_misses(text: &str, participants: &[Participant], boundary: Bo
         }
         let Some((written, name)) = split_mention(&piece[1..]) else { continue };
         let Some(near) = nearest_participant(name, participants) else { continue };
-        let suggestion = format!("`@{written}` mentions nobody; did you mean `@{}`?", near.display_name);
+        let suggestion =
+            format!("`@{written}` matches no participant; did you mean `@{}`?", near.display_name);
         if !suggestions.contains(&suggestion) {
             suggestions.push(suggestion);
         }
@@ -40,7 +41,7 @@ pub(super) fn near_misses(text: &str, participants: &[Participant], boundary: Bo
     suggestions
 }
 
-/// The text behind an `@`: as it is written, and the name in it.
+/// The text after an `@`: as it is written, and the name in it.
 fn split_mention(rest: &str) -> Option<(&str, &str)> {
     let first = rest.chars().next()?;
     let around = DELIMITERS.iter().find(|(open, _)| *open == first);
@@ -104,14 +105,14 @@ mod tests {
             let suggestions = near_misses(text, &roster(), Boundary::Anything);
             assert_eq!(
                 suggestions,
-                [format!("`{written}` mentions nobody; did you mean `{meant}`?")],
+                [format!("`{written}` matches no participant; did you mean `{meant}`?")],
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn what_mentions_somebody_or_is_like_nobody_is_not_told() {
+    fn valid_and_unrelated_mentions_give_no_suggestion() {
         for text in [
             "@Writer",
             "@claude",

@@ -34,12 +34,12 @@ pub fn first_word(name: &str) -> Option<&str> {
     Some(first.trim_matches(blank)).filter(|first| !first.is_empty())
 }
 
-/// The text behind each `@`.
+/// The text after each `@`.
 fn after_at(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('@').map(|(at, _)| &text[at + 1..])
 }
 
-/// The rest of a text behind a prefix that is compared in any case.
+/// The rest of a text after a prefix that is compared in any case.
 fn strip_prefix_ignoring_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let mut rest = text.chars();
     prefix

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_in_place_of_the_last_message_keeps_nobody_waiting() {
+    fn a_pipe_in_place_of_the_last_message_does_not_block() {
         let files = AttemptFiles::new(None, None).unwrap();
         mknodat(CWD, files.last_message_path(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert_eq!(files.read_last_message(), None);

@@ -64,7 +64,7 @@ pub(super) async fn run(
         .name("member".into())
         .spawn(move || {
             let ended = span.in_scope(|| supervise(&launch, prompt, deadline, hangup));
-            // After a hang-up its private directory goes first: whoever waits for the members waits for that, too.
+            // After a hang-up its private directory is removed first: waiting for the members includes that.
             drop(launch);
             drop(live);
             // The receiver is gone if the future was dropped.

@@ -1,5 +1,5 @@
 //! How many commands of one executor run at once. The limit is the process's: all runs that use an executor share it,
-//! even if each has built the executor anew.
+//! even if each has built the executor again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

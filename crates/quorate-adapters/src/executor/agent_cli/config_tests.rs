@@ -114,7 +114,10 @@ fn the_block_does_not_widen_what_the_manifest_allows() {
     let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("a judge"), "X15: {failure}");
     invocation.conversation = Some(Arc::new(fixture::conversation(None, &[])));
-    assert!(words(&recipe, &invocation).contains(&"--allowedTools=Bash".to_owned()), "nobody restricts it");
+    assert!(
+        words(&recipe, &invocation).contains(&"--allowedTools=Bash".to_owned()),
+        "no restriction applies"
+    );
     invocation.conversation = Some(Arc::new(fixture::conversation(Some(&["Read"]), &[])));
     let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("effectors"), "{failure}");

@@ -25,12 +25,12 @@ const MESSAGES: &[(&str, &str)] = &[
     ("insufficient credit", "there is no credit left"),
     ("out of credits", "there is no credit left"),
     ("payment required", "there is no credit left"),
-    ("please log in", "nobody is logged in"),
-    ("please login", "nobody is logged in"),
-    ("please run /login", "nobody is logged in"),
-    ("not logged in", "nobody is logged in"),
-    ("login required", "nobody is logged in"),
-    ("please sign in", "nobody is logged in"),
+    ("please log in", "the CLI is not logged in"),
+    ("please login", "the CLI is not logged in"),
+    ("please run /login", "the CLI is not logged in"),
+    ("not logged in", "the CLI is not logged in"),
+    ("login required", "the CLI is not logged in"),
+    ("please sign in", "the CLI is not logged in"),
     ("invalid api key", "the API key is not accepted"),
     ("incorrect api key", "the API key is not accepted"),
     ("authentication_error", "the API key is not accepted"),
@@ -97,7 +97,7 @@ mod tests {
             ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
             ("Credit balance is too low", "there is no credit left"),
             ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
-            ("Invalid API key \u{b7} Please run /login", "nobody is logged in"),
+            ("Invalid API key \u{b7} Please run /login", "the CLI is not logged in"),
             ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
         ] {
             assert_eq!(limit_reason(text), Some(expected), "{text}");
@@ -120,7 +120,7 @@ mod tests {
             ("Credit balance is too low", "there is no credit left"),
             ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
             ("Rate limit exceeded", "the rate limit is reached"),
-            ("Invalid API key \u{b7} Please run /login", "nobody is logged in"),
+            ("Invalid API key \u{b7} Please run /login", "the CLI is not logged in"),
             ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
         ] {
             assert_eq!(limit_reason_in_prose(text), Some(expected), "{text}");

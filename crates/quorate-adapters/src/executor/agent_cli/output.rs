@@ -239,7 +239,7 @@ mod tests {
     fn somebody_may_speak_of_limits() {
         let text = "Please add a rate limit.\n";
         assert_eq!(judged_as(Schema::PlainText, 0, text, ""), Ok(text.into()));
-        assert!(judged(0, text, "").is_err(), "an answer that has to be an object is none");
+        assert!(judged(0, text, "").is_err(), "a required object is missing");
         assert!(judged_as(Schema::PlainText, 0, "Rate limit exceeded", "").is_err());
     }
 

@@ -145,7 +145,7 @@ impl ArgumentBuilder {
 
 /// The model that answered and the attempt's usage, as far as an output names them.
 pub(super) type ModelAndUsage = (Option<String>, quorate_kernel::ports::executor::Usage);
-/// For a CLI that takes the schema unchanged, or is only told that the answer must be JSON.
+/// For a CLI that takes the schema unchanged, or only knows that the answer must be JSON.
 fn unchanged_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema.clone())
 }

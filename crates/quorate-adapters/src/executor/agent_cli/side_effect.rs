@@ -70,7 +70,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The path of a word relative to `from`, if it lies below `dir`.
+/// The path of a word relative to `from`, if it is below `dir`.
 fn file_below(dir: &Path, from: &Path, word: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in std::path::absolute(from.join(word)).ok()?.components() {

@@ -70,7 +70,7 @@ impl Program {
     /// Starts the program.
     ///
     /// # Errors
-    /// The reason, for a person.
+    /// The reason, as a message for users.
     pub(crate) async fn start(&self) -> Result<(Sidecar, StdioPipes), String> {
         let launch = Launch {
             program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,

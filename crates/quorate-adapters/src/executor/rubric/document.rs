@@ -143,7 +143,7 @@ impl<'t> Document<'t> {
         self.blocks[sentence.block].kind
     }
 
-    /// Whether a place lies in verse.
+    /// Whether a place is in verse.
     pub(super) fn is_verse(&self, at: usize) -> bool {
         self.sentence_at(at).is_some_and(|index| self.kind_of(&self.sentences[index]) == BlockKind::Verse)
     }

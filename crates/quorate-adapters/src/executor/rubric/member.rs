@@ -175,7 +175,7 @@ fn reason(findings: &[Finding<'_>]) -> String {
     sentence
 }
 
-/// What an agent or author is told to do.
+/// An instruction to an agent or author.
 fn instruction(item: &Item) -> String {
     let phrase = &item.phrase;
     match item.stance {

@@ -1,5 +1,5 @@
 //! The rubric as the one who reflects: whatever was found wrong in several runs of one type of artifact, in the same
-//! words, becomes a playbook that says how to do without it. What is the same is decided in `reflection/repeated.rs`,
+//! words, becomes a playbook that says how to do without it. `reflection/recurring.rs` decides what is the same,
 //! what may be said to a producer in `reflection/wording.rs`.
 //!
 //! Material is never followed: a body is made from what members found and advised, never from the words of an artifact.
@@ -38,7 +38,7 @@ const MAX_NOTE_CHARS: usize = 200;
 /// Words that tell no finding from another.
 static STOP_WORDS: WordList = WordList::new(WORDS, "stop words");
 
-/// What is proposed from what earlier runs have come to, as the answer of the form.
+/// The proposals from the outcomes of earlier runs, as an answer in the requested form.
 pub(super) fn deltas(parts: &[Part]) -> Json {
     let part = |kind: PartKind| parts.iter().find(|part| part.kind == kind).map_or("", |part| &*part.text);
     let read = Runs::read(part(PartKind::Runs));
@@ -86,7 +86,7 @@ impl ExistingPlaybooks {
             if let Some(slug) = field("slug") {
                 there.used_slugs.insert(slug.to_owned());
             }
-            // Also what was archived: somebody had a reason.
+            // Also archived ones: they were archived for a reason.
             there.slugs.extend(field("slug").map(str::to_owned));
             there.bodies.extend(field("body").map(wording::comparison_key));
         }
@@ -132,7 +132,7 @@ fn evidence_note(run: &Run<'_>, topic: &RecurringIssue<'_>) -> String {
     truncate(&wording::one_line(&format!("Raised{by} in {about}")), MAX_NOTE_CHARS)
 }
 
-/// The words that a topic is told by, in kebab case; where it has none, letters of its own.
+/// The words that identify a topic, in kebab case; without any, letters of its hash.
 fn slug(key: &str) -> String {
     let mut slug = String::new();
     let plain =

@@ -41,7 +41,7 @@ impl Answer {
     /// Reads one answer.
     ///
     /// # Errors
-    /// The problem, for a person.
+    /// The problem, as a message for users.
     pub(super) fn read(value: &Json) -> Result<Self, String> {
         match value {
             Json::String(words) => Ok(Answer::plain_text(words)),

@@ -26,7 +26,7 @@ impl Folder {
     /// A file of the profile, if it has no more than so many bytes.
     pub(super) fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
         let mut options = OpenOptions::new();
-        // Without this, opening a FIFO waits until somebody writes to it.
+        // Without this, opening a FIFO waits for a writer.
         options.read(true).nonblock(true);
         let file = self.dir.open_with(path, &options).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => ReadError::Missing,
@@ -42,7 +42,7 @@ impl Folder {
             return Err(ReadError::Refused("is not a file".to_owned()));
         }
         let mut bytes = Vec::new();
-        // The file may grow while it is read, so what was told of its size does not bound it.
+        // The file may grow while it is read, so its reported size is no bound.
         file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > limit {
             return Err(ReadError::Refused(format!("is larger than {} MiB", limit >> 20)));

@@ -113,7 +113,7 @@ impl Parser<'_> {
             return Vec::new();
         };
         if items.is_empty() {
-            let body = Body::new("`files` is empty, so that there is nothing to install");
+            let body = Body::new("`files` is empty, so nothing would be installed");
             let help = "what is installed already is taken out with `quorate provision uninstall`";
             self.refuse(list.span.clone(), "files", body.help(help));
         }

@@ -50,7 +50,7 @@ async fn a_folder_is_read_as_it_is_now() {
     write(dir.path(), "profile.json", manifest(ONE).replace("0.1.0", "0.2.0"));
     let changed = PackageFile { bytes: Arc::from(&b"B\n"[..]), ..piece };
     returns_current_package(&profile, "0.2.0", &[changed]).await;
-    // Without the folder, the files lie beside the manifest.
+    // Without the folder, the files are beside the manifest.
     std::fs::remove_dir_all(dir.path().join("files")).unwrap();
     write(dir.path(), ".claude/a.md", "C\n");
     assert_eq!(&*returns_package(&profile).await.files()[0].bytes, b"C\n");
@@ -59,7 +59,7 @@ async fn a_folder_is_read_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn what_a_manifest_says_wrong_is_told_at_its_place_and_at_once() {
+async fn errors_of_a_manifest_are_reported_at_their_places_at_once() {
     let file = |dest: &str, strategy: &str| {
         format!(r#"{{"src": ".claude/a.md", "dest": "{dest}", "strategy": "{strategy}"}}"#)
     };
@@ -129,7 +129,7 @@ async fn what_a_manifest_says_wrong_is_told_at_its_place_and_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_without_effect_is_told() {
+async fn a_key_without_effect_is_reported() {
     let (_dir, profile) = folder(&ONE.replace("\"executable\"", "\"executible\""));
     let package = returns_package(&profile).await;
     assert_eq!(package.report.warnings[0].body.help.as_deref(), Some("did you mean `executable`?"));

@@ -156,7 +156,7 @@ impl JournalHandle {
                     self.rebuild_index()?;
                     (rebuilt, below) = (true, self.count);
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn low_half(hash: &[u8; 16]) -> u64 {
 }
 
 impl Record {
-    /// The record of a turn behind a record with the checksum `before`.
+    /// The record of a turn after a record with the checksum `before`.
     pub(super) fn new(before: u64, offset: u64, id: &str, key: Option<&str>) -> Self {
         Record { offset, id: id_hash(id), key: key.map_or(0, key_hash), check: 0 }.with_check(before)
     }

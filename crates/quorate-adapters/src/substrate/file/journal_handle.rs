@@ -92,7 +92,7 @@ impl JournalHandle {
         Ok(FileStamp::of_path(&self.path)?)
     }
 
-    /// Whether the journal became shorter or was replaced. Some programs empty a file before they write it anew.
+    /// Whether the journal became shorter or was replaced. Some programs empty a file before they rewrite it.
     pub(super) fn has_lost_data(&self, now: Option<FileStamp>) -> bool {
         self.scanned_stamp
             .is_some_and(|seen| now.is_none_or(|now| now.len < seen.len || now.file_id != seen.file_id))
@@ -293,7 +293,7 @@ impl JournalHandle {
         Ok(())
     }
 
-    /// The number of the turn with an id; the last one if several have it, reliably: a damaged record behind it might be
+    /// The number of the turn with an id; the last one if several have it, reliably: a damaged record after it might be
     /// that one.
     pub(super) fn find_turn(&self, id: &str) -> Result<Option<(u64, Record)>, JournalError> {
         let Some(index) = &self.index else { return Ok(None) };

@@ -80,7 +80,7 @@ struct Findings {
     first: Option<usize>,
     /// Lines that look like headers but are invalid.
     header_lookalikes: Vec<usize>,
-    /// Turns with text behind them that belongs to no turn.
+    /// Turns with text after them that belongs to no turn.
     strays: Vec<usize>,
     /// Turns whose id occurred before: the id, the last earlier turn with it, and this turn.
     duplicate_ids: Vec<(Name, usize, usize)>,
@@ -171,19 +171,19 @@ impl Findings {
                 None => format!(
                     "it has text (line {line}) and no turn, so that it is probably no journal; nothing is appended to it"
                 ),
-                Some(_) => format!("the text before the first turn (line {line}) is nobody's turn"),
+                Some(_) => format!("the text before the first turn (line {line}) belongs to no turn"),
             });
         }
         if !self.header_lookalikes.is_empty() {
             messages.push(format!(
-                "what looks like a header at {} is none and begins no turn; a header is `=== TURN id=… participant=… \
+                "what looks like a header at {} is malformed and begins no turn; a header is `=== TURN id=… participant=… \
                  ts=… ===`, in this order and without white space in its words",
                 part.describe_positions(&self.header_lookalikes)
             ));
         }
         if !self.strays.is_empty() {
             messages.push(format!(
-                "behind the turn at {} stands text without a header, which is nobody's turn; give it one",
+                "after the turn at {} there is text without a header, which belongs to no turn; add a header",
                 part.describe_positions(&self.strays)
             ));
         }

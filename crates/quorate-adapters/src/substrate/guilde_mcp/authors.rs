@@ -60,7 +60,7 @@ impl AuthorMap {
             let holds = by_id
                 || match self.operator_for(claimed) {
                     Some(operator) => any(&|author| author == operator),
-                    // The operator of the token is unknown, but it is none of the participants' operators.
+                    // The operator of the token is unknown, but it is not an operator of a participant.
                     None => !any(&|author| self.participants_by_operator.contains_key(author)),
                 };
             if holds {

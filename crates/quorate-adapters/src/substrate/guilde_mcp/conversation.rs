@@ -30,7 +30,7 @@ pub(super) struct MessageQuery<'a> {
     pub(super) after: Option<&'a str>,
     /// Only messages strictly older than this one.
     pub(super) before: Option<&'a str>,
-    /// How long the server waits if there is none.
+    /// How long the server waits for a new one.
     pub(super) wait: Option<Duration>,
 }
 
@@ -89,7 +89,7 @@ impl Conversation {
 
     /// The server's tools; connects if necessary.
     pub(super) async fn tools(&self) -> Result<Arc<ServerTools>, Error> {
-        self.connection.tools(CallDeadline::Timeout).await.map_err(|trouble| self.read_error(trouble))
+        self.connection.tools(CallDeadline::Timeout).await.map_err(|error| self.read_error(error))
     }
 
     /// The most messages of one request; [`MAX_FETCH`] for a server without a limit.
@@ -116,7 +116,7 @@ impl Conversation {
         let arguments = tools.without_unsupported(GET_TOOL, arguments, &["limit"]);
         let until = ask.wait.map_or(CallDeadline::Timeout, CallDeadline::TimeoutPlus);
         let value = self.connection.call(GET_TOOL, arguments, Retry::Safe, until).await;
-        self.parse_page(memory, &value.map_err(|trouble| self.read_error(trouble))?)
+        self.parse_page(memory, &value.map_err(|error| self.read_error(error))?)
     }
 
     /// Posts a message; the tool must accept the arguments.
@@ -184,7 +184,7 @@ impl Conversation {
         })
     }
 
-    fn read_error(&self, trouble: CallError) -> Error {
-        Error::unavailable(format!("the conversation `{}` cannot be read", self.conversation_id), trouble)
+    fn read_error(&self, error: CallError) -> Error {
+        Error::unavailable(format!("the conversation `{}` cannot be read", self.conversation_id), error)
     }
 }

@@ -81,10 +81,10 @@ impl GuildeSubstrate {
                 }
                 None => self.resolve_uncertain(&offer, turn, &post, None).await,
             },
-            Err(trouble) if trouble.may_have_run() => {
-                self.resolve_uncertain(&offer, turn, &post, Some(trouble)).await
+            Err(error) if error.may_have_run() => {
+                self.resolve_uncertain(&offer, turn, &post, Some(error)).await
             }
-            Err(trouble) => Err(self.post_error(trouble)),
+            Err(error) => Err(self.post_error(error)),
         }
     }
 
@@ -165,13 +165,13 @@ impl GuildeSubstrate {
         offer: &ServerTools,
         turn: NewTurn,
         post: &str,
-        trouble: Option<CallError>,
+        error: Option<CallError>,
     ) -> Result<Appended, Error> {
         self.uncertain_posts.add(&turn, post);
         match self.find_posted(offer, &turn, post).await {
             Ok(Some(found)) => Ok(self.finish_post(&turn, found, post)),
-            Ok(None) | Err(_) => Err(match trouble {
-                Some(trouble) => self.post_error(trouble),
+            Ok(None) | Err(_) => Err(match error {
+                Some(error) => self.post_error(error),
                 None => Error::Unavailable {
                     what: "the server does not say which message it made of the turn".to_owned(),
                     source: None,
@@ -239,11 +239,11 @@ impl GuildeSubstrate {
         Ok(newest.messages.into_iter().find(matches))
     }
 
-    fn post_error(&self, trouble: CallError) -> Error {
+    fn post_error(&self, error: CallError) -> Error {
         let message = format!(
             "the turn could not be posted to the conversation `{}`",
             self.conversation.conversation_id()
         );
-        Error::unavailable(message, trouble)
+        Error::unavailable(message, error)
     }
 }

@@ -91,7 +91,7 @@ impl GuildeSubstrate {
         Error::Unavailable {
             what: format!(
                 "the {noun} {} {verb} posted to the conversation `{}` and acknowledged, and the server does not list {}: \
-                 nobody will read what was said there",
+                 messages in it will not be read",
                 ids.join(", "),
                 self.conversation.conversation_id(),
                 if ids.len() == 1 { "it" } else { "them" },
@@ -268,7 +268,7 @@ impl GuildeSubstrate {
                 "{gives}, or raise `fetchLimit` (up to {}) where the server allows it",
                 super::MAX_FETCH
             ),
-            false => format!("{gives}; it takes no `limit`, so that it cannot be asked for more"),
+            false => format!("{gives}; it takes no `limit`, so more cannot be requested"),
         }))
     }
 

@@ -17,7 +17,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 /// Ten megabytes.
 pub(crate) static HUGE: LazyLock<String> = LazyLock::new(|| "a".repeat(10 << 20));
 
-/// What came of asking.
+/// The result of asking.
 pub(crate) type CallResult = Result<Reply, Failure>;
 
 /// An command.
@@ -67,7 +67,7 @@ impl CliScript {
         (asked, took)
     }
 
-    /// Holds the installed program against what a judge needs.
+    /// Checks the installed program against what a judge needs.
     pub(crate) fn inspect(&self) -> Result<Inspection, Failure> {
         let deadline = tokio::time::Instant::now() + TIMEOUT;
         runtime().block_on(self.executor.inspect(deadline)).expect("a preset is inspected")
@@ -105,7 +105,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
 }
 
-/// A marker that is also a duration for `sleep`: some hours, and a fraction that nobody else has.
+/// A marker that is also a duration for `sleep`: some hours, and a unique fraction.
 pub(crate) fn marker() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("{}.{}{:03}", 20_000 + COUNT.fetch_add(1, Ordering::Relaxed), std::process::id(), 7)
@@ -116,7 +116,7 @@ pub(crate) fn count_processes(marker: &str) -> usize {
     processes().filter(|pid| mentions(*pid, marker)).count()
 }
 
-/// The dead children of this process that nobody has reaped.
+/// The dead children of this process that were not reaped.
 pub(crate) fn zombies_of_ours() -> Vec<String> {
     let own = std::process::id().to_string();
     processes()

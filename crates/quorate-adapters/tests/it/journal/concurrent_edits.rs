@@ -148,7 +148,7 @@ async fn what_is_not_utf_8_is_refused_by_its_byte() {
             assert!(handle.append(new_turn("ann", "x")).await.is_err());
         }
         assert!(journal.bytes().ends_with(bad), "nothing is lost");
-        // Whoever waits is woken when it is mended.
+        // Waiting readers are woken when it is repaired.
         let waiting = substrate.changed();
         let mending = async {
             tokio::task::yield_now().await;
@@ -236,7 +236,7 @@ async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
     assert_eq!(&*journal.read_fresh().await[0].content, words);
 }
 
-/// A note of which only the beginning is there is no content either, whoever has written behind it.
+/// A truncated note is no content either, even with text after it.
 #[tokio::test]
 async fn the_beginning_of_a_note_is_never_content() {
     let journal = Journal::new();

@@ -56,7 +56,7 @@ proptest! {
             prop_assert_eq!(&read_everything(&substrate).await, &kept);
             prop_assert_eq!(&read_everything(&journal.open()).await, &kept);
             prop_assert_eq!(&journal.read_fresh().await, &kept);
-            // Somebody else finds the same turns, whatever is in them.
+            // Another handle reads the same turns, whatever is in them.
             let public: Vec<String> = public_format::read(&journal.text()).into_iter().map(|turn| turn.0).collect();
             let ids: Vec<String> = kept.iter().map(|turn| turn.id.to_string()).collect();
             prop_assert_eq!(public, ids);

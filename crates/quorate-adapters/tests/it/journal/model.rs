@@ -1,4 +1,4 @@
-//! Whatever happens to the journal and its index in whatever order: all handles see what somebody sees who has never
+//! Whatever happens to the journal and its index in whatever order: all handles see what a new handle sees that has never
 //! seen it before.
 
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ enum Step {
     AppendUnlocked {
         words: usize,
     },
-    /// Somebody adds text to the end.
+    /// Adds text to the end.
     Text(&'static str),
     /// The file loses its end.
     Cut(usize),

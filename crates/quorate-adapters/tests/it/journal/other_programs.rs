@@ -5,7 +5,7 @@ use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, append, contents, public_format, read_everything, try_open};
 
-/// A conversation of two, both with notes, and what stands in the file.
+/// A conversation of two, both with notes, and what is in the file.
 async fn conversation() -> (Journal, Vec<quorate_kernel::conversation::Turn>) {
     let journal = Journal::new();
     let substrate = journal.open();
@@ -129,7 +129,7 @@ async fn nothing_is_appended_to_a_file_that_is_no_journal() {
         assert!(error.contains("is no journal") && error.contains(&format!("line {line})")), "{error}");
         assert!(error.contains("name another file in `path`"), "{error}");
         assert_eq!(journal.bytes(), text);
-        // It is one as soon as somebody has spoken.
+        // It is one as soon as it has a turn.
         journal.add(public_format::write("cli", "2026-05-23T10:00:00Z", "hello").as_bytes());
         if text.ends_with(b"\n") {
             append(&substrate, new_turn("ann", "hello back")).await;

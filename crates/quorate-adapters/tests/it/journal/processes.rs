@@ -46,7 +46,7 @@ async fn processes_lose_nothing_and_take_each_key_once() {
     // A reader follows meanwhile, and sees whole turns only.
     while seen.len() < expected {
         let waiting = tokio::time::timeout(std::time::Duration::from_secs(60), substrate.changed()).await;
-        waiting.expect("somebody writes").unwrap();
+        waiting.expect("a write").unwrap();
         let since = seen.last().map(|turn: &quorate_kernel::conversation::Turn| turn.id.clone());
         let page = substrate.read(since.as_ref(), 10).await.unwrap();
         assert!(page.known);

@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str) -> Vec<Public> {
     turns.into_iter().map(|(turn, body)| (turn.0, turn.1, turn.2, content(body))).collect()
 }
 
-/// Whether nothing stands behind the last header.
+/// Whether nothing is behind the last header.
 pub(crate) fn ends_with_a_header(text: &str) -> bool {
     let last = text.trim_end_matches('\n').len();
     text.len() <= last + 1 && read(&format!("{text}?")).last().is_some_and(|turn| turn.3 == "?")
@@ -92,7 +92,8 @@ async fn a_stamp_is_one_comment_after_the_header() {
 
 #[tokio::test]
 async fn journals_of_the_public_writer_are_read_as_its_reader_reads_them() {
-    let mut text = String::from("# Notes\n\nText before the first header is nobody's.\n=== TURN id=a ===\n");
+    let mut text =
+        String::from("# Notes\n\nText before the first header has no author.\n=== TURN id=a ===\n");
     for (at, content) in [
         "hello",
         "",

@@ -9,7 +9,7 @@ use super::{Journal, append, public_format, read_everything};
 const WORDS: &str =
     "Ça va 🦀:\n\n=== TURN id=t_0 participant=x ts=y ===\n\\=== TURN\n<!-- quorate: {} -->\n- naïve\nend\n\n";
 
-/// A conversation of a question and what somebody says to it, and where the last turn begins.
+/// A conversation of a question and an answer, and where the last turn begins.
 async fn conversation(question: &str, reply: impl Fn(&Turn) -> NewTurn) -> (Vec<u8>, usize, Turn, Turn) {
     let journal = Journal::new();
     let substrate = journal.open();
@@ -26,7 +26,7 @@ async fn an_answer_that_was_cut_off_is_not_an_answer() {
     for question in ["@bea how?", "@bea how?\n", "@bea\n\nhow"] {
         let (bytes, begin, first, second) =
             conversation(question, |first| answer("bea", WORDS, &first.id)).await;
-        // Every byte once; what stands before the turn matters where its header is cut.
+        // Every byte once; what is before the turn matters where its header is cut.
         let step = if question == "@bea how?" { 1 } else { 17 };
         for cut in (begin..=bytes.len()).filter(|cut| cut - begin < 40 || (cut - begin) % step == 0) {
             let journal = Journal::with_content(&bytes[..cut]);
@@ -102,7 +102,7 @@ async fn a_mend_that_was_cut_off_is_mended() {
             let seen = read_everything(&substrate).await;
             assert_eq!(seen[0], first, "cut at {cut}, then at {second}");
             // A first byte alone ends the line. That a turn was cut off in its last line shows no more then: it looks
-            // as if somebody had made the line shorter.
+            // as if the line had been shortened by hand.
             if second > cut + 1 {
                 assert!(
                     seen.iter().all(|turn| turn.stamp.is_none()),

@@ -1,4 +1,4 @@
-//! What people are told of a journal that can be read and is not what its writers meant.
+//! Warnings about a journal that can be read but differs from its writers' intention.
 
 use quorate_testkit::conformance::substrate::{answer, new_turn};
 
@@ -7,13 +7,13 @@ use super::{Journal, append, public_format};
 /// What is said of a journal with this text.
 fn warnings_for(text: impl AsRef<[u8]>) -> Vec<String> {
     let journal = Journal::with_content(text);
-    let told = journal.open().warnings();
+    let warnings = journal.open().warnings();
     assert!(!journal.sibling(".idx").exists() && !journal.sibling(".lock").exists(), "looking makes nothing");
     let path = journal.path().display().to_string();
-    for line in &told {
+    for line in &warnings {
         assert!(line.starts_with(&format!("the journal {path}: ")), "{line}");
     }
-    told
+    warnings
 }
 
 fn turn(second: u32, content: &str) -> String {
@@ -21,10 +21,10 @@ fn turn(second: u32, content: &str) -> String {
 }
 
 /// Whether one thing is said, with these words in it.
-fn assert_single(told: &[String], words: &[&str]) {
-    assert_eq!(told.len(), 1, "{told:#?}");
+fn assert_single(warnings: &[String], words: &[&str]) {
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
     for word in words {
-        assert!(told[0].contains(word), "{word}: {told:#?}");
+        assert!(warnings[0].contains(word), "{word}: {warnings:#?}");
     }
 }
 
@@ -59,14 +59,14 @@ fn lines_that_look_like_headers_are_named() {
         let text = format!("{}{alike}\nhello\n", turn(0, "hi"));
         assert_single(
             &warnings_for(&text),
-            &["like a header at line 3 is none", "`=== TURN id=… participant=… ts=… ===`"],
+            &["like a header at line 3 is malformed", "`=== TURN id=… participant=… ts=… ===`"],
         );
-        assert_single(&warnings_for(format!("{text}{}", turn(1, "ho"))), &["at line 3 is none"]);
+        assert_single(&warnings_for(format!("{text}{}", turn(1, "ho"))), &["at line 3 is malformed"]);
     }
     let many: String = (0..5).map(|at| format!("=== TURN {at}\nx\n")).collect();
     assert_single(
         &warnings_for(format!("{}{many}", turn(0, "hi"))),
-        &["at line 3, line 5, line 7 and 2 more is none"],
+        &["at line 3, line 5, line 7 and 2 more is malformed"],
     );
 }
 
@@ -78,11 +78,11 @@ fn text_before_the_first_turn_is_named() {
     );
     assert_single(
         &warnings_for(format!("# Launch\n\nnotes\n{}", turn(0, "hi"))),
-        &["(line 3) is nobody's turn"],
+        &["(line 3) belongs to no turn"],
     );
-    let told = warnings_for(format!("=== TURN x\n{}", turn(0, "hi")));
-    assert_eq!(told.len(), 2, "{told:#?}");
-    assert_single(&told[1..], &["like a header at line 1"]);
+    let warnings = warnings_for(format!("=== TURN x\n{}", turn(0, "hi")));
+    assert_eq!(warnings.len(), 2, "{warnings:#?}");
+    assert_single(&warnings[1..], &["like a header at line 1"]);
 }
 
 #[tokio::test]
@@ -94,12 +94,12 @@ async fn words_behind_a_turn_of_ours_are_named() {
         journal.add("I resign.\n");
         assert_single(
             &warnings_for(journal.text()),
-            &["behind the turn at line 3 stands text without a header"],
+            &["after the turn at line 3 there is text without a header"],
         );
         append(&journal.open(), new_turn("ann", "next")).await;
-        assert_single(&warnings_for(journal.text()), &["behind the turn at line 3"]);
+        assert_single(&warnings_for(journal.text()), &["after the turn at line 3"]);
         journal.add("as another would\n");
-        assert_single(&warnings_for(journal.text()), &["behind the turn at line 3 stands"]);
+        assert_single(&warnings_for(journal.text()), &["after the turn at line 3 there is"]);
     }
 }
 
@@ -124,7 +124,7 @@ async fn a_last_turn_that_was_cut_off_is_named() {
     journal.write(&bytes[..bytes.len() - 4]);
     let id = format!("`{}` of `bea` at line 3, was cut off", own.id);
     assert_single(&warnings_for(journal.bytes()), &[&id]);
-    // Once it is marked, nobody is told again.
+    // Once it is marked, the warning is not repeated.
     append(&journal.open(), new_turn("ann", "next")).await;
     assert!(warnings_for(journal.bytes()).is_empty());
     journal.write(&bytes[..begin + 30]);
@@ -143,6 +143,6 @@ fn of_a_long_journal_the_end_is_looked_through() {
     assert!(warnings_for(&sound).is_empty());
     assert_single(
         &warnings_for(format!("{sound}=== TURN new\n")),
-        &[&format!("at byte {} is none", sound.len())],
+        &[&format!("at byte {} is malformed", sound.len())],
     );
 }

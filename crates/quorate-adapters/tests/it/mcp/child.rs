@@ -58,7 +58,7 @@ async fn a_program_is_spoken_to_restarted_and_ended_with_all_that_it_started() {
     assert_eq!(state.read("a").await.unwrap(), object(json!({"seen": ""})));
     assert_eq!(pids(dir.path()).len(), 2, "one start, with a grandchild");
 
-    // It dies in the middle of a call, and is started anew for the next one.
+    // It dies in the middle of a call, and is started again for the next one.
     assert!(state.read("die").await.is_err());
     assert!(state.read("a").await.unwrap().is_empty());
     let started = pids(dir.path());

@@ -1,4 +1,4 @@
-//! The connection: made when used, made anew when it broke, one for all.
+//! The connection: made when used, reopened when it broke, one for all.
 
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ async fn a_server_without_the_tool_is_probably_another_one() {
 
 #[tokio::test]
 async fn https_is_spoken_and_an_unknown_certificate_is_refused() {
-    // Whoever answers a TLS greeting with plain text is no TLS server; that the failure is one of TLS shows that a
+    // A server that answers a TLS greeting with plain text does not speak TLS; that the failure is one of TLS shows that a
     // provider is there.
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! A server with a conversation, a store and operators, over HTTP, that does as it is told: also badly.
+//! A server with a conversation, a store and operators, over HTTP, with configurable faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ pub(crate) struct Style {
     pub(crate) max_messages: Option<usize>,
     /// It says whether there are more.
     pub(crate) says_more: bool,
-    /// It cannot be told how many to give.
+    /// It takes no limit.
     pub(crate) has_no_limit_argument: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct State {
     pub(crate) faults: VecDeque<(&'static str, Fault)>,
     /// Every call, with its arguments.
     pub(crate) calls: Vec<(String, Map<String, Value>)>,
-    /// Requests that were taken back.
+    /// Cancelled requests.
     pub(crate) cancelled: usize,
     /// Through how many looks a message that is posted from now on is not listed.
     pub(crate) hides: usize,
@@ -159,7 +159,7 @@ impl FakeServer {
         self.state.lock().unwrap().faults.push_back((tool, fault));
     }
 
-    /// Somebody says something.
+    /// Adds a message.
     pub(crate) fn say(&self, author: &str, content: &str) -> String {
         self.store(author, content, None, None).0.id
     }
@@ -177,7 +177,7 @@ impl FakeServer {
         self.state.lock().unwrap().sessions
     }
 
-    /// Waits until so many requests were taken back.
+    /// Waits until so many requests were cancelled.
     pub(crate) async fn cancelled(&self, count: usize) {
         self.cancels.subscribe().wait_for(|cancelled| *cancelled >= count).await.unwrap();
     }

@@ -27,7 +27,7 @@ struct NoExecutors;
 
 impl ExecutorResolver for NoExecutors {
     fn resolve(&self, _: Option<&str>, _: Map<String, Value>) -> Result<MemberConfig, ConfigError> {
-        Err(ConfigError::for_block("nobody is asked here"))
+        Err(ConfigError::for_block("no executor is available here"))
     }
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
 
 impl TestHost {
     /// A host whose server `guilde` has this table, with two participants: `reviewer`, who is `op_r` there, and
-    /// `scribe`, who is nobody's operator.
+    /// `scribe`, which has no operator.
     pub(crate) fn from_table(table: Value) -> Self {
         let reviewer = Participant {
             id: "reviewer".into(),

@@ -71,8 +71,8 @@ async fn what_is_missing_is_said() {
     let fake = FakeServer::new(Style::full());
     let host = TestHost::connected_to(&fake).await;
     let executor = host.executor(json!({}));
-    let nobody = invocation(json!({}), Duration::from_secs(20));
-    assert!(reply_text(&*executor, nobody).await.contains("`reviewer` has no `meta.operatorId`"));
+    let unnamed = invocation(json!({}), Duration::from_secs(20));
+    assert!(reply_text(&*executor, unnamed).await.contains("`reviewer` has no `meta.operatorId`"));
     assert!(
         reply_text(&*executor, question(Duration::from_secs(20))).await.contains("in a conversation alone")
     );

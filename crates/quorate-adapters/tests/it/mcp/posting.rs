@@ -102,7 +102,7 @@ async fn arguments_are_passed_where_the_server_takes_them() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_the_servers_words_and_posts_nothing_twice() {
+async fn a_refusal_quotes_the_server_and_posts_nothing_twice() {
     let fake = FakeServer::new(Style::public());
     let substrate = TestHost::connected_to(&fake).await.substrate();
     fake.fault("post_message", Fault::Fails("the conversation is archived"));

@@ -7,16 +7,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// Passes everything on to `server`, and hangs up on everybody when `cut` is told. Gives its own address.
+/// Passes everything on to `server`, and closes all connections when `cut` is notified. Returns its own address.
 pub(crate) async fn in_front_of(server: SocketAddr, cut: Arc<Notify>) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let mut lines = JoinSet::new();
         loop {
-            let told = cut.notified();
+            let notified = cut.notified();
             tokio::select! {
-                () = told => lines.abort_all(),
+                () = notified => lines.abort_all(),
                 accepted = listener.accept() => {
                     let (mut client, _) = accepted.unwrap();
                     lines.spawn(async move {

@@ -111,8 +111,8 @@ async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
     assert!(fake.calls("get_messages").iter().all(|call| !call.contains_key("limit")));
     // A message that is gone may be one that it gives no longer, and it is no help to ask it for more.
     let error = substrate.read(Some(&Name::from("gone")), 10).await.unwrap_err();
-    let told = |why: &str| why.contains("takes no `limit`") && !why.contains("fetchLimit");
-    assert!(matches!(&error, Error::Unknown(why) if told(why)), "{error}");
+    let explains = |why: &str| why.contains("takes no `limit`") && !why.contains("fetchLimit");
+    assert!(matches!(&error, Error::Unknown(why) if explains(why)), "{error}");
 }
 
 #[tokio::test]

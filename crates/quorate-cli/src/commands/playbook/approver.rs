@@ -41,7 +41,7 @@ impl Approver for TerminalApprover {
     fn ask(&mut self, text: &str) -> Result<Answer, GateClosed> {
         if !std::io::stdin().is_terminal() {
             let help = self.question.no_terminal_help();
-            return Err(GateClosed::new("nobody is there to be asked: standard input is no terminal", help));
+            return Err(GateClosed::new("cannot ask for approval: standard input is not a terminal", help));
         }
         anstream::eprintln!("{}", status_text(text));
         let yes = prompt_line(self.question.text())?;

@@ -151,11 +151,11 @@ impl<'r> Forest<'r> {
 
     /// Whether a node passes to one, from one, with the same result as another.
     fn is_uniform(&self, at: usize, as_one: usize) -> bool {
-        let told = |at: usize| {
+        let result = |at: usize| {
             let node = self.tree_nodes[at].node;
             (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))
         };
-        let plain = matches!(told(at).0, None | Some("passed" | "answered" | "not_asked"));
-        plain && self.tree_nodes[at].children.len() == 1 && told(at) == told(as_one)
+        let plain = matches!(result(at).0, None | Some("passed" | "answered" | "not_asked"));
+        plain && self.tree_nodes[at].children.len() == 1 && result(at) == result(as_one)
     }
 }

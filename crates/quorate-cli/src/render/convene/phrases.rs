@@ -69,7 +69,7 @@ fn peer_outcome(report: &Report) -> String {
         "all-pass" => "everybody passes".to_owned(),
         "max-rounds" => "no more are allowed".to_owned(),
         "termination-rule" => "the termination rule ended it".to_owned(),
-        "no_answer" => "nobody answered".to_owned(),
+        "no_answer" => "no member answered".to_owned(),
         reason => one_line(reason),
     };
     let ids: Vec<&str> = report.objecting.iter().map(String::as_str).collect();
@@ -96,7 +96,7 @@ fn peer_outcome(report: &Report) -> String {
 fn without_objections(report: &Report) -> &'static str {
     let all = &report.objections;
     match !all.is_empty() && all.iter().all(|objection| objection.taken_back && objection.answered) {
-        true => "nobody objects any more",
+        true => "no further objections",
         false => "there were no new objections",
     }
 }
@@ -158,8 +158,8 @@ pub(super) fn risk(report: &Report) -> Option<String> {
         .and_then(|risk| Some(format!("{} (severity {})", one_line(risk.level.as_deref()?), risk.severity)));
     let escalate = report.should_escalate == Some(true);
     match (level, escalate) {
-        (Some(level), true) => Some(format!("{level}; get somebody")),
-        (None, true) => Some("unknown; get somebody".to_owned()),
+        (Some(level), true) => Some(format!("{level}; requires human attention")),
+        (None, true) => Some("unknown; requires human attention".to_owned()),
         (level, false) => level,
     }
 }

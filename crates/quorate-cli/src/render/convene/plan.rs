@@ -27,7 +27,7 @@ pub(super) fn human(plan: &Plan, options: TextOptions) -> String {
     out.push_str(&prose(&summary(plan), 0, width));
     out.push_str(&heading("Asked at once"));
     match plan.first.is_empty() {
-        true => out.push_str("  nobody\n"),
+        true => out.push_str("  no members\n"),
         false => {
             let row = |question: &Question| {
                 vec![
@@ -128,7 +128,7 @@ pub(super) fn markdown(plan: &Plan) -> String {
 fn summary(plan: &Plan) -> String {
     let notes: String = plan.notes.iter().map(|note| format!(" {}", one_line(note))).collect();
     format!(
-        "{}: {}, on {}. Nobody is asked now; a run begins with {}.{notes}",
+        "{}: {}, on {}. No member is asked now; a run begins with {}.{notes}",
         one_line(&plan.assembly),
         request(plan.mode, &plan.request),
         subject(&plan.subject),

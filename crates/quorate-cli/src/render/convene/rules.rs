@@ -117,7 +117,7 @@ fn undecided_reason(report: &Report, rule: &AppliedRule) -> String {
             }
             _ => match unasked(report, rule) {
                 Some(ids) => format!("does not decide: {} not asked{}", names(&ids, NAMED), on_class(report)),
-                None => format!("does not decide: {} {}", nobody_voted(report, rule), one_line(vote)),
+                None => format!("does not decide: {} {}", no_votes(report, rule), one_line(vote)),
             },
         },
         ("quorum", _) => "does not decide: exactly half, which a later majority decides".to_owned(),
@@ -153,12 +153,12 @@ fn on_class(report: &Report) -> String {
     }
 }
 
-/// That no member of a rule votes so: `nobody votes`, `ada does not vote`.
-fn nobody_voted(report: &Report, rule: &AppliedRule) -> String {
+/// The words for a rule without matching votes: `no member votes`, `ada does not vote`.
+fn no_votes(report: &Report, rule: &AppliedRule) -> String {
     let applies_to = declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
     let ids: Vec<&str> = applies_to.into_iter().flatten().map(|id| &**id).collect();
     match ids[..] {
-        [] => "nobody votes".to_owned(),
+        [] => "no member votes".to_owned(),
         [id] => format!("{} does not vote", one_line(id)),
         _ => format!("none of {} votes", names(&ids, NAMED)),
     }
@@ -177,7 +177,7 @@ fn advisory_effect(report: &Report, rule: &AppliedRule) -> (String, Option<Paint
         report.rules.iter().rev().find(|earlier| earlier.fired).is_some_and(|earlier| earlier.id == rule.id);
     if report.terminal && last {
         did.push_str(match &*rule.kind {
-            "terminal" => "; it stands alone and ends the synthesis",
+            "terminal" => "; it is the only result and ends the synthesis",
             _ => "; it ends the synthesis",
         });
     }
@@ -252,5 +252,5 @@ fn passes(nodes: &[&str]) -> String {
 fn member_names(rule: &AppliedRule) -> String {
     let names: Vec<String> = rule.members.iter().map(|id| one_line(id)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if names.is_empty() { "nobody in particular".to_owned() } else { list_limited(&names, NAMED) }
+    if names.is_empty() { "no single member".to_owned() } else { list_limited(&names, NAMED) }
 }

@@ -107,7 +107,7 @@ fn turn<'r>(
         (Some(_), _) | (None, None) => None,
         (None, Some(_)) if text.trim().is_empty() => None,
         (None, Some(_)) => Some(match reason_for(report, &format!("message/{number}/{id}")) {
-            Some(reason) => format!("refused, it reached nobody: {reason}"),
+            Some(reason) => format!("refused, not delivered: {reason}"),
             None => "not in the log: no rule collects it".to_owned(),
         }),
     };

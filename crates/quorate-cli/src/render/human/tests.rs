@@ -165,7 +165,7 @@ fn answers_are_missing() {
 fn nothing_is_decided() {
     insta::assert_snapshot!(human(&open(), Extent::Full, TextOptions::default()), @"
     OPEN  drafts/launch.md
-    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` goes on from what was answered.
+    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the recorded answers.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       type     blog_post, tier 2, policy seed/1

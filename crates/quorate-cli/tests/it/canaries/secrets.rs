@@ -17,9 +17,9 @@ const WINDOW: usize = 12;
 /// One secret.
 #[derive(Debug, Clone)]
 pub struct Canary {
-    /// As it stands in a text, with what gives it away where that is its place.
+    /// As it is in a text, with what gives it away where that is its place.
     pub text: String,
-    /// The part that nobody else has.
+    /// The unique part.
     pub core: String,
 }
 

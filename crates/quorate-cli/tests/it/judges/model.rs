@@ -92,7 +92,7 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<Asked>>) -> std::io::Result<()> {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
                 answer
             }
-            // The one CLI that would rather have a web socket falls back when it is told so.
+            // One CLI prefers a web socket, and falls back when its setting says so.
             _ if upgrade => (426, "application/json", "{}".to_owned()),
             _ => (404, "application/json", "{}".to_owned()),
         };

@@ -1,4 +1,4 @@
-//! Keys that came later than a run: after a rotation, of a colleague, and keys that end while a run goes on. What is written
+//! Keys that came later than a run: after a rotation, of a colleague, and keys that end while a run continues. What is written
 //! verifies, and what would not is refused before it is written (D10).
 
 use super::*;
@@ -62,7 +62,7 @@ fn an_override_after_a_rotation_verifies_here_and_elsewhere() {
     verifies(&place);
     place.run(&["show", &run]).assert_code(0);
     place.run(&["replay", &run]).assert_code(0);
-    // An export has all that somebody else needs.
+    // An export has everything that a verifier needs.
     place.write("ledger.pub", place.run(&["keys", "export", "ledger"]).assert_code(0).stdout);
     for (file, arguments) in [("all.jsonl", &[][..]), ("run.jsonl", &["--run", &run])] {
         place.run(&[&["ledger", "export", "--out", file], arguments].concat()).assert_code(0);
@@ -127,7 +127,7 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     assert_eq!(count(&place, &run), before, "nothing was written");
     verifies(&place);
     let id = theirs.public().id().to_string();
-    // Nobody vouches for themselves, for a key that is not there, or with one that may not sign.
+    // A key cannot vouch for itself, for a missing key, or without the right to sign.
     run_as(&place, &theirs, &["keys", "vouch", &id]).assert_code(5);
     run_as(&place, &SecretKey::generate(), &["keys", "vouch", &id]).assert_code(5);
     place.run(&["keys", "vouch", "zzz"]).assert_code(4);
@@ -136,7 +136,7 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     run_as(&place, &theirs, &overrides(&run)).assert_code(0);
     assert_eq!(count(&place, &run), (before.0 + 3, 1));
     verifies(&place);
-    // What somebody wrote into the keyring who has none of its keys vouches for nothing.
+    // An entry by a person without one of the keyring's keys vouches for nothing.
     let stranger = SecretKey::generate();
     let forged = Voucher::sign(&stranger, &stranger.public(), 1_795_000_000_000);
     let forged = Voucher { by: records::text(&keys(&place)[1]["id"]), ..forged };
@@ -184,7 +184,7 @@ fn a_key_that_ends_while_a_run_goes_on_signs_no_more_of_it() {
 }
 
 #[test]
-fn a_revoked_key_vouches_for_nobody() {
+fn a_revoked_key_vouches_for_no_key() {
     // D10
     let place = signed(&all_ship());
     let run = records::text(&place.review(&["draft.md"])["run"]);

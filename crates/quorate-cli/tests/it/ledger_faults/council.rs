@@ -40,27 +40,27 @@ case $who in
 esac
 "#;
 
-/// What a process told before its end, and whom it asked.
+/// What a process printed before its end, and which invocations it started.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Observed {
     /// The invocations, in order.
     pub(crate) asked: Vec<String>,
     /// The report that was printed.
     pub(crate) report: Option<Value>,
 }
 
-impl Told {
+impl Observed {
     /// By what was printed so far.
-    pub(crate) fn new(place: &TestDir, stdout: &str) -> Told {
-        Told { asked: place.asked(), report: report(stdout) }
+    pub(crate) fn new(place: &TestDir, stdout: &str) -> Observed {
+        Observed { asked: place.asked(), report: report(stdout) }
     }
 
     /// By a trace.
-    pub(crate) fn by(events: &[Event]) -> Told {
+    pub(crate) fn by(events: &[Event]) -> Observed {
         let asked = events.iter().filter(|one| one.call == Call::Ask).map(|one| one.path.clone());
         let out = events.iter().filter(|one| one.call == Call::Out).flat_map(|one| &one.bytes);
         let out = out.copied().collect::<Vec<u8>>();
-        Told { asked: asked.collect(), report: report(&String::from_utf8_lossy(&out)) }
+        Observed { asked: asked.collect(), report: report(&String::from_utf8_lossy(&out)) }
     }
 }
 
@@ -68,7 +68,7 @@ fn report(stdout: &str) -> Option<Value> {
     serde_json::from_str(stdout).ok().filter(|report: &Value| report["verdict"].is_string())
 }
 
-/// The shim; says once why there is none where there is none.
+/// The shim; where it is unavailable, the reason is printed once.
 pub(crate) fn shim() -> Option<&'static Shim> {
     static SHIM: OnceLock<Option<Shim>> = OnceLock::new();
     let built = || match Shim::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
@@ -131,29 +131,29 @@ impl TestDir {
     }
 }
 
-/// What has to hold once a fault is over, whatever it was: what was told is there, nothing else was made of it, and the
-/// run can be ended with the same verdict without asking anybody again whose answer was kept (X7).
-pub(crate) fn holds(place: &TestDir, told: &Told) {
+/// The invariants after any fault: a printed verdict is recorded, no other one is, and the
+/// run can be completed with the same verdict without repeating a recorded invocation (X7).
+pub(crate) fn holds(place: &TestDir, observed: &Observed) {
     // A process that died while it made the ledger has left a file with nothing in it to verify.
-    if !told.asked.is_empty() {
+    if !observed.asked.is_empty() {
         place.verifies();
     }
     let Some((run, decided)) = one_run(place) else {
-        assert_eq!(told.asked, Vec::<String>::new(), "a member was asked before its run was durable");
-        assert!(told.report.is_none(), "a report was printed of a run that is not there");
+        assert_eq!(observed.asked, Vec::<String>::new(), "a member was asked before its run was durable");
+        assert!(observed.report.is_none(), "a report was printed of a run that is not there");
         assert!(place.log().is_empty(), "a line of a run that is not there");
         place.run(&REVIEW).assert_code(REVISE);
         return ended(place, &one_run(place).expect("a run").0);
     };
     let before = records::records(&place.ledger(), &run);
     let kept: BTreeSet<String> = consultations(&before).into_keys().collect();
-    let asked = |step: &str| told.asked.iter().any(|one| one.starts_with(step));
+    let asked = |step: &str| observed.asked.iter().any(|one| one.starts_with(step));
     for (later, earlier) in [("r2/", "r1/"), ("adjudicate", "r2/")] {
         let all = ROSTER.iter().map(|member| format!("{earlier}{member}"));
         let lost: Vec<String> = all.filter(|one| asked(later) && !kept.contains(one)).collect();
         assert_eq!(lost, Vec::<String>::new(), "lost, although {later} was asked");
     }
-    if let Some(report) = &told.report {
+    if let Some(report) = &observed.report {
         assert_eq!((&report["run"], &report["verdict"]), (&json!(run), &json!("REVISE")));
         assert_eq!(of_kind(&before, "outcome").len(), 1, "a verdict was printed and is not there");
     }
@@ -168,7 +168,7 @@ pub(crate) fn holds(place: &TestDir, told: &Told) {
     ended(place, &run);
 }
 
-/// The run that there is, with its verdict; the binary has made good what it had left undone.
+/// The run that there is, with its verdict; the binary has restored what it had left undone.
 fn one_run(place: &TestDir) -> Option<(String, Option<String>)> {
     if !place.ledger().is_file() {
         return None;
@@ -195,7 +195,7 @@ fn ended(place: &TestDir, run: &str) {
 }
 
 impl TestDir {
-    /// Holds the ledger against itself; where there is none yet there is nothing to hold.
+    /// Verifies the ledger, if it exists yet.
     pub(crate) fn verifies(&self) {
         if !self.ledger().is_file() {
             return;

@@ -1,4 +1,4 @@
-//! What lies below `.quorate/`, as bytes: taken, and put back.
+//! What is below `.quorate/`, as bytes: taken, and put back.
 
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use quorate_testkit::shim::trace::Event;
 use quorate_testkit::shim::{Call, Fault, FaultAction};
 
-use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
+use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, Sort, chosen, each, fault, number, sorts};
 use crate::support::{CommandOutput, TestDir};
 
@@ -25,7 +25,7 @@ fn deeds(call: Call) -> &'static [FaultAction] {
     }
 }
 
-/// The faults of one sort: at each call, once and for ever after.
+/// The faults of one sort: at each call, once and forever after.
 fn faults(sort: &Sort, count: u64) -> Vec<Fault> {
     let at = |at| {
         let ever = [false, true].into_iter();
@@ -70,12 +70,12 @@ fn says_so(ran: &CommandOutput, point: &Fault) {
     }
 }
 
-/// After a sync of the ledger has failed nobody is asked, and no verdict is told.
+/// After a failed sync of the ledger no member is asked, and no verdict is printed.
 fn stopped_acknowledging(place: &TestDir, ran: &CommandOutput) {
     let events = place.events();
     let failed = |one: &Event| one.call == Call::Sync && one.error != 0 && one.path == "ledger.db-wal";
     let Some(at) = events.iter().position(failed) else { return };
-    // The checkpoint is synced after the outcome, and closing folds the log into the file after the verdict was told: what
+    // The checkpoint is synced after the outcome, and closing folds the log into the file after the verdict was printed: what
     // fails then takes nothing back.
     let sealing = ran.stderr.contains("quorate:checkpoint_missing");
     if sealing || events[..at].iter().any(|one| one.call == Call::Out) {
@@ -104,7 +104,7 @@ fn a_call_that_fails_is_said_and_loses_nothing() {
         hit.fetch_add(usize::from(met), Ordering::Relaxed);
         says_so(&ran, point);
         stopped_acknowledging(&place, &ran);
-        holds(&place, &Told::new(&place, &ran.stdout));
+        holds(&place, &Observed::new(&place, &ran.stdout));
     });
     let hit = hit.into_inner();
     println!("calls that fail: {} points, {hit} met", points.len());
@@ -128,9 +128,9 @@ fn a_call_that_fails_while_a_line_is_made_good_doubles_nothing() {
     each(&points, |point| {
         let _repeat = Repeat(format!("QUORATE_LEDGER_FAULT='{point}'"), "made_good");
         let place = left();
-        let told = Told::new(&place, "");
+        let observed = Observed::new(&place, "");
         let ran = place.disturbed(shim, &["runs"], Some(point));
         assert!([0, 5].contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
-        holds(&place, &told);
+        holds(&place, &observed);
     });
 }

@@ -4,7 +4,7 @@
 use quorate_testkit::shim::trace::Event;
 use quorate_testkit::shim::{Call, Fault, FaultAction};
 
-use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
+use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, chosen, each, fault, number, sorts};
 use crate::ledger_faults::records::{execute_sql, of_kind, records};
 
@@ -40,7 +40,7 @@ fn a_kill_at_any_call_costs_what_was_under_way_and_nothing_else() {
         // A call may come less often than in the run that was counted.
         assert!([REVISE, 128 + 9].contains(&ran.code), "{ran:?}");
         died.fetch_add(usize::from(ran.code != REVISE), std::sync::atomic::Ordering::Relaxed);
-        holds(&place, &Told::new(&place, &ran.stdout));
+        holds(&place, &Observed::new(&place, &ran.stdout));
     });
     let died = died.into_inner();
     println!("{died} kills of reviews at chosen calls");
@@ -67,7 +67,7 @@ fn a_kill_while_a_run_is_taken_up_costs_nothing_either() {
         let (place, run) = begun();
         let ran = place.disturbed(shim, &["resume", &run, "--format", "json"], Some(point));
         assert!([REVISE, 128 + 9].contains(&ran.code), "{ran:?}");
-        holds(&place, &Told::new(&place, &ran.stdout));
+        holds(&place, &Observed::new(&place, &ran.stdout));
     });
 }
 
@@ -94,12 +94,12 @@ fn a_kill_or_a_failure_while_a_person_decides_leaves_a_line_for_what_was_decided
         let (place, run) = begun();
         let ran = place.disturbed(shim, &decides(&run), Some(point));
         assert!([0, 5, 128 + 9].contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
-        // Whoever opens the ledger next makes good what is missing.
+        // The next process that opens the ledger completes what is missing.
         place.run(&["runs"]).assert_code(0);
         let decided = of_kind(&records(&place.ledger(), &run), "override").len();
         let lines = place.log().iter().filter(|line| line["event"] == "override").count();
         assert_eq!(lines, decided, "{ran:?}");
-        assert!(ran.code != 0 || decided == 1, "told, and not there");
+        assert!(ran.code != 0 || decided == 1, "printed, but not recorded");
         place.verifies();
     });
 }

@@ -75,8 +75,8 @@ impl Sound {
         // It says so, or what it stands for is all there. Of a run that is gone with the end of the database's own log it
         // names the line in `council_log.jsonl`.
         let named = self.runs.iter().any(|run| verified.stdout.contains(run));
-        let mut told = verified.code != 0 || coded(&verified) || named;
-        if !told {
+        let mut reported = verified.code != 0 || coded(&verified) || named;
+        if !reported {
             for (run, before) in self.runs.iter().zip(&self.records) {
                 let now = heads(&self.place, run);
                 assert!(
@@ -88,16 +88,16 @@ impl Sound {
         }
         for (question, before) in self.questions().iter().zip(&self.answers) {
             let now = self.ask(question);
-            told |= coded(&now);
+            reported |= coded(&now);
             let same = (now.code, &now.stdout) == (before.code, &before.stdout);
-            assert!(same || told, "{question:?} is answered as if nothing were the matter: {now:?}");
+            assert!(same || reported, "{question:?} is answered as if nothing were the matter: {now:?}");
         }
         let next = self.ask(&REVIEW);
         assert!(next.code == REVISE || next.code == 5 && coded(&next), "{next:?}");
     }
 }
 
-/// Number and kind of a run's records and what they say. That a run is over is written anew where it was lost, with the
+/// Number and kind of a run's records and what they say. That a run is over is rewritten where it was lost, with the
 /// time when that was done.
 fn heads(place: &TestDir, run: &str) -> Vec<String> {
     let records = records(&place.ledger(), run);
@@ -258,7 +258,7 @@ fn a_ledger_of_a_newer_version_is_read_and_not_written() {
     let (before, asked) = (taken(&place.quorate(), ""), place.asked());
     let refused = place.run(&REVIEW).assert_code(5);
     assert!(refused.stdout.contains("quorate:") && refused.stdout.contains("99"), "{refused:?}");
-    assert_eq!(place.asked(), asked, "nobody is asked whose answer could not be kept");
+    assert_eq!(place.asked(), asked, "no member is asked if its answer could not be recorded");
     assert_eq!(place.run(&["show", &run, "--format", "json"]).assert_code(0).stdout, shown);
     let runs: Value = place.run(&["runs", "--format", "json"]).assert_code(0).json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1));

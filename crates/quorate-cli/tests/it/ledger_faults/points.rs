@@ -11,7 +11,7 @@ use quorate_testkit::shim::{Call, Fault, FaultAction};
 /// A sort of call: its kind, and a pattern of where.
 pub(crate) type Sort = (Call, String);
 
-/// How many calls of each sort a trace has. What lies in a directory of its own counts as one place, since its name may
+/// How many calls of each sort a trace has. What is in a directory of its own counts as one place, since its name may
 /// be another one each time.
 pub(crate) fn sorts(events: &[Event]) -> BTreeMap<Sort, u64> {
     let mut counts = BTreeMap::new();

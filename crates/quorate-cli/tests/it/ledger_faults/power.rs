@@ -8,7 +8,7 @@ use quorate_testkit::shim::image::{Image, power_loss};
 use quorate_testkit::shim::trace::Event;
 use quorate_testkit::shim::{Fault, Shim};
 
-use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
+use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::disk::lay;
 use crate::ledger_faults::points::{Repeat, each, number, one_by_one, seed};
 use crate::support::TestDir;
@@ -33,7 +33,7 @@ fn undisturbed(shim: &Shim, kind: u64) -> Recorded {
     if kind.is_multiple_of(3) {
         let killed = place.disturbed(shim, &REVIEW, Some(&fault("sync:ledger.db-wal:2:kill-after")));
         assert_eq!(killed.code, 128 + 9);
-        // Nobody looks the run up, which would write: its name is that of the lock that its process had.
+        // Looking the run up would write, so its name is taken from its process's lock.
         let held = std::fs::read_dir(place.path(".quorate/live")).expect("a directory").next();
         let run = held.expect("a run").expect("a file").file_name();
         let run = run.to_str().expect("an id");
@@ -82,9 +82,9 @@ impl Recorded {
         let _repeat = Repeat(repeat, test);
         let _kept = Kept(seed, &image, events.last());
         lay(&self.place, &image);
-        let told = Told::by(events);
-        self.place.write("calls", told.asked.iter().map(|one| format!("{one}\n")).collect::<String>());
-        holds(&self.place, &told);
+        let observed = Observed::by(events);
+        self.place.write("calls", observed.asked.iter().map(|one| format!("{one}\n")).collect::<String>());
+        holds(&self.place, &observed);
     }
 }
 

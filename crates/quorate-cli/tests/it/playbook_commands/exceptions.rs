@@ -23,7 +23,7 @@ fn a_person_lets_one_text_touch_one_trait() {
         .run(&at_no_terminal)
         .assert_code(2)
         .assert_stderr_contains("lock_violated")
-        .assert_stderr_contains("no terminal");
+        .assert_stderr_contains("is not a terminal");
     // The file itself can say what it likes.
     let mut sly = proposal.clone();
     sly["metadata"] = json!({"exceptions": [{"trait": "honesty", "by": "me", "reason": "r"}]});
@@ -52,7 +52,7 @@ fn a_person_lets_one_text_touch_one_trait() {
     assert!(gate.stdout.contains("It may touch `honesty`, by an exception"), "{gate:?}");
     assert!(prompt(&place).contains("Withhold the discount code"));
 
-    // Another text of the same playbook, and the same text of another, are held against the locks as ever.
+    // Another text of the same playbook, and the same text of another, are checked against the locks as ever.
     let file = "playbooks/operator/alice/quiet.md";
     let text = place.read(file);
     place.write(file, text.replace("discount code", "bad news"));
@@ -62,7 +62,7 @@ fn a_person_lets_one_text_touch_one_trait() {
     locked();
     std::fs::remove_file(place.root().join("playbooks/operator/alice/loud.md")).expect("it goes");
     place.run(&["check", "."]).assert_code(0);
-    // Without the ledger nobody knows of it.
+    // Without the ledger it is unknown.
     std::fs::remove_file(place.root().join(".quorate/ledger.db")).expect("it goes");
     locked();
 }

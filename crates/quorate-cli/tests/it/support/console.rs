@@ -1,9 +1,9 @@
 //! What Markdown shows: files, and commands with their output. A document is run from its beginning to its end in one shell,
-//! as somebody would who pastes its blocks in their order, and what it shows of the output is compared.
+//! as a user who pastes its blocks in order, and what it shows of the output is compared.
 //!
 //! - A fenced block whose info string has a path as its second word is a file, for the directory where the document begins.
 //! - In an ```sh block each line is a command; a ```text block right below it is what the last one says. A block ```sh no-run
-//!   needs something that is not here. In a ```console block `$ command` stands above its own output, as in a terminal.
+//!   needs something that is not here. In a ```console block `$ command` is above its own output, as in a terminal.
 //! - In output a line `...` stands for any lines and `…` for anything on a line. What differs from run to run (ids, keys, hashes,
 //!   times, ports) is shown as it was once and compared by its form.
 //! - Commands that build or test this project (`cargo …`, `scripts/…`) are not run from here.
@@ -42,7 +42,7 @@ pub struct ExampleRun<'s> {
 pub fn parts(markdown: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut lines = markdown.lines().enumerate();
-    // Whether nothing stands between the line and the commands that were shown last.
+    // Whether nothing is between the line and the commands that were shown last.
     let mut right_below = false;
     while let Some((at, line)) = lines.next() {
         let Some(info) = line.strip_prefix("```") else {
@@ -122,7 +122,7 @@ pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<ExampleRun<'s>> {
 
 const FILE_END_MARKER: &str = "END_OF_THE_FILE_THAT_IS_SHOWN";
 
-/// Holds what a command said against what is shown, if anything is shown.
+/// Checks what a command said against what is shown, if anything is shown.
 pub fn compare(document: &str, said: &ExampleRun<'_>) {
     let ExampleRun { shown, output } = said;
     let place = format!("{document}:{}: $ {}", shown.line, shown.command);

@@ -39,7 +39,7 @@ impl Client {
 
     /// A client of a server that listens.
     pub async fn http(server: &Http, token: Option<&str>) -> Result<Client, String> {
-        // Somebody else's provider serves as well.
+        // Another provider serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
         if let Some(token) = token {
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// What a tool refuses with: `{code, message, help}`. What programs read stands beside the content: clients hold
+    /// What a tool refuses with: `{code, message, help}`. What programs read is beside the content: clients hold
     /// structured content against the tool's output schema.
     #[track_caller]
     pub fn call_refused(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {

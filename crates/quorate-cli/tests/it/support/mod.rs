@@ -79,7 +79,7 @@ impl TestDir {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The lines of the log that lies beside the ledger; none where there is none.
+    /// The lines of the log beside the ledger; empty without a log.
     pub fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path(".quorate/council_log.jsonl")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect()

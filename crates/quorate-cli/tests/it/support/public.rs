@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{CommandOutput, TestDir, finish};
 
-/// Where a manifest lies in its repository.
+/// Where a manifest is in its repository.
 pub const MANIFEST: &str = ".runtime/swarm/multi-agent.yaml";
 
 fn examples() -> Option<PathBuf> {
@@ -18,7 +18,7 @@ fn examples() -> Option<PathBuf> {
     Some(Path::new(&dir).join("examples/aip-48"))
 }
 
-/// A repository with an example where its paths expect it, and a `claude` that says what it was told to be.
+/// A repository with an example where its paths expect it, and a `claude` that repeats its role.
 pub fn copied_example(example: &str) -> Option<TestDir> {
     let text = std::fs::read(examples()?.join(example)).expect("an example");
     let place = TestDir::new();

@@ -28,7 +28,7 @@ pub fn runs(ledger: &Path) -> Vec<(String, Option<String>)> {
     })
 }
 
-/// All records of a run, each held against its hashes and its predecessor.
+/// All records of a run, each compared with its hashes and its predecessor.
 pub fn records(ledger: &Path, run: &str) -> Vec<Record> {
     block_on(async {
         let store = Store::open(ledger).await.expect("the ledger opens").store;

@@ -1,4 +1,4 @@
-//! Conversations, read by readers of the tests' own: what the binary says of them is held against this.
+//! Conversations, read by readers of the tests' own: what the binary says of them is compared with this.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
@@ -28,7 +28,7 @@ impl Turn {
     }
 }
 
-/// The turns of the journal `talk.md`. One that was cut off is none.
+/// The turns of the journal `talk.md`, without a truncated one.
 pub fn journal(place: &TestDir) -> Vec<Turn> {
     let text = std::fs::read_to_string(place.path("talk.md")).unwrap_or_default();
     let mut turns: Vec<Turn> = Vec::new();

@@ -128,7 +128,7 @@ fn a_sweep_shows_members_nothing_from_outside() {
     swept.assert_stderr_contains("leads out of the watched folder");
 }
 
-/// A ledger of somebody else's, whose one run died before its line was logged, and names another's file as its log.
+/// A foreign ledger, whose one run died before its line was logged, and names another user's file as its log.
 fn with_a_run_that_logs_to(log: &str) -> TestDir {
     let place = checkout(&[
         ("quorate.toml", ""),
@@ -176,7 +176,7 @@ fn a_ledger_of_a_checkout_has_no_file_elsewhere_appended_to() {
         run(&place, arguments);
         assert_eq!(outside(&place), [""; 0], "{arguments:?}");
     }
-    // Where that log is configured, and trusted, the line is made good.
+    // Where that log is configured, and trusted, the line is restored.
     let place = with_a_run_that_logs_to(log);
     place.write("outside/rc", "");
     let council = format!("{}logging: {{log_path: {log}}}\n", super::support::council::COUNCIL);

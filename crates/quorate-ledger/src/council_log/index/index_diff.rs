@@ -16,7 +16,7 @@ use crate::council_log::line::Line;
 use crate::files;
 
 /// Where the index of a log does not follow from its lines, in words. `None` where it does, and where the log is another
-/// than the one that was indexed: then its index is made anew before anything is counted.
+/// than the one that was indexed: then its index is rebuilt before anything is counted.
 ///
 /// # Errors
 /// When log or store cannot be read.
@@ -62,9 +62,7 @@ async fn compare_lines(
         let rows = lines(index, known.id, after, batch.lines.len()).await?;
         for (at, (start, length, line)) in batch.lines.iter().enumerate() {
             let Some(row) = rows.get(at).filter(|row| row_matches(row, *start, *length, line)) else {
-                return Ok(Some(format!(
-                    "it does not have the line at byte {start} as it stands in the log"
-                )));
+                return Ok(Some(format!("its line at byte {start} differs from the log")));
             };
             after = row.get(0);
             // One that a line names twice in the same words is indexed once.
@@ -74,7 +72,7 @@ async fn compare_lines(
         }
     }
     if !lines(index, known.id, after, 1).await?.is_empty() {
-        return Ok(Some("it has lines that do not stand in the log".to_owned()));
+        return Ok(Some("it has lines that are not in the log".to_owned()));
     }
     if corrupt != known.corrupt {
         let had = known.corrupt;
@@ -84,7 +82,7 @@ async fn compare_lines(
     Ok((indexed != sum).then(|| "how deliberators behaved is not what the lines say".to_owned()))
 }
 
-/// Whether the file was last written by an earlier version, whose index is made anew before anything is counted.
+/// Whether the file was last written by an earlier version, whose index is rebuilt before anything is counted.
 async fn has_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let select = "SELECT 1 FROM pragma_table_info('log_seat') WHERE name = 'reprompts'";
     Ok(sqlx::query(select).fetch_optional(index).await?.is_none())
@@ -113,7 +111,7 @@ async fn lines(
         .await
 }
 
-/// A value of another type than the index has is another value.
+/// Values of different types differ.
 fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
     let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
     let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);

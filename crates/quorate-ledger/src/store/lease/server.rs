@@ -19,8 +19,8 @@ const DURATION_MS: i64 = 15_000;
 /// How often it is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
 
-/// Taken where nobody has it, where its time is over, or where its owner was of this place: whoever takes it has the lock
-/// of this place, which no living process has let go of.
+/// Taken if it is free, expired, or owned by a former process of this place: the caller holds the lock
+/// of this place, so that process is dead.
 const TAKE: &str = concat!(
     "INSERT INTO lease (run, owner, place, until_ms) VALUES ($1, $2, $3, ",
     now!(),
@@ -39,7 +39,7 @@ pub(super) struct Lease {
     end: Option<oneshot::Sender<Arc<Mutex<Connection>>>>,
 }
 
-/// What keeps a lease up.
+/// The task that renews a lease.
 struct Renewer {
     run: Name,
     owner: String,
@@ -48,7 +48,7 @@ struct Renewer {
 }
 
 impl Lease {
-    /// Takes a run's lease; where it is another's, says until when.
+    /// Takes a run's lease; if another process has it, returns its expiry.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -95,7 +95,7 @@ impl Renewer {
         loop {
             match tokio::time::timeout(RENEW_INTERVAL, &mut ended).await {
                 Ok(Ok(connection)) => {
-                    // A row that stays is over soon.
+                    // A remaining row expires soon.
                     let _ = self.release(&connection).await;
                     self.leases.remove(&self.run);
                     return;
@@ -103,7 +103,7 @@ impl Renewer {
                 Ok(Err(_)) => return,
                 Err(_) => {
                     let Some(connection) = self.connection.upgrade() else { return };
-                    // Whether it is still ours every append asks again; a lost connection is made anew by the next one.
+                    // Every append checks the lease again; the next one reopens a lost connection.
                     let _ = self.renew(&connection).await;
                 }
             }
@@ -124,7 +124,7 @@ impl Renewer {
     }
 }
 
-/// In a transaction, so that it comes before or after each append and never beside one.
+/// In a transaction, so that it is never concurrent with an append.
 async fn take_in_transaction(
     connection: &mut Connection,
     leases: &Leases,
@@ -136,7 +136,7 @@ async fn take_in_transaction(
     let engine = transaction.engine();
     let taken = sql(TAKE).bind(&**run).bind(owner).bind(place).bind(DURATION_MS).execute(engine).await?;
     if taken == 0 {
-        // A row that kept this one out is another's, and its time was not over a moment ago.
+        // The row belongs to another process, and had not expired a moment ago.
         let until = sql(UNTIL).bind(&**run).bind(DURATION_MS).row(engine, &[Column::Int]).await?;
         return until.map(|row| Err(row.int(0))).ok_or_else(|| rows_lost_error("lease", 0, 1));
     }

@@ -28,7 +28,7 @@ const KNOWN_PARAMETERS: [&str; 12] = [
 /// The values of `sslmode`. `allow` is not among them: the client would never use TLS with it.
 const SSL_MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "verify-full"];
 
-/// Why an address is refused, and what to do about it. No value of a parameter stands in it but that of `sslmode`.
+/// Why an address is refused, and what to do about it. No value of a parameter is in it but that of `sslmode`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct InvalidAddress {
@@ -90,7 +90,7 @@ fn suggestion(key: &str) -> String {
     }
 }
 
-/// Refuses what says two things of one matter: which of them holds would depend on the client.
+/// Refuses contradictory parameters: their precedence would depend on the client.
 fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<(), InvalidAddress> {
     let has = |key: &str| parameters.contains_key(key);
     let before = [
@@ -102,7 +102,7 @@ fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Res
         ("dbname", !matches!(url.path(), "" | "/")),
     ];
     if let Some((key, _)) = before.iter().find(|(key, given)| *given && has(key)) {
-        return refused(format!("`{key}` stands before the `?` and behind it"), "give it once");
+        return refused(format!("`{key}` is both before and after the `?`"), "give it once");
     }
     for (one, other) in [("host", "hostaddr"), ("options", "options[")] {
         if has(one) && parameters.keys().any(|key| key.starts_with(other)) {

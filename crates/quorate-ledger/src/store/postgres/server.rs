@@ -13,14 +13,14 @@ use crate::store::timeouts::{RESPONSE_TIMEOUT, Timeouts};
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long taking leave of the server may take.
+/// How long disconnecting may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long rewriting a table may take.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// What holds for a connection. A wait for a lock ends at the server before the client gives the server up, and is then
+/// Settings of a connection. A wait for a lock ends at the server before the client gives the server up, and is then
 /// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. A server that
-/// acknowledges before it has synced is told not to.
+/// acknowledges before it has synced is configured not to.
 const SESSION: &str = "SET lock_timeout = '15s'; \
     SET idle_in_transaction_session_timeout = '30s'; \
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '25s'; \
@@ -138,7 +138,7 @@ impl Server {
         &mut self.log_index
     }
 
-    /// Takes note of what a statement came to.
+    /// Notes the result of a statement.
     pub(in crate::store) fn track_result<T>(
         &mut self,
         done: Result<T, sqlx::Error>,
@@ -176,7 +176,7 @@ pub(in crate::store) struct Wait {
 }
 
 impl Wait {
-    /// Waits for an answer; a server that says nothing for too long is given up.
+    /// Waits for an answer; a server that is silent for too long counts as lost.
     pub(in crate::store) async fn on<T>(
         &self,
         answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -197,7 +197,7 @@ fn io_error(kind: io::ErrorKind, what: String) -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(kind, what))
 }
 
-/// Whether the server says that a lock was not to be had in time.
+/// Whether the server says that a lock was not available in time.
 pub(in crate::store) fn is_locked(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("55P03"))
 }
@@ -211,7 +211,7 @@ async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<Pg
     Wait { timeouts: patience.clone(), limit: CONNECT_TIMEOUT }.on(connecting).await
 }
 
-/// Whether there is no connection any more, or no knowing what comes next on it: an error of the system or of the
+/// Whether the connection is lost, or in an unknown state: an error of the system or of the
 /// protocol, or of classes 08 (connection) and 57P (ended by the operator) of Postgres.
 pub(in crate::store) fn is_lost(error: &sqlx::Error) -> bool {
     match error {

@@ -6,7 +6,7 @@ use super::MAX_ROWS;
 /// A record's run, number, kind, head and data.
 pub(in crate::store) type RecordRow = [Value; 5];
 
-/// Writes records behind all others, at most [`ROWS`].
+/// Appends records, at most [`MAX_ROWS`].
 pub(in crate::store) async fn insert_rows(
     engine: &mut Engine,
     rows: impl Iterator<Item = RecordRow>,

@@ -46,7 +46,7 @@ impl Walk {
                 );
             }
         } else {
-            // What is taken in from elsewhere may have been erased there.
+            // Imported records may have been erased in their ledger.
             let imported = Some(data).filter(|_| kind == Word::Imported.as_str());
             let imported: Option<Imported> = imported.and_then(|data| record::read(data).ok());
             for (run, records) in imported.into_iter().flat_map(|imported| imported.erased) {
@@ -73,7 +73,7 @@ impl Walk {
             Some((state.erasure_target(held, imported), state.phase))
         };
         match about(self, run) {
-            // How a run stood that began before the walk is not known.
+            // The state of a run that began before the walk is unknown.
             Some((_, Phase::Unknown)) => {}
             None if self.started_after > 0 => {}
             None => return Err(format!("there is no run {run}")),

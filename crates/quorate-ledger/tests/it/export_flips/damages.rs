@@ -138,7 +138,7 @@ fn damaged_arrays(array: &[Value]) -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// What might stand in a value's place.
+/// What might be in a value's place.
 fn others(value: &Value) -> Vec<Value> {
     let mut all =
         vec![Value::Null, json!(true), json!(0), json!(-1), json!(1.5), json!(""), json!([]), json!({})];

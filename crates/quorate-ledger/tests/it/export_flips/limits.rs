@@ -13,7 +13,7 @@ use super::{Judgement, judge_proof, python, python_judges};
 const ORIGIN: &str = "quorate/limits";
 const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A proof of one record whose head says what it is told to, below a checkpoint that is signed as it should be.
+/// A proof of one record with a given head, below a correctly signed checkpoint.
 fn proof(key: &SecretKey, n: u64, at: &str) -> String {
     let head = format!(
         r#"{{"at":"{at}","data_sha256":"{HASH}","kind":"outcome","n":{n},"prev":"{HASH}","run":"overlays/a","v":1}}"#

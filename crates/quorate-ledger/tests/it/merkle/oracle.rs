@@ -1,4 +1,4 @@
-//! What the tree is held against: RFC 9162's definitions as they stand there, and sources that keep one thing or another.
+//! What the tree is compared with: RFC 9162's definitions as they are there, and sources that keep one thing or another.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A connection to the server that can fall silent: bytes go through until it is told otherwise, as from a machine that
+//! A connection to the server that can fall silent: bytes go through until a test stops them, as from a machine that
 //! was stopped, or behind a network that lost its way.
 
 use std::sync::Arc;

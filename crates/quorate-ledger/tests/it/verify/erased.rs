@@ -1,4 +1,4 @@
-//! Erasures, holds and imports that nobody may record (D11), and those that an older version did.
+//! Erasures, holds and imports that must not be recorded (D11), and those that an older version did.
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind as Word};
 use quorate_kernel::record::RunOpened;
@@ -23,7 +23,7 @@ async fn nulled(world: &World, run: &str) {
     world.sql(&format!("UPDATE record SET data = NULL WHERE run = '{run}' AND n = 2")).await;
 }
 
-/// Holds that neither verifying nor sealing takes what stands in the stream.
+/// Holds that neither verifying nor sealing takes what is in the stream.
 async fn is_found(world: &World, n: u64, part: Part) {
     let report = world.verify(world.options()).await;
     let found = report
@@ -61,7 +61,7 @@ async fn what_the_ledgers_key_did_not_sign_erases_nothing() {
             assert!(matches!(refused, Error::Corrupt { n: at, .. } if at == n), "{kind:?}: {refused}");
         }
     }
-    // A signature of the key over another record is none over this one.
+    // A signature of the key over another record is invalid for this one.
     let copy = world.copy();
     let n = copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
     let m = copy.forge("ledger", erased(B, 2), None).await;
@@ -69,7 +69,7 @@ async fn what_the_ledgers_key_did_not_sign_erases_nothing() {
     copy.sql(&format!("INSERT INTO signature SELECT run, {m}, key, signature FROM signature WHERE run = 'ledger' AND n = {n}")).await;
     is_found(&copy, m, Part::Signature).await;
     assert!(seal(&copy).await.is_err());
-    // What comes behind a signed record is signed as well, whatever a later checkpoint is over.
+    // What comes after a signed record is signed as well, whatever a later checkpoint is over.
     let copy = world.copy();
     copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
     let n = copy.forge("ledger", erased(B, 2), None).await;
@@ -145,7 +145,10 @@ async fn what_was_erased_as_it_should_holds_and_is_sealed() {
     let now_ms = AT_MS + 2 * DAY_MS;
     let terms = Settings { now_ms, default_days: &unsaid, conversation_days: None };
     let plan = store.plan_erasure(&terms).await.unwrap();
-    assert!(store.erase(plan, now_ms, WipeMode::Rebuild, None).await.is_err(), "nobody would believe it");
+    assert!(
+        store.erase(plan, now_ms, WipeMode::Rebuild, None).await.is_err(),
+        "without a key the erasure cannot be signed"
+    );
     let plan = store.plan_erasure(&terms).await.unwrap();
     let done = store.erase(plan, now_ms, WipeMode::Rebuild, Some(&*world.key())).await.unwrap();
     assert_eq!(done.runs.iter().map(|due| &*due.run).collect::<Vec<_>>(), [A]);
@@ -165,7 +168,7 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     let world = World::new().await;
     let n = world.forge("ledger", erased(A, 2), None).await;
     nulled(&world, A).await;
-    // Its key vouches for it once somebody has looked at it.
+    // Its key vouches for it once the user has accepted it.
     is_found(&world, n, Part::Signature).await;
     assert!(seal(&world).await.is_err());
     // An older version has sealed it.
@@ -177,14 +180,14 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     store.close().await;
     seal(&old).await.unwrap();
     assert_eq!(old.verify(old.options()).await.divergences, []);
-    // Under a signed checkpoint it is the same: nobody can tell it from what was signed and is not any more.
+    // Under a signed checkpoint it is the same: it looks like a signed record that was altered.
     old.sql("DELETE FROM signature WHERE run = 'ledger'").await;
     is_found(&old, n, Part::Signature).await;
     let store = Store::open(&old.db()).await.unwrap().store;
     assert_eq!(store.sign_unsigned_ledger_records(&old.key()).await.unwrap(), [n]);
     store.close().await;
     assert_eq!(old.verify(old.options()).await.divergences, []);
-    // Where nobody knows a key, that is said.
+    // A missing key is reported.
     let report = world.verify(Options::default()).await;
     assert!(!report.is_clean(), "the checkpoints name one");
 }

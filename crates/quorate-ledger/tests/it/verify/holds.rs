@@ -12,7 +12,7 @@ use sqlx::{Connection as _, SqliteConnection};
 use super::world::{C, World, assert_divergence, sha256};
 
 #[tokio::test]
-async fn what_nobody_touched_holds() {
+async fn an_untouched_file_verifies() {
     // D2, D3
     let world = World::new().await;
     let before = sha256(&world.db());
@@ -49,7 +49,7 @@ async fn a_checkpoint_is_trusted_and_what_follows_is_held() {
     assert!(world.verify(since()).await.is_clean());
     world.sql("UPDATE record SET data = '{}' WHERE seq = 20").await;
     assert_divergence(&world.first_divergence(since()).await, Kind::Changed, C, 2);
-    // A root that the stored tree does not have is held against the records themselves.
+    // A root that the stored tree does not have is checked against the records themselves.
     let tree = TreeHead { size: 13, root: [7; 32] };
     let report = world.verify(Options { since: Some(StartPoint::Tree(tree)), ..world.options() }).await;
     assert_eq!((report.since, report.records, report.is_clean()), (0, 25, false));
@@ -71,7 +71,7 @@ async fn a_key_that_is_given_has_to_have_signed() {
     assert_eq!(
         (report.ledger_key_signed, report.is_clean()),
         (None, true),
-        "nobody vouches for it, which is said"
+        "the missing signature is reported"
     );
 }
 

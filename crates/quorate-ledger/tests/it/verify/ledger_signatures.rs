@@ -25,8 +25,8 @@ async fn world_with_hold() -> (World, u64) {
 }
 
 #[tokio::test]
-async fn a_signature_that_nobody_made_is_found_on_every_record() {
-    // D3, D11: a row by a key that nobody knows, and one that is of another record.
+async fn a_forged_signature_is_found_on_every_record() {
+    // D3, D11: a row by an unknown key, and one that is of another record.
     let (world, hold) = world_with_hold().await;
     let own = world.key().public().id();
     for key in ["00000000000000000000000000000000", &own.to_string()] {
@@ -46,7 +46,7 @@ async fn a_signature_that_nobody_made_is_found_on_every_record() {
 
 #[tokio::test]
 async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
-    // D2, D3: who can write the file appends what fits, and a checkpoint that nobody signed proves nothing of it.
+    // D2, D3: who can write the file appends what fits, and an unsigned checkpoint proves nothing of it.
     let world = World::new().await;
     let strict =
         || Options { strict: true, local_checkpoints: Some(local_checkpoints(&world)), ..world.options() };

@@ -81,7 +81,7 @@ async fn a_key_that_the_old_one_vouches_for_goes_on() {
 }
 
 #[tokio::test]
-async fn a_keyring_that_nobody_may_extend_is_found() {
+async fn an_unauthorized_keyring_record_is_found() {
     // D10: who can write to the file and has none of the keys, has a key of their own, or one of another run's.
     let world = World::new().await;
     let stranger = key(9);
@@ -167,7 +167,7 @@ async fn a_revoked_key_neither_goes_on_nor_brings_in_another() {
 
 #[tokio::test]
 async fn what_a_key_may_no_longer_sign_is_not_written() {
-    // D10: the key ends, is revoked or has not begun while the run goes on, or is not in the keyring any more.
+    // D10: the key ends, is revoked or has not begun while the run continues, or is not in the keyring any more.
     let world = World::new().await;
     let may = |change: fn(&mut Key)| {
         move || {

@@ -1,4 +1,4 @@
-//! What somebody with the file may do to it.
+//! Tampering by an attacker who can write the file.
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind as Word};
 use quorate_ledger::signing::SecretKey;
@@ -213,7 +213,7 @@ async fn a_checkpoint_that_is_touched_differs() {
         let found = copy.first_divergence(copy.options()).await;
         assert_eq!((found.kind, found.part), (kind, Part::Checkpoint), "{statement}: {found}");
     }
-    // Written anew with all its hashes: the last one, which nothing else covers.
+    // Rewritten with all its hashes: the last one, which nothing else covers.
     for (key, value) in [
         ("size", json!(23)),
         ("root", json!("00".repeat(32))),
@@ -387,7 +387,7 @@ async fn what_was_cut_off_only_the_witness_knows() {
     assert_eq!((found.kind, found.seq), (Kind::Cut, Some(15)), "{found}");
 }
 
-/// A record whose data nobody can read is not said to hold, although all its hashes fit: an earlier version wrote such.
+/// A record with unreadable data is not reported as valid, although all its hashes fit: an earlier version wrote such.
 #[tokio::test]
 async fn what_cannot_be_read_does_not_hold() {
     let world = World::new().await;

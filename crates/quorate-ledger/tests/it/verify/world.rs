@@ -160,7 +160,7 @@ impl World {
         SqliteConnection::connect(&format!("sqlite://{}", self.db().display())).await.expect("it opens")
     }
 
-    /// What it is held against: its own key.
+    /// What it is compared with: its own key.
     pub fn options(&self) -> Options {
         Options { ledger_keys: vec![self.key().public()], ..Options::default() }
     }
@@ -209,7 +209,7 @@ impl World {
         sqlite.close().await.expect("closed");
     }
 
-    /// Writes a record behind all others, past the program, with a signature or without; gives its number.
+    /// Writes a record after all others, past the program, with a signature or without; gives its number.
     pub async fn forge(&self, run: &str, entry: Entry, key: Option<&SecretKey>) -> u64 {
         let mut sqlite = self.sqlite().await;
         let last = sqlx::query("SELECT n, head FROM record WHERE run = ? ORDER BY n DESC LIMIT 1").bind(run);
@@ -231,7 +231,7 @@ impl World {
         n
     }
 
-    /// Writes the stored leaves anew, of as many records as a checkpoint is over.
+    /// Rewrites the stored leaves, of as many records as a checkpoint is over.
     pub async fn rewrite_tiles(&self, size: usize) {
         let mut sqlite = self.sqlite().await;
         let rows =

@@ -1,4 +1,4 @@
-//! What whole files become. What is refused stands in `spec/council`.
+//! What whole files become. What is refused is in `spec/council`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -31,7 +31,7 @@ struct Surroundings {
     above: Vec<Option<usize>>,
     /// The blanks behind the colon or dash.
     blanks: usize,
-    /// Whether a comment stands beside the text, or beside the key.
+    /// Whether a comment is beside the text, or beside the key.
     beside: bool,
     /// Comments below all of it.
     below: Vec<Option<usize>>,
@@ -216,7 +216,7 @@ fn sorted(node: &Node) -> String {
     }
 }
 
-/// Each comment with what stands before it in its line, but for indentation and spacing.
+/// Each comment with what is before it in its line, but for indentation and spacing.
 fn beside(text: &str) -> Vec<(String, &str)> {
     let parts = text.lines().filter_map(|line| line.split_once('#'));
     let mut parts: Vec<_> =

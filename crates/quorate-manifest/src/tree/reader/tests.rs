@@ -44,7 +44,7 @@ fn everything_is_said_at_once() {
 }
 
 #[test]
-fn a_key_that_nobody_asked_for_is_refused_with_a_suggestion() {
+fn an_unknown_key_is_refused_with_a_suggestion() {
     let said = refusals("roundz: 1\n\"a b\": 2\n", |fields| assert!(fields.optional("rounds").is_none()));
     assert_eq!(
         said,

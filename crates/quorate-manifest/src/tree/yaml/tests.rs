@@ -11,7 +11,7 @@ fn reads(text: &str, expected: Value) {
     assert_eq!(root.expect("a tree").to_json(), expected, "{text:?}");
 }
 
-/// The problems, each with what stands at its place.
+/// The problems, each with what is at its place.
 #[track_caller]
 fn refuses(text: &str, expected: &[(&str, &str)]) {
     let (_, problems) = parse(text);

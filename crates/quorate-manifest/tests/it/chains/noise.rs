@@ -17,7 +17,7 @@ const VALUES: &str = "assembly.workspace/v1 persona/v1 playbooks/v1 agentruntime
     hierarchy 1.0.0 0.5 -1 0x1F 2.50 true yes ~ P14D 2026-04-21 \"\\0\" \"*\" ü {a:1} {} [a,[b]] \
     [ } *a &a !!str @ ` 1e400 99999999999999999999 .inf ' \" | >- # --- ? - : <<: % \t \u{202e}";
 
-/// Manifests that fit, by the file that each stands in.
+/// Manifests that fit, by the file that each is in.
 const MANIFESTS: [(&str, &str); 5] = [
     (
         "a/ASSEMBLY.md",

@@ -56,7 +56,7 @@ impl Change {
 pub(super) const KEYS: [&str; 9] =
     ["schema", "slug", "title", "evidence", "status", "history", "updated_at", "metadata", "x-own"];
 
-/// What may stand behind a key's colon.
+/// What may be behind a key's colon.
 const SCALARS: [&str; 20] = [
     " plain",
     " plain # c",
@@ -105,7 +105,7 @@ const MAPS: [&str; 4] =
 
 const LEADS: [&str; 5] = ["", "", "# lead\n", "\n", "\n# lead: [\n\n#\n"];
 
-/// A file in parts: what stands above, and for each entry what leads it and its lines.
+/// A file in parts: what is above, and for each entry what leads it and its lines.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     head: String,
@@ -119,7 +119,7 @@ impl File {
         format!("{}{entries}{}", self.head, self.tail)
     }
 
-    /// What stands before and after the entry of a key.
+    /// What is before and after the entry of a key.
     pub(super) fn around(&self, key: &str) -> Option<(String, String)> {
         let at = self.entries.iter().position(|(one, ..)| one == key)?;
         let mut before = self.clone();
@@ -163,7 +163,7 @@ pub(super) fn file() -> impl Strategy<Value = File> {
             file.tail = format!("---{body}");
         }
         if indented {
-            // The keys of a root may stand in any column.
+            // The keys of a root may be in any column.
             let change = |text: &mut String| {
                 let line =
                     |line: &str| if line.trim().is_empty() { line.to_owned() } else { format!("  {line}") };

@@ -48,7 +48,7 @@ pub(crate) fn places(document: &Value) -> Vec<Vec<PathStep>> {
     found
 }
 
-/// What stands at a place.
+/// What is at a place.
 pub(crate) fn find<'d>(document: &'d Value, path: &[PathStep]) -> &'d Value {
     path.iter().fold(document, |value, step| match step {
         PathStep::Key(key) => &value[key],
@@ -56,7 +56,7 @@ pub(crate) fn find<'d>(document: &'d Value, path: &[PathStep]) -> &'d Value {
     })
 }
 
-/// What stands at a place, to be changed.
+/// What is at a place, to be changed.
 fn find_mut<'d>(document: &'d mut Value, path: &[PathStep]) -> &'d mut Value {
     path.iter().fold(document, |value, step| match step {
         PathStep::Key(key) => &mut value[key],
@@ -64,7 +64,7 @@ fn find_mut<'d>(document: &'d mut Value, path: &[PathStep]) -> &'d mut Value {
     })
 }
 
-/// The part of a schema that a place is held against.
+/// The part of a schema that a place is compared with.
 fn part<'s>(root: &'s Value, document: &Value, path: &[PathStep]) -> Option<&'s Value> {
     let mut part = root;
     for (at, step) in path.iter().enumerate() {

@@ -84,7 +84,7 @@ fn segments(root: &mut Value) -> bool {
     found
 }
 
-/// A text that stands at a place of a manifest, with its deviations undone.
+/// A text that is at a place of a manifest, with its deviations undone.
 pub(crate) fn reverted_text(doctype: Doctype, at: &[SchemaStep], text: &str) -> Value {
     let mut value = json!(text);
     if doctype == Doctype::Assembly {

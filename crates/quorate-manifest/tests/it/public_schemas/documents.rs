@@ -17,7 +17,7 @@ const SEED: u64 = 24;
 const TRIES: usize = 2_000;
 
 /// A bare and a full document of a schema, with every change at every place. For most changes of the full one only what
-/// is required stands beside what is changed, so that there is less to read.
+/// is required is beside what is changed, so that there is less to read.
 pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     let whole = validator(schema);
     let mut walk = Generator { root: schema, present: 0, items: 1, chance: Rng::new(SEED) };

@@ -44,7 +44,7 @@ impl Example {
         let loader = Loader::new(&workspace, &NoCapabilities, Options::default());
         let OpenResult::Document(document) = loader.open(&WorkspacePath::new(&self.name).expect("a path"))
         else {
-            panic!("{}: nobody knows what it is", self.name);
+            panic!("{}: unknown document type", self.name);
         };
         assert_eq!(document.doctype, doctype, "{}", self.name);
         assert!(document.report.is_empty(), "{}: {:?}", self.name, document.report);

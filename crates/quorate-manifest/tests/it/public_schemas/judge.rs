@@ -33,7 +33,7 @@ pub(crate) struct Judge {
     /// How many we refused.
     pub(crate) refused: usize,
     deviations: BTreeMap<&'static str, Count>,
-    /// The misfits that were told in words.
+    /// The differences, described in words.
     said: HashSet<String>,
     differences: Vec<String>,
 }
@@ -125,9 +125,9 @@ impl Judge {
                     let accepted = self.form.is_valid(&read(smaller, &case.bare, Style::Json).1);
                     self.differ(between, &case, accepted)
                 };
-                let told = self.difference(between, &shrunk(document, again));
-                if !self.differences.contains(&told) {
-                    self.differences.push(told);
+                let difference = self.difference(between, &shrunk(document, again));
+                if !self.differences.contains(&difference) {
+                    self.differences.push(difference);
                 }
             }
         }
@@ -213,12 +213,12 @@ impl Judge {
             let said = [Some(&body.message), body.help.as_ref()];
             let well_said = said.into_iter().flatten().all(|sentence| is_sentence(sentence));
             if !(placed && coded && well_said) && self.differences.len() < SHOWN {
-                self.differences.push(format!("badly told: {body:?}\n{text}"));
+                self.differences.push(format!("unclear message: {body:?}\n{text}"));
             }
         }
     }
 
-    /// Shows what was counted, and fails where anybody differed.
+    /// Prints the counts, and fails on any difference.
     pub(crate) fn agree(&self) {
         let name = self.doctype.as_str();
         println!("{name}: {} documents, {} accepted, {} refused", self.judged(), self.accepted, self.refused);

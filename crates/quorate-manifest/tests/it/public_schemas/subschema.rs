@@ -1,4 +1,4 @@
-//! One part of a schema: what it refers to, which values keep it, and which stand at its bounds.
+//! One part of a schema: what it refers to, which values keep it, and which are at its bounds.
 
 use serde_json::{Number, Value, json};
 

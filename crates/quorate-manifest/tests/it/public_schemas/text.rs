@@ -95,7 +95,7 @@ fn flow(value: &Value, out: &mut String) {
     }
 }
 
-/// YAML lets fewer characters stand in a text than JSON does.
+/// YAML lets fewer characters are in a text than JSON does.
 fn quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

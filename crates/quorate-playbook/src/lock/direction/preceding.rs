@@ -4,7 +4,7 @@ use super::super::grammar::{Inflection, ModifierKind, flag};
 use super::super::words::Separator;
 use super::{BlockAnalysis, MAX_CONTENT_WORDS, MAX_WORDS, Modifier, Polarity, TraitMatch};
 
-/// Nothing to the left of it acts on what is to the right, once a word of content stands between.
+/// Nothing to the left of it acts on what is to the right, once a word of content is between.
 #[derive(Debug, Default)]
 struct Barriers {
     negators: Option<usize>,
@@ -48,7 +48,7 @@ impl BlockAnalysis<'_> {
         found
     }
 
-    /// Whether a comma stands between two tokens.
+    /// Whether a comma is between two tokens.
     fn is_divided(&self, from: usize, to: usize) -> bool {
         self.tokens[from..=to].iter().any(|token| token.separator == Separator::Comma)
     }

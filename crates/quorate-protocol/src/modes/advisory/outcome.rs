@@ -54,8 +54,9 @@ pub(super) fn extra_fields(
 ) -> Map<String, Json> {
     let severity = advisory.advice.iter().flatten().map(|advice| advice.severity).max();
     let members = case.setup.members.iter().enumerate();
-    let lacking: Vec<usize> = members.map(|(seat, _)| seat).filter(|seat| book.is_missing(*seat)).collect();
-    let sentinel_lacks = lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
+    let lacking: Vec<usize> =
+        members.map(|(index, _)| index).filter(|index| book.is_missing(*index)).collect();
+    let sentinel_lacks = lacking.iter().any(|index| case.member(*index).phase.as_deref() == Some(SENTINEL));
     let (risk, mut escalates) = risk_of(case, book, severity, !lacking.is_empty());
     if sentinel_lacks {
         book.note("a sentinel gave no output; get somebody");
@@ -70,8 +71,8 @@ pub(super) fn extra_fields(
     also
 }
 
-/// The level of risk as outcomes have it, and whether it is to be escalated. Of a run in which somebody gave no output
-/// ok is never said (X12).
+/// The level of risk as outcomes have it, and whether it is to be escalated. A run in which a member gave no output
+/// is never reported as ok (X12).
 pub(crate) fn risk_of(
     case: &ModeContext,
     book: &mut RunState,
@@ -96,7 +97,7 @@ fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
     levels.iter().find(covers).or_else(above).or_else(highest).map_or(RiskLabel::Escalate, |one| one.label)
 }
 
-/// What a rule of the host's own is shown.
+/// What a custom rule is shown.
 pub(super) fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], case: &ModeContext) -> Json {
     let outputs = heard.iter().filter(|output| rule.applies_to_member(&output.member));
     let output = |advice: &MemberAdvice| {

@@ -17,7 +17,7 @@ pub(super) enum CheckResult {
     ByMeaning { candidate: Candidate, asked: SemanticMatch },
 }
 
-/// Holds a candidate against the traits as text; what may still come near one in meaning goes to the host.
+/// Checks a candidate against the traits as text; the comparison by meaning is left to the host.
 pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Candidate) -> CheckResult {
     let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
         case.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()

@@ -10,11 +10,11 @@ use crate::{ApplyRule, Fact, Json, Name, Part};
 pub(crate) enum Effect {
     /// Gather for a member and ask it.
     Ask(AskMember),
-    /// Take a question back.
+    /// Cancel an invocation.
     Cancel(Name),
-    /// Have a rule of the host's own applied.
+    /// Apply a custom rule.
     Apply(ApplyRule),
-    /// Hold a candidate outcome against the locks.
+    /// Check a candidate outcome against the locks.
     Check(Candidate),
     Record(Fact),
     /// End the run. Nothing after it is done.
@@ -51,7 +51,7 @@ pub(crate) struct AskMember {
     pub(crate) extra_fields: Vec<(&'static str, Json)>,
 }
 
-/// Whether a run came to something.
+/// How a run completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunStatus {
     Done,
@@ -59,7 +59,7 @@ pub(crate) enum RunStatus {
     Incomplete,
 }
 
-/// What a run came to.
+/// The completion of a run.
 pub(crate) struct Completion {
     pub(crate) status: RunStatus,
     /// The word for it: `pass`, `fail`, `done`, `refused`, `incomplete`.
@@ -85,7 +85,7 @@ impl RunStatus {
 }
 
 impl Completion {
-    /// It came to something.
+    /// A completion with a result.
     pub(crate) fn done() -> Self {
         Completion {
             status: RunStatus::Done,
@@ -97,7 +97,7 @@ impl Completion {
         }
     }
 
-    /// It came to nothing, for a reason.
+    /// A completion without a result, with the reason.
     pub(crate) fn without_artifact(stand: RunStatus, code: &'static str, because: impl Into<String>) -> Self {
         Completion {
             status: stand,

@@ -1,4 +1,4 @@
-//! What a mode is told, and what it does.
+//! The interface of a mode: its inputs and its effects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::{Json, Name};
 /// What a mode knows of the run, independent of its progress.
 pub(crate) struct ModeContext {
     pub(crate) setup: Arc<Setup>,
-    /// The seat of a member: its place in the roster.
+    /// The index of a member in the roster.
     pub(crate) member_indices: BTreeMap<Name, usize>,
     pub(crate) run: Name,
     /// The time of the event that is taken, in milliseconds since the Unix epoch.
@@ -23,8 +23,8 @@ pub(crate) struct ModeContext {
 }
 
 impl ModeContext {
-    pub(crate) fn member(&self, seat: usize) -> &Member {
-        &self.setup.members[seat]
+    pub(crate) fn member(&self, index: usize) -> &Member {
+        &self.setup.members[index]
     }
 
     /// Whether anything is locked.
@@ -43,18 +43,18 @@ pub(crate) trait Mode: Send {
     fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect>;
 
     /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
-    fn store_answer(&mut self, seat: usize, answer: Option<&Json>);
+    fn store_answer(&mut self, index: usize, answer: Option<&Json>);
 
     /// A member that was asked ended: with an answer, or without.
     fn on_answer(
         &mut self,
         case: &ModeContext,
         book: &mut RunState,
-        seat: usize,
+        index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect>;
 
-    /// A rule of the host's own was applied.
+    /// A custom rule was applied.
     fn on_rule_result(
         &mut self,
         case: &ModeContext,
@@ -72,8 +72,8 @@ pub(crate) trait Mode: Send {
         clean: bool,
     ) -> Vec<Effect>;
 
-    /// The run's budget is spent before the mode has come to anything: completes the outcome with what is known, and books
-    /// as missing whom the mode would still have asked (X8, X12).
+    /// The run's budget is spent before the mode has a result: completes the outcome with what is known, and marks
+    /// the members that it would still have asked as missing (X8, X12).
     fn on_budget_exhausted(
         &mut self,
         case: &ModeContext,

@@ -21,13 +21,13 @@ impl RunState {
     }
 
     /// A member gave no output: it was asked, or the run's budget was spent before it could be.
-    pub(crate) fn mark_missing(&mut self, seat: usize) {
-        self.missing[seat] = true;
+    pub(crate) fn mark_missing(&mut self, index: usize) {
+        self.missing[index] = true;
     }
 
     /// Whether a member lacks output.
-    pub(crate) fn is_missing(&self, seat: usize) -> bool {
-        self.missing[seat]
+    pub(crate) fn is_missing(&self, index: usize) -> bool {
+        self.missing[index]
     }
 
     /// A note for the reader of the outcome.

@@ -51,8 +51,8 @@ fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String
     if verdict == Verdict::Ship && judgement.tally.blocks == 0 {
         return None;
     }
-    let asks = |(seat, member): (usize, &crate::Name)| {
-        let rounds = [&council.second[seat], &council.first[seat]];
+    let asks = |(index, member): (usize, &crate::Name)| {
+        let rounds = [&council.second[index], &council.first[index]];
         let answers = || rounds.into_iter().filter_map(Response::answer);
         let brief =
             answers().find_map(|answer| answers::non_empty_text(answer.as_object()?, "revision_brief"));
@@ -103,14 +103,14 @@ fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
 }
 
 /// Who lacks output in a step that it was asked in (X12), also where a review that ends at the first failure took the
-/// question back. In a round that was asked somebody has ended.
+/// question back. In a round that was asked at least one member has ended.
 fn missing_members(council: &Council) -> Vec<String> {
     let rounds = [&council.first, &council.second];
     let asked: Vec<_> =
         rounds.into_iter().filter(|round| round.iter().any(|heard| *heard != Response::Pending)).collect();
-    let lacking = |seat: usize| asked.iter().any(|round| round[seat].answer().is_none());
-    let seats = council.setup.deliberators.iter().enumerate().filter(|(seat, _)| lacking(*seat));
-    let mut missing: Vec<String> = seats.map(|(_, member)| member.to_string()).collect();
+    let lacking = |index: usize| asked.iter().any(|round| round[index].answer().is_none());
+    let deliberators = council.setup.deliberators.iter().enumerate().filter(|(index, _)| lacking(*index));
+    let mut missing: Vec<String> = deliberators.map(|(_, member)| member.to_string()).collect();
     if matches!(council.adjudication, Response::Absent(_)) {
         missing.push(super::ADJUDICATOR.to_owned());
     }
@@ -118,8 +118,8 @@ fn missing_members(council: &Council) -> Vec<String> {
 }
 
 fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> Vec<Json> {
-    let seat = |(seat, member): (usize, &crate::Name)| {
-        let (counted, position) = match judgement.counted[seat] {
+    let member_json = |(index, member): (usize, &crate::Name)| {
+        let (counted, position) = match judgement.counted[index] {
             CountedPosition::Last(position) => (last_step(council), Some(position)),
             CountedPosition::FirstBlock(position) => ("round1_block", Some(position)),
             CountedPosition::Missing => ("missing", None),
@@ -135,7 +135,7 @@ fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> 
             "ungrounded": blocks && !findings.iter().any(|finding| grounded(&finding)),
         })
     };
-    council.setup.deliberators.iter().enumerate().map(seat).collect()
+    council.setup.deliberators.iter().enumerate().map(member_json).collect()
 }
 
 fn last_step(council: &Council) -> &'static str {
@@ -150,8 +150,8 @@ fn located_findings(council: &Council) -> Vec<Json> {
     let artifact = council.artifact_text();
     let grounds = findings::ArtifactIndex::new(&artifact);
     let mut all: Vec<(usize, Json)> = Vec::new();
-    for (seat, member) in council.setup.deliberators.iter().enumerate() {
-        let Some(found) = last_findings(council, seat) else { continue };
+    for (index, member) in council.setup.deliberators.iter().enumerate() {
+        let Some(found) = last_findings(council, index) else { continue };
         for finding in found {
             let place = grounds.locate(&finding);
             let mut entry = Map::new();
@@ -170,10 +170,10 @@ fn located_findings(council: &Council) -> Vec<Json> {
     all.into_iter().map(|(_, entry)| entry).collect()
 }
 
-fn last_findings(council: &Council, seat: usize) -> Option<Vec<deliberator::Finding>> {
+fn last_findings(council: &Council, index: usize) -> Option<Vec<deliberator::Finding>> {
     let read = |round, heard: &Response| deliberator::Answer::read(round, heard.answer()?)?.findings;
-    read(deliberator::Round::Second, &council.second[seat])
-        .or_else(|| read(deliberator::Round::First, &council.first[seat]))
+    read(deliberator::Round::Second, &council.second[index])
+        .or_else(|| read(deliberator::Round::First, &council.first[index]))
 }
 
 /// The verdict that an outcome states by this word.

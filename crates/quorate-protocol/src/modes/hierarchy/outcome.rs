@@ -21,19 +21,19 @@ pub(super) fn default_rule() -> Rule {
 }
 
 /// What a node is shown of its children, in roster order.
-pub(super) fn children_json(hierarchy: &Hierarchy, case: &ModeContext, seat: usize) -> Vec<Json> {
-    let child = |seat: &usize| {
-        let node = &hierarchy.nodes[*seat];
-        let mut shown = json!({"member": &*case.member(*seat).id, "status": status(hierarchy, *seat)});
+pub(super) fn children_json(hierarchy: &Hierarchy, case: &ModeContext, index: usize) -> Vec<Json> {
+    let child = |index: &usize| {
+        let node = &hierarchy.nodes[*index];
+        let mut shown = json!({"member": &*case.member(*index).id, "status": status(hierarchy, *index)});
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             add_advice(&mut shown, &rolled.advice);
         }
         shown
     };
-    hierarchy.nodes[seat].children.iter().map(child).collect()
+    hierarchy.nodes[index].children.iter().map(child).collect()
 }
 
-/// What a rule of the host's own is shown.
+/// What a custom rule is shown.
 pub(super) fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json {
     let children = branch.children.iter().map(|child| {
         let mut shown = json!({"member": &*child.member});
@@ -76,7 +76,7 @@ pub(super) fn completion(
 }
 
 /// The run's budget is spent before the root has ended: the risk is that of the gravest answer, wherever it stands, since
-/// there is nobody above it who could have weighed it.
+/// no node above it could have weighed it.
 pub(super) fn budget_completion(
     hierarchy: &Hierarchy,
     case: &ModeContext,
@@ -101,11 +101,11 @@ fn add_details(
     ending: &mut Completion,
 ) {
     ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, case)));
-    let lacking = (0..hierarchy.nodes.len()).any(|seat| book.is_missing(seat));
+    let lacking = (0..hierarchy.nodes.len()).any(|index| book.is_missing(index));
     // What a lock keeps from going up may have had something grave below it.
     let refused: Vec<&str> = (0..hierarchy.nodes.len())
-        .filter(|seat| hierarchy.nodes[*seat].state == NodeState::Refused)
-        .map(|seat| &*case.member(seat).id)
+        .filter(|index| hierarchy.nodes[*index].state == NodeState::Refused)
+        .map(|index| &*case.member(index).id)
         .collect();
     if !refused.is_empty() {
         book.note(format!("nothing was passed up by {}; look at what is below", refused.join(", ")));
@@ -117,13 +117,13 @@ fn add_details(
 }
 
 fn nodes_json(hierarchy: &Hierarchy, case: &ModeContext) -> Vec<Json> {
-    let node = |seat: usize| {
-        let node = &hierarchy.nodes[seat];
-        let member = case.member(seat);
+    let node = |index: usize| {
+        let node = &hierarchy.nodes[index];
+        let member = case.member(index);
         let mut report = json!({
             "member": &*member.id,
             "parent": member.parent,
-            "status": status(hierarchy, seat),
+            "status": status(hierarchy, index),
             "rule": node.rule.map(|at| &*case.setup.rules[at].id),
         });
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
@@ -137,8 +137,8 @@ fn nodes_json(hierarchy: &Hierarchy, case: &ModeContext) -> Vec<Json> {
 
 /// `passed`, `passed_up` where the node itself gave nothing, `silent`, `refused`; where the run ended before it could pass
 /// something up `answered` or `not_asked`.
-fn status(hierarchy: &Hierarchy, seat: usize) -> &'static str {
-    let node = &hierarchy.nodes[seat];
+fn status(hierarchy: &Hierarchy, index: usize) -> &'static str {
+    let node = &hierarchy.nodes[index];
     match node.state {
         NodeState::Passed if node.own.is_none() => "passed_up",
         NodeState::Passed => "passed",

@@ -33,7 +33,7 @@ pub(super) enum Termination {
     AfterRounds,
     NoNewObjections,
     AllPass,
-    /// A rule of the host's own, by its kind.
+    /// A custom rule, by its kind.
     ByRule(String),
 }
 
@@ -41,7 +41,7 @@ enum Topology {
     FullyConnected,
     Ring,
     Star(usize),
-    /// Whom each seat reaches.
+    /// Whom each member reaches.
     Listed(BTreeMap<usize, BTreeSet<usize>>),
 }
 
@@ -113,11 +113,11 @@ impl Exchange {
         if out.is_empty() { Ok(()) } else { Err(out) }
     }
 
-    /// What a member is told: the participants, who reaches whom, the round, and its undelivered messages.
+    /// A member's task: the participants, who reaches whom, the round, and its undelivered messages.
     pub(super) fn task_text(
         &self,
         case: &ModeContext,
-        seat: usize,
+        index: usize,
         round: u32,
         refused: Option<&str>,
     ) -> Arc<str> {
@@ -133,7 +133,7 @@ impl Exchange {
                     }
                     _ => "each reaches those whom the manifest names".to_owned(),
                 };
-                let reached = (0..members).filter(|to| self.reaches(members, seat, *to));
+                let reached = (0..members).filter(|to| self.reaches(members, index, *to));
                 let ids: Vec<String> = reached.map(|to| format!("`{}`", case.member(to).id)).collect();
                 match ids.is_empty() {
                     true => format!("{shape}. You reach nobody; what you say stands in the log."),
@@ -141,12 +141,12 @@ impl Exchange {
                 }
             }
         };
-        let told = refused.map_or_else(String::new, |why| {
+        let refusal = refused.map_or_else(String::new, |why| {
             format!(" Your message of round {} was not delivered: {why}.", round.saturating_sub(1))
         });
         let (rounds, roster) = (self.rounds, &self.roster);
         format!(
-            "{TASK} {roster} In this talk ({}) {whom} This is round {round} of at most {rounds}.{told}",
+            "{TASK} {roster} In this talk ({}) {whom} This is round {round} of at most {rounds}.{refusal}",
             self.topology_word()
         )
         .into()
@@ -166,15 +166,15 @@ fn roster_text(setup: &Setup) -> String {
 
 /// P2.
 fn topology(setup: &Setup, rule: &Rule) -> Topology {
-    let seat = |id: &str| setup.members.iter().position(|member| *member.id == *id);
+    let index_of = |id: &str| setup.members.iter().position(|member| *member.id == *id);
     if let Some(listed) = rule.params.get("peers").and_then(Json::as_object) {
         let reach = |ids: &Json| -> BTreeSet<usize> {
-            ids.as_array().into_iter().flatten().filter_map(|id| seat(id.as_str()?)).collect()
+            ids.as_array().into_iter().flatten().filter_map(|id| index_of(id.as_str()?)).collect()
         };
-        let listed = listed.iter().filter_map(|(from, ids)| Some((seat(from)?, reach(ids))));
+        let listed = listed.iter().filter_map(|(from, ids)| Some((index_of(from)?, reach(ids))));
         return Topology::Listed(listed.collect());
     }
-    match (rule.text_param("topology"), rule.text_param("hub").and_then(seat)) {
+    match (rule.text_param("topology"), rule.text_param("hub").and_then(index_of)) {
         (Some("ring"), _) => Topology::Ring,
         (Some("star"), hub) => Topology::Star(hub.unwrap_or(0)),
         _ => Topology::FullyConnected,

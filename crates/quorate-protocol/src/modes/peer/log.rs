@@ -39,9 +39,9 @@ impl Log {
 
     /// Who has said something, of those that a rule looks at.
     pub(super) fn authors(&self, case: &ModeContext, rule: &Rule) -> Vec<Name> {
-        let spoke = |seat: &usize| self.said.iter().any(|message| message.from == *seat);
-        let seats = (0..case.setup.members.len()).filter(spoke).map(|seat| case.member(seat).id.clone());
-        seats.filter(|member| rule.applies_to_member(member)).collect()
+        let spoke = |index: &usize| self.said.iter().any(|message| message.from == *index);
+        let speakers = (0..case.setup.members.len()).filter(spoke).map(|index| case.member(index).id.clone());
+        speakers.filter(|member| rule.applies_to_member(member)).collect()
     }
 
     /// The messages of the outcome: of those members that an `aggregate` rule collects, where there is one.
@@ -62,19 +62,19 @@ impl Log {
         &self,
         case: &ModeContext,
         conduct: &Exchange,
-        seat: usize,
+        index: usize,
         round: u32,
     ) -> bool {
-        let mut since = self.said.iter().filter(|message| message.round > round && message.from != seat);
-        since.any(|message| reaches(case, conduct, seat, message))
+        let mut since = self.said.iter().filter(|message| message.round > round && message.from != index);
+        since.any(|message| reaches(case, conduct, index, message))
     }
 
-    /// What a rule of the host's own is shown.
+    /// What a custom rule is shown.
     pub(super) fn host_rule_input(&self, case: &ModeContext, heard: &[Option<Message>], round: u32) -> Json {
         let messages: Vec<Json> = self.said.iter().map(|message| message_json(case, message)).collect();
-        let answer = |(seat, one): (usize, &Option<Message>)| {
+        let answer = |(index, one): (usize, &Option<Message>)| {
             json!({
-                "member": &*case.member(seat).id,
+                "member": &*case.member(index).id,
                 "answered": one.is_some(),
                 "objection": one.as_ref().is_some_and(|one| one.objection == Some(true)),
                 "pass": one.as_ref().is_some_and(|one| one.pass),
@@ -89,7 +89,7 @@ impl Log {
 fn message_json(case: &ModeContext, said: &DeliveredMessage) -> Json {
     let to = said.to.as_ref().map_or_else(
         || json!("*"),
-        |seats| json!(seats.iter().map(|seat| &*case.member(*seat).id).collect::<Vec<_>>()),
+        |recipients| json!(recipients.iter().map(|index| &*case.member(*index).id).collect::<Vec<_>>()),
     );
     json!({"round": said.round, "from": &*case.member(said.from).id, "to": to, "text": &*said.text})
 }
@@ -111,9 +111,10 @@ impl<'a> Transcripts<'a> {
     }
 
     /// What a member has heard or said itself; `None` where that is nothing.
-    pub(super) fn for_member(&mut self, seat: usize) -> Option<Arc<str>> {
+    pub(super) fn for_member(&mut self, index: usize) -> Option<Arc<str>> {
         let messages = self.log.said.iter().enumerate();
-        let heard: Vec<usize> = messages.filter(|(_, one)| self.hears(seat, one)).map(|(at, _)| at).collect();
+        let heard: Vec<usize> =
+            messages.filter(|(_, one)| self.hears(index, one)).map(|(at, _)| at).collect();
         if heard.is_empty() {
             return None;
         }
@@ -126,15 +127,15 @@ impl<'a> Transcripts<'a> {
         Some(text)
     }
 
-    fn hears(&self, seat: usize, said: &DeliveredMessage) -> bool {
-        said.from == seat || reaches(self.case, self.conduct, seat, said)
+    fn hears(&self, index: usize, said: &DeliveredMessage) -> bool {
+        said.from == index || reaches(self.case, self.conduct, index, said)
     }
 }
 
 /// Whether another member's message reaches a member.
-fn reaches(case: &ModeContext, conduct: &Exchange, seat: usize, said: &DeliveredMessage) -> bool {
+fn reaches(case: &ModeContext, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
     match &said.to {
-        None => conduct.is_fully_connected() || conduct.reaches(case.setup.members.len(), said.from, seat),
-        Some(seats) => seats.contains(&seat),
+        None => conduct.is_fully_connected() || conduct.reaches(case.setup.members.len(), said.from, index),
+        Some(recipients) => recipients.contains(&index),
     }
 }

@@ -9,7 +9,7 @@ use super::super::assembly::Completion;
 use super::{Exchange, Log, ModeContext};
 use crate::Json;
 
-/// The last objection of each seat.
+/// The last objection of each member.
 #[derive(Default)]
 pub(super) struct Objections(BTreeMap<usize, Objection>);
 
@@ -21,11 +21,11 @@ struct Objection {
 impl Objections {
     /// What a member says of objections in a round. Only a plain no takes one back: who says nothing of it, or gives no
     /// answer, leaves it standing (X5).
-    pub(super) fn update(&mut self, seat: usize, round: u32, says: Option<bool>) {
+    pub(super) fn update(&mut self, index: usize, round: u32, says: Option<bool>) {
         match says {
-            Some(true) => drop(self.0.insert(seat, Objection { round, withdrawn: false })),
+            Some(true) => drop(self.0.insert(index, Objection { round, withdrawn: false })),
             Some(false) => {
-                if let Some(objection) = self.0.get_mut(&seat) {
+                if let Some(objection) = self.0.get_mut(&index) {
                     objection.withdrawn = true;
                 }
             }
@@ -41,12 +41,12 @@ impl Objections {
         conduct: &Exchange,
         ending: &mut Completion,
     ) {
-        let id = |seat: usize| &*case.member(seat).id;
-        let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(seat, _)| id(*seat));
-        let all = self.0.iter().map(|(seat, one)| {
+        let id = |index: usize| &*case.member(index).id;
+        let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(index, _)| id(*index));
+        let all = self.0.iter().map(|(index, one)| {
             json!({
-                "member": id(*seat), "round": one.round, "takenBack": one.withdrawn,
-                "answered": log.reached_since(case, conduct, *seat, one.round),
+                "member": id(*index), "round": one.round, "takenBack": one.withdrawn,
+                "answered": log.reached_since(case, conduct, *index, one.round),
             })
         });
         ending.extra.insert("objecting".into(), standing.collect::<Json>());

@@ -19,7 +19,7 @@ pub(super) fn default_rule() -> Rule {
     Rule { id: "majority".into(), kind: majority::KIND.into(), applies_to: None, params: Map::new() }
 }
 
-/// What a rule of the host's own is shown.
+/// What a custom rule is shown.
 pub(super) fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
     let vote = |vote: &super::CountedVote| json!({"member": &*vote.member, "weight": vote.weight.text(), "vote": vote.vote.map(Vote::as_str)});
     let votes: Vec<Json> = poll.votes_of(rule).map(vote).collect();
@@ -66,9 +66,9 @@ impl Voting {
             text: text.into(),
         };
         let mut texts = vec![text(None, "decision", &self.decision_text(case))];
-        for chair in &self.voters {
-            if let Some(ballot) = &chair.ballot {
-                texts.push(text(Some(&case.member(chair.seat).id), "rationale", &ballot.rationale));
+        for voter in &self.voters {
+            if let Some(ballot) = &voter.ballot {
+                texts.push(text(Some(&case.member(voter.index).id), "rationale", &ballot.rationale));
             }
         }
         vec![Effect::Check(Candidate { name: DECISION.into(), texts })]
@@ -156,9 +156,9 @@ impl Voting {
 
     /// What members have said, who decide alone.
     fn contribution(&self, case: &ModeContext, members: &[crate::Name]) -> Json {
-        let said = |chair: &super::VoterState| {
-            let member = &case.member(chair.seat).id;
-            let ballot = chair.ballot.as_ref().filter(|_| members.contains(member))?;
+        let said = |voter: &super::VoterState| {
+            let member = &case.member(voter.index).id;
+            let ballot = voter.ballot.as_ref().filter(|_| members.contains(member))?;
             Some(json!({
                 "member": &**member, "vote": ballot.vote.as_str(), "rationale": ballot.rationale,
                 "evidence": ballot.evidence,
@@ -204,14 +204,14 @@ fn decision_json(
     let votes: Vec<Json> = voting
         .voters
         .iter()
-        .map(|chair| {
-            let ballot = chair.ballot.as_ref();
-            let vote = match (ballot, chair.state) {
+        .map(|voter| {
+            let ballot = voter.ballot.as_ref();
+            let vote = match (ballot, voter.state) {
                 (Some(ballot), _) => ballot.vote.as_str(),
                 (None, VoteStatus::Cancelled) => "cancelled",
                 (None, _) => "missing",
             };
-            json!({"member": &*case.member(chair.seat).id, "weight": weight_text(case, chair.seat), "vote": vote})
+            json!({"member": &*case.member(voter.index).id, "weight": weight_text(case, voter.index), "vote": vote})
         })
         .collect();
     let mut decision = json!({

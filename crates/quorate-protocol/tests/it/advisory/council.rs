@@ -28,16 +28,16 @@ pub(crate) fn member(id: &str, phase: Option<&str>, triggers: Option<&[&str]>) -
     }
 }
 
-pub(crate) fn name(seat: usize) -> String {
-    format!("a{seat}")
+pub(crate) fn name(index: usize) -> String {
+    format!("a{index}")
 }
 
 /// So many members of the session.
 pub(crate) fn session_members(many: usize) -> Vec<Member> {
-    (0..many).map(|seat| member(&name(seat), Some("session"), None)).collect()
+    (0..many).map(|index| member(&name(index), Some("session"), None)).collect()
 }
 
-/// Everybody who is asked ends, as a table says; whoever is not in it gives nothing.
+/// Ends every pending invocation with the answer in a table; members that are not in it give none.
 pub(crate) fn all(sitting: &mut TestRun, says: &[(&str, Json)]) {
     while let Some(id) = sitting.out.keys().next().cloned() {
         let invoke = &sitting.out[&id];
@@ -108,7 +108,7 @@ pub(crate) fn rule_setup(at: usize, rule: &Rule) -> quorate_protocol::assembly::
     if let Json::Object(params) = &mut params {
         params.retain(|_, value| !value.is_null());
     }
-    let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|seat| name(*seat)).collect());
+    let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|index| name(*index)).collect());
     let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
     test_run::rule(&format!("r{at}"), kind, of.as_deref(), params)
 }

@@ -58,18 +58,18 @@ pub(crate) struct Rule {
     pub(crate) of: Option<BTreeSet<usize>>,
 }
 
-/// A fragment: seat, priority, the place of its rule.
+/// A fragment: index, priority, the place of its rule.
 pub(crate) type Fragment = (usize, u8, usize);
 
 /// The fragments before any lock is checked, in order, and whether a rule ended it.
 pub(crate) fn fragments(says: &[Option<Advice>], rules: &[Rule]) -> (Vec<Fragment>, bool) {
     let mut fragments: Vec<Fragment> = Vec::new();
     for (at, rule) in rules.iter().enumerate() {
-        let mine = |seat: &usize| rule.of.as_ref().is_none_or(|of| of.contains(seat));
+        let mine = |index: &usize| rule.of.as_ref().is_none_or(|of| of.contains(index));
         let heard: Vec<(usize, &Advice)> =
-            (0..says.len()).filter(mine).filter_map(|seat| Some((seat, says[seat].as_ref()?))).collect();
-        let speaks = |fragments: &Vec<Fragment>, seat: usize, says: &Advice| {
-            !says.suggestion.is_empty() && !fragments.iter().any(|fragment| fragment.0 == seat)
+            (0..says.len()).filter(mine).filter_map(|index| Some((index, says[index].as_ref()?))).collect();
+        let speaks = |fragments: &Vec<Fragment>, index: usize, says: &Advice| {
+            !says.suggestion.is_empty() && !fragments.iter().any(|fragment| fragment.0 == index)
         };
         let before = fragments.len();
         let ends = match &rule.kind {
@@ -77,20 +77,20 @@ pub(crate) fn fragments(says: &[Option<Advice>], rules: &[Rule]) -> (Vec<Fragmen
                 let firing: Vec<&(usize, &Advice)> =
                     heard.iter().filter(|(_, says)| says.severity >= trigger.unwrap_or(9)).collect();
                 let Some(gravest) = firing.iter().map(|(_, says)| says.severity).max() else { continue };
-                let (seat, says) =
+                let (index, says) =
                     firing.iter().find(|(_, says)| says.severity == gravest).expect("the gravest");
                 fragments.clear();
                 if !says.suggestion.is_empty() {
-                    fragments.push((*seat, priority.unwrap_or(100), at));
+                    fragments.push((*index, priority.unwrap_or(100), at));
                 }
                 return (fragments, true);
             }
             Kind::Priority { words, priority, ends } => {
-                for (seat, says) in heard {
+                for (index, says) in heard {
                     let concern = says.concern.to_lowercase();
                     let fires = words.all().iter().any(|word| concern.contains(word));
-                    if fires && speaks(&fragments, seat, says) {
-                        fragments.push((seat, priority.unwrap_or(80), at));
+                    if fires && speaks(&fragments, index, says) {
+                        fragments.push((index, priority.unwrap_or(80), at));
                     }
                 }
                 *ends
@@ -101,13 +101,13 @@ pub(crate) fn fragments(says: &[Option<Advice>], rules: &[Rule]) -> (Vec<Fragmen
                 };
                 let mut within: Vec<(usize, &Advice)> = heard
                     .into_iter()
-                    .filter(|(seat, says)| within(says) && speaks(&fragments, *seat, says))
+                    .filter(|(index, says)| within(says) && speaks(&fragments, *index, says))
                     .collect();
-                within.sort_by_key(|(seat, says)| (10 - says.severity, 100 - says.evidence, *seat));
-                for (k, (seat, _)) in within.into_iter().take(top.unwrap_or(usize::MAX)).enumerate() {
+                within.sort_by_key(|(index, says)| (10 - says.severity, 100 - says.evidence, *index));
+                for (k, (index, _)) in within.into_iter().take(top.unwrap_or(usize::MAX)).enumerate() {
                     let counted = i64::from(base.unwrap_or(50)) - i64::try_from(k).unwrap_or(0);
                     let counted = u8::try_from(counted.clamp(0, 100)).unwrap_or(0);
-                    fragments.push((seat, priority.unwrap_or(counted), at));
+                    fragments.push((index, priority.unwrap_or(counted), at));
                 }
                 *ends
             }

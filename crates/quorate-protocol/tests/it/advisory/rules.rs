@@ -46,9 +46,9 @@ fn run(says: &[Option<Advice>], rules: &[Rule], order: &[usize]) -> TestRun {
     setup.rules = rules.iter().enumerate().map(|(at, rule)| council::rule_setup(at, rule)).collect();
     setup.locked_traits = vec![test_run::locked("warmth")];
     let mut sitting = TestRun::open(&setup, "r", council::TALK);
-    for seat in order {
-        let id = format!("ask/{}", council::name(*seat));
-        match &says[*seat] {
+    for index in order {
+        let id = format!("ask/{}", council::name(*index));
+        match &says[*index] {
             Some(says) => sitting.answer(&id, council::json_of(says)),
             None => sitting.give_no_answer(&id),
         }
@@ -74,22 +74,22 @@ proptest! {
             return Ok(());
         }
         let (fragments, terminal) = oracle::fragments(&says, &rules);
-        let locked = |seat: usize| says[seat].as_ref().is_some_and(|says| says.suggestion.contains("warmth"));
+        let locked = |index: usize| says[index].as_ref().is_some_and(|says| says.suggestion.contains("warmth"));
         let expected: Vec<(String, u64, String)> = fragments
             .iter()
-            .filter(|(seat, ..)| !locked(*seat))
-            .map(|(seat, priority, at)| (council::name(*seat), u64::from(*priority), format!("r{at}")))
+            .filter(|(index, ..)| !locked(*index))
+            .map(|(index, priority, at)| (council::name(*index), u64::from(*priority), format!("r{at}")))
             .collect();
         prop_assert_eq!(council::fragments(&sitting), expected, "{:#}", outcome);
         prop_assert_eq!(&outcome["terminal"], &json!(terminal), "{:#}", outcome);
-        let dropped = fragments.iter().filter(|(seat, ..)| locked(*seat)).count();
+        let dropped = fragments.iter().filter(|(index, ..)| locked(*index)).count();
         prop_assert_eq!(&outcome["violations"], &json!(dropped), "{:#}", outcome);
         let members: BTreeSet<&str> =
             outcome["fragments"].as_array().into_iter().flatten().filter_map(|fragment| fragment["member"].as_str()).collect();
         prop_assert_eq!(members.len(), council::fragments(&sitting).len(), "one fragment per member");
-        // Every rule that was applied is told once.
-        let told = outcome["rules"].as_array().map_or(0, Vec::len);
-        prop_assert!(told <= rules.len() && (terminal || told == rules.len()), "{:#}", outcome);
+        // Every rule that was applied is reported once.
+        let reported = outcome["rules"].as_array().map_or(0, Vec::len);
+        prop_assert!(reported <= rules.len() && (terminal || reported == rules.len()), "{:#}", outcome);
         let severity = says.iter().flatten().map(|says| says.severity).max();
         prop_assert_eq!(&outcome["risk"]["severity"], &json!(severity));
         let partial = says.iter().any(Option::is_none);

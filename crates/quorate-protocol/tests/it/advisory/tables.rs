@@ -30,7 +30,7 @@ fn with(mut setup: Setup, rules: &[(&str, Json)]) -> Setup {
     setup
 }
 
-fn told(member: &str, priority: u64, rule: &str) -> (String, u64, String) {
+fn fragment(member: &str, priority: u64, rule: &str) -> (String, u64, String) {
     (member.to_owned(), priority, rule.to_owned())
 }
 
@@ -67,7 +67,7 @@ fn who_is_asked() {
         for invoke in &sitting.asked {
             assert_eq!(invoke.extra_fields["trigger"], trigger);
         }
-        // Nobody in phase is guidance all the same, and says so.
+        // A phase without members gives guidance all the same, with a note.
         if expected.is_empty() {
             assert_eq!(sitting.word("verdict"), "done");
             assert_eq!(sitting.outcome()["fragments"], json!([]));
@@ -85,7 +85,7 @@ fn a_sentinel_that_fires_ends_it_before_anybody_else_is_asked() {
     let sitting =
         advise(&setup, &[("guard", advice(9, "harm", &[], "stop")), ("a", advice(1, "", &[], "go on"))]);
     assert_eq!(sitting.asked_ids(), ["ask/guard"]);
-    assert_eq!(fragments(&sitting), [told("guard", 100, "r0")]);
+    assert_eq!(fragments(&sitting), [fragment("guard", 100, "r0")]);
     assert_eq!(
         (&sitting.outcome()["terminal"], &sitting.outcome()["partial"]),
         (&json!(true), &json!(false))
@@ -102,16 +102,16 @@ fn a_sentinel_that_does_not_fire_is_heard_with_the_others() {
     let sitting =
         advise(&setup, &[("guard", advice(4, "odd", &[], "slow down")), ("a", advice(6, "x", &[], "less"))]);
     assert_eq!(sitting.asked_ids(), ["ask/guard", "ask/a"]);
-    assert_eq!(fragments(&sitting), [told("a", 50, "r1"), told("guard", 49, "r1")]);
+    assert_eq!(fragments(&sitting), [fragment("a", 50, "r1"), fragment("guard", 49, "r1")]);
     let rules: Vec<&Json> =
         sitting.outcome()["rules"].as_array().into_iter().flatten().map(|rule| &rule["id"]).collect();
-    assert_eq!(rules, ["r0", "r1"], "each rule is told once");
+    assert_eq!(rules, ["r0", "r1"], "each rule is reported once");
     assert_eq!(sitting.recorded(FactKind::Rule).len(), 2);
     assert_eq!(sitting.outcome()["risk"]["severity"], 6);
 }
 
 #[test]
-fn a_missing_sentinel_gets_somebody() {
+fn a_missing_sentinel_escalates() {
     // X12: in its own pass, in the phase, where all are silent, and where the budget ends it.
     let guard = member("guard", Some("sentinel"), None);
     let members = [member("a", Some("session"), None), guard];
@@ -137,14 +137,14 @@ fn a_missing_sentinel_gets_somebody() {
 }
 
 #[test]
-fn an_answer_that_nobody_can_read_is_missing() {
+fn an_unreadable_answer_is_missing() {
     // X5, X12; and what a JSON Schema calls an integer is one.
     let setup = with(council::setup(&session_members(3), false), &[("aggregate", json!({}))]);
     let whole = json!({"severity": 8.0, "concern": "", "suggestion": "eight"});
     let half = json!({"severity": 7.5, "concern": "", "suggestion": "seven and a half"});
     let sitting =
         advise(&setup, &[("a0", whole), ("a1", half), ("a2", json!({"severity": 11, "concern": ""}))]);
-    assert_eq!(fragments(&sitting), [told("a0", 50, "r0")]);
+    assert_eq!(fragments(&sitting), [fragment("a0", 50, "r0")]);
     assert_eq!(sitting.outcome()["missing"], json!(["a1", "a2"]));
     assert_eq!(sitting.outcome()["risk"]["severity"], 8);
 }
@@ -160,7 +160,8 @@ fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
     let setup = with(council::setup(&session_members(3), false), &rules);
     let before = ("a0", advice(3, "it agrees with all", &[], "disagree"));
     let other = ("a2", advice(9, "also", &[], "second"));
-    for (suggestion, expected) in [("stop", vec![told("a1", 100, "r1")]), ("", vec![]), ("no warmth", vec![])]
+    for (suggestion, expected) in
+        [("stop", vec![fragment("a1", 100, "r1")]), ("", vec![]), ("no warmth", vec![])]
     {
         let mut setup = setup.clone();
         setup.locked_traits = vec![locked("warmth")];
@@ -178,9 +179,9 @@ fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
     let severe = |one, other| {
         advise(&setup, &[("a1", advice(one, "", &[], "x")), ("a2", advice(other, "", &[], "y"))])
     };
-    assert_eq!(fragments(&severe(9, 10)), [told("a2", 100, "r1")]);
-    assert_eq!(fragments(&severe(10, 10)), [told("a1", 100, "r1")]);
-    assert_eq!(fragments(&severe(8, 8)), [told("a1", 50, "r2"), told("a2", 49, "r2")]);
+    assert_eq!(fragments(&severe(9, 10)), [fragment("a2", 100, "r1")]);
+    assert_eq!(fragments(&severe(10, 10)), [fragment("a1", 100, "r1")]);
+    assert_eq!(fragments(&severe(8, 8)), [fragment("a1", 50, "r2"), fragment("a2", 49, "r2")]);
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn words_of_a_priority() {
     ] {
         let setup = with(council::setup(&session_members(1), false), &[("priority", params.clone())]);
         let sitting = advise(&setup, &[("a0", advice(2, concern, &[], "less"))]);
-        let expected = if fires { vec![told("a0", 80, "r0")] } else { vec![] };
+        let expected = if fires { vec![fragment("a0", 80, "r0")] } else { vec![] };
         assert_eq!(fragments(&sitting), expected, "{params} on `{concern}`");
         assert_eq!(sitting.outcome()["rules"][0]["fired"], fires);
     }
@@ -229,7 +230,7 @@ fn the_gravest_come_first() {
     ] {
         let setup = with(council::setup(&session_members(5), false), &[("aggregate", params.clone())]);
         let expected: Vec<_> =
-            expected.into_iter().map(|(member, priority)| told(member, priority, "r0")).collect();
+            expected.into_iter().map(|(member, priority)| fragment(member, priority, "r0")).collect();
         assert_eq!(fragments(&advise(&setup, &says)), expected, "{params}");
     }
 }
@@ -242,11 +243,14 @@ fn any_rule_may_end_it() {
     let setup = with(council::setup(&session_members(2), false), &rules);
     let other = ("a1", advice(5, "", &[], "other"));
     let ends = advise(&setup, &[("a0", advice(2, "agrees", &[], "less")), other.clone()]);
-    assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![told("a0", 80, "r0")], &json!(true)));
+    assert_eq!(
+        (fragments(&ends), &ends.outcome()["terminal"]),
+        (vec![fragment("a0", 80, "r0")], &json!(true))
+    );
     let silent = advise(&setup, &[("a0", advice(2, "agrees", &[], "")), other]);
     assert_eq!(
         (fragments(&silent), &silent.outcome()["terminal"]),
-        (vec![told("a1", 50, "r1")], &json!(false))
+        (vec![fragment("a1", 50, "r1")], &json!(false))
     );
 }
 
@@ -322,7 +326,7 @@ fn a_locked_suggestion_is_dropped_and_the_others_stay() {
     ];
     let sitting = advise(&setup, &says);
     // Nothing but the suggestion is persisted, so nothing else is checked.
-    assert_eq!(fragments(&sitting), [told("a0", 49, "r0"), told("a2", 48, "r0")]);
+    assert_eq!(fragments(&sitting), [fragment("a0", 49, "r0"), fragment("a2", 48, "r0")]);
     assert_eq!(sitting.recorded(FactKind::LockCheck).len(), 3);
     let violations = sitting.recorded(FactKind::Violation);
     assert_eq!((violations.len(), &violations[0]["member"]), (1, &json!("a1")));
@@ -332,7 +336,7 @@ fn a_locked_suggestion_is_dropped_and_the_others_stay() {
 
 #[test]
 fn a_rule_of_the_hosts() {
-    // A3, A4: it emits for whom it names, once; what fails is noted and gets somebody.
+    // A3, A4: it emits for the members that it names, once; a failure is noted and escalates.
     let mut setup = council::setup(&session_members(2), false);
     setup.rules = vec![
         test_run::rule("own", "custom:own", Some(&["a0"]), json!({})),
@@ -350,7 +354,7 @@ fn a_rule_of_the_hosts() {
     let emits = run(Ok(
         json!({"fragments": [{"member": "a0", "priority": 250}, {"member": "a0"}, {"member": "zed"}]}),
     ));
-    assert_eq!(fragments(&emits), [told("a0", 100, "own"), told("a1", 50, "rest")]);
+    assert_eq!(fragments(&emits), [fragment("a0", 100, "own"), fragment("a1", 50, "rest")]);
     assert!(notes(&emits, "`zed`"));
     let ends = run(Ok(json!({"fragments": [], "terminal": true})));
     assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![], &json!(true)));
@@ -369,7 +373,11 @@ fn a_rule_of_the_hosts() {
         (Ok(json!({"fragments": [{"member": "a0", "priority": "high"}]})), true),
     ] {
         let sitting = run(result.clone());
-        assert_eq!(fragments(&sitting), [told("a1", 50, "rest"), told("a0", 49, "rest")], "{result:?}");
+        assert_eq!(
+            fragments(&sitting),
+            [fragment("a1", 50, "rest"), fragment("a0", 49, "rest")],
+            "{result:?}"
+        );
         assert_eq!(sitting.outcome()["shouldEscalate"], failed, "{result:?}");
         assert_eq!(notes(&sitting, "could not be applied"), failed, "{result:?}");
     }

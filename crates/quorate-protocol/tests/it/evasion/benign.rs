@@ -7,7 +7,7 @@ const CORPUS: &str = include_str!("benign.txt");
 /// At most one line in so many may be taken for a trait.
 const ONE_IN: usize = 100;
 
-// L2: folding sees no trait where there is none.
+// L2: folding gives no false hits.
 #[test]
 fn benign_text_is_left_alone() {
     let lines: Vec<&str> = CORPUS.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -30,7 +30,7 @@ fn benign_text_is_left_alone() {
     );
 }
 
-// L2: nor in all of it as one text, where words of one line stand beside those of the next.
+// L2: nor in all of it as one text, where words of one line are beside those of the next.
 #[test]
 fn benign_text_is_left_alone_as_a_whole() {
     assert_eq!(locks(&TRAITS).check(CORPUS), []);

@@ -108,7 +108,7 @@ fn one(locked: &str) -> Locks {
     Locks::compile(&traits, MatchMode::Substring).unwrap()
 }
 
-/// What [`Locks::check`] is held against: case-insensitively, and no more.
+/// What [`Locks::check`] is compared with: case-insensitively, and no more.
 fn contains(text: &str, locked: &str) -> bool {
     !locked.is_empty() && text.to_lowercase().contains(&locked.to_lowercase())
 }
@@ -123,7 +123,7 @@ proptest! {
         prop_assert_eq!(fold(&once), once);
     }
 
-    // L2: folding only ever adds hits: whatever stands there as given is a hit, by that layer.
+    // L2: folding only ever adds hits: whatever is there as given is a hit, by that layer.
     #[test]
     fn what_stands_as_given_is_a_hit(before in text(8), locked in text(5), after in text(8), other in text(5)) {
         for locked in [locked.as_str(), other.as_str()] {

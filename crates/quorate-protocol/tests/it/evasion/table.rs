@@ -1,4 +1,4 @@
-//! Hits and kin that are none, one by one: letters set apart by blanks and pipes, short traits, and looks.
+//! Hits and near misses, one by one: letters set apart by blanks and pipes, short traits, and looks.
 
 use crate::evasion::locks;
 
@@ -173,7 +173,7 @@ fn kin_are_no_hits() {
     assert!(pairs(KIN).count() >= 50);
 }
 
-// However often a trait almost stands in a text, the text is read in one pass: four times the text takes far less than
+// However often a trait almost is in a text, the text is read in one pass: four times the text takes far less than
 // sixteen times as long.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it is about the time that passes")]

@@ -15,7 +15,7 @@ pub(crate) struct Advice {
     pub(crate) suggestion: String,
 }
 
-/// A node of a tree; seats are places in the roster.
+/// A node of a tree; indices are places in the roster.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) parent: Option<usize>,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Terminal {
         trigger: Option<u8>,
     },
-    /// A rule of the host's own, and what it gives for every node.
+    /// A custom rule, and what it gives for every node.
     Host(Behavior),
 }
 
@@ -65,29 +65,31 @@ pub(crate) enum NodeOutcome {
 /// How every node ends.
 pub(crate) fn outcomes(nodes: &[Node], rules: &[Rule]) -> Vec<NodeOutcome> {
     let mut ends: Vec<Option<NodeOutcome>> = vec![None; nodes.len()];
-    while let Some(seat) = (0..nodes.len()).find(|seat| ends[*seat].is_none() && ready(nodes, &ends, *seat)) {
-        ends[seat] = Some(outcome(nodes, rules, &ends, seat));
+    while let Some(index) =
+        (0..nodes.len()).find(|index| ends[*index].is_none() && ready(nodes, &ends, *index))
+    {
+        ends[index] = Some(outcome(nodes, rules, &ends, index));
     }
     ends.into_iter().map(|end| end.expect("a tree has no cycle")).collect()
 }
 
 /// H1: all children have ended.
-fn ready(nodes: &[Node], ends: &[Option<NodeOutcome>], seat: usize) -> bool {
-    children(nodes, seat).iter().all(|child| ends[*child].is_some())
+fn ready(nodes: &[Node], ends: &[Option<NodeOutcome>], index: usize) -> bool {
+    children(nodes, index).iter().all(|child| ends[*child].is_some())
 }
 
-pub(crate) fn children(nodes: &[Node], seat: usize) -> Vec<usize> {
-    (0..nodes.len()).filter(|child| nodes[*child].parent == Some(seat)).collect()
+pub(crate) fn children(nodes: &[Node], index: usize) -> Vec<usize> {
+    (0..nodes.len()).filter(|child| nodes[*child].parent == Some(index)).collect()
 }
 
-fn outcome(nodes: &[Node], rules: &[Rule], ends: &[Option<NodeOutcome>], seat: usize) -> NodeOutcome {
-    let own = nodes[seat].says.as_ref();
+fn outcome(nodes: &[Node], rules: &[Rule], ends: &[Option<NodeOutcome>], index: usize) -> NodeOutcome {
+    let own = nodes[index].says.as_ref();
     let passed = |child: &usize| match &ends[*child] {
         Some(NodeOutcome::Passed(says, _)) => Some(says.clone()),
         _ => None,
     };
-    let children: Vec<Advice> = children(nodes, seat).iter().filter_map(passed).collect();
-    match rolled(rules, seat, own, &children) {
+    let children: Vec<Advice> = children(nodes, index).iter().filter_map(passed).collect();
+    match rolled(rules, index, own, &children) {
         None => NodeOutcome::Silent,
         Some((says, rule)) => {
             let hit = |text: &String| text.contains(LOCKED);
@@ -99,16 +101,16 @@ fn outcome(nodes: &[Node], rules: &[Rule], ends: &[Option<NodeOutcome>], seat: u
 
 fn rolled(
     rules: &[Rule],
-    seat: usize,
+    index: usize,
     own: Option<&Advice>,
     children: &[Advice],
 ) -> Option<(Advice, Option<usize>)> {
-    // Who has nobody to roll up, or hears nothing from them, says what it says itself.
+    // A node without children, or without output from them, passes up its own answer.
     if children.is_empty() {
         return own.cloned().map(|says| (says, None));
     }
     for (at, rule) in rules.iter().enumerate() {
-        if rule.of.as_ref().is_some_and(|of| !of.contains(&seat)) {
+        if rule.of.as_ref().is_some_and(|of| !of.contains(&index)) {
             continue;
         }
         let says = match &rule.kind {

@@ -8,21 +8,21 @@ use serde_json::json;
 use super::oracle::{self, Advice, Behavior, Kind, Node, NodeOutcome, Rule};
 use crate::test_run::{self, TestRun};
 
-/// The member of a seat.
-pub(crate) fn name(seat: usize) -> String {
-    format!("n{seat}")
+/// The member at an index.
+pub(crate) fn name(index: usize) -> String {
+    format!("n{index}")
 }
 
 fn seat_of(id: &str) -> usize {
     let digits = id.rsplit('n').next().unwrap_or_default();
-    digits.parse().expect("a node's id ends in its seat")
+    digits.parse().expect("a node's id ends in its index")
 }
 
 pub(crate) fn setup(nodes: &[Node], rules: &[Rule]) -> Setup {
     let mut setup = test_run::setup(Mode::Hierarchy, Request::Hierarchy);
-    let member = |(seat, node): (usize, &Node)| Member {
+    let member = |(index, node): (usize, &Node)| Member {
         parent: node.parent.map(|parent| name(parent).into()),
-        ..test_run::member(&name(seat))
+        ..test_run::member(&name(index))
     };
     setup.members = nodes.iter().enumerate().map(member).collect();
     setup.rules = rules.iter().enumerate().map(|(at, one)| rule_setup(at, one)).collect();
@@ -39,7 +39,7 @@ fn rule_setup(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
         Kind::Terminal { trigger } => ("terminal", json!({"triggerSeverity": trigger})),
         Kind::Host(_) => ("custom:own", json!({})),
     };
-    let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|seat| name(*seat)).collect());
+    let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|index| name(*index)).collect());
     let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
     test_run::rule(&format!("r{at}"), kind, of.as_deref(), params)
 }
@@ -51,7 +51,7 @@ pub(crate) fn json_of(says: &Advice) -> Json {
     })
 }
 
-/// Runs a tree; `next` chooses who ends next among so many. Who is out is held against H1 after every step.
+/// Runs a tree; `next` chooses who ends next among so many. Who is out is compared with H1 after every step.
 pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) -> usize) -> TestRun {
     let setup = setup(nodes, rules);
     let ends = oracle::outcomes(nodes, rules);
@@ -61,9 +61,9 @@ pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) ->
         asked_when_ready(nodes, &ended, &sitting);
         let out: Vec<String> = sitting.out.keys().map(ToString::to_string).collect();
         let id = &out[next(out.len())];
-        let seat = seat_of(id);
-        shown_its_children(nodes, &ends, seat, &sitting);
-        match &nodes[seat].says {
+        let index = seat_of(id);
+        shown_its_children(nodes, &ends, index, &sitting);
+        match &nodes[index].says {
             Some(says) => sitting.answer(id, json_of(says)),
             None => sitting.give_no_answer(id),
         }
@@ -78,7 +78,7 @@ pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) ->
                 Behavior::Says(says) => sitting.rule_applied(&apply.ticket, Ok(json_of(says))),
             }
         }
-        ended[seat] = true;
+        ended[index] = true;
     }
     assert!(ended.iter().all(|ended| *ended), "everybody is asked before the root has ended");
     sitting
@@ -86,8 +86,10 @@ pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) ->
 
 /// H1: out is exactly who has not ended and whose children all have.
 fn asked_when_ready(nodes: &[Node], ended: &[bool], sitting: &TestRun) {
-    let ready = |seat: &usize| !ended[*seat] && oracle::children(nodes, *seat).iter().all(|one| ended[*one]);
-    let mut ready: Vec<String> = (0..nodes.len()).filter(ready).map(|seat| format!("node/n{seat}")).collect();
+    let ready =
+        |index: &usize| !ended[*index] && oracle::children(nodes, *index).iter().all(|one| ended[*one]);
+    let mut ready: Vec<String> =
+        (0..nodes.len()).filter(ready).map(|index| format!("node/n{index}")).collect();
     let mut out: Vec<String> = sitting.out.keys().map(ToString::to_string).collect();
     ready.sort();
     out.sort();
@@ -95,9 +97,9 @@ fn asked_when_ready(nodes: &[Node], ended: &[bool], sitting: &TestRun) {
 }
 
 /// H1, H3: a node with children is shown what they pass up, in roster order, and who passes nothing up.
-fn shown_its_children(nodes: &[Node], ends: &[NodeOutcome], seat: usize, sitting: &TestRun) {
-    let invoke = &sitting.out[format!("node/n{seat}").as_str()];
-    let children = oracle::children(nodes, seat);
+fn shown_its_children(nodes: &[Node], ends: &[NodeOutcome], index: usize, sitting: &TestRun) {
+    let invoke = &sitting.out[format!("node/n{index}").as_str()];
+    let children = oracle::children(nodes, index);
     let shown = test_run::part(invoke, PartKind::ChildrenOutputs);
     assert_eq!(shown.is_some(), !children.is_empty());
     let child = |child: &usize| match &ends[*child] {
@@ -114,24 +116,24 @@ fn shown_its_children(nodes: &[Node], ends: &[NodeOutcome], seat: usize, sitting
     assert_eq!(shown.unwrap_or_else(|| json!([])), json!(expected));
 }
 
-/// Holds an outcome against the oracle's.
+/// Checks an outcome against the oracle's.
 pub(crate) fn assert_agrees(nodes: &[Node], rules: &[Rule], sitting: &TestRun) {
     let ends = oracle::outcomes(nodes, rules);
     let outcome = sitting.outcome();
-    let root = (0..nodes.len()).find(|seat| nodes[*seat].parent.is_none()).expect("a tree has a root");
-    for (seat, end) in ends.iter().enumerate() {
-        let told = &outcome["nodes"][seat];
+    let root = (0..nodes.len()).find(|index| nodes[*index].parent.is_none()).expect("a tree has a root");
+    for (index, end) in ends.iter().enumerate() {
+        let node = &outcome["nodes"][index];
         let (status, output, rule) = match end {
             NodeOutcome::Passed(says, rule) => {
-                let status = if nodes[seat].says.is_some() { "passed" } else { "passed_up" };
+                let status = if nodes[index].says.is_some() { "passed" } else { "passed_up" };
                 (status, json_of(says), rule.map(|at| format!("r{at}")))
             }
             NodeOutcome::Silent => ("silent", Json::Null, None),
-            NodeOutcome::Refused => ("refused", Json::Null, told["rule"].as_str().map(str::to_owned)),
+            NodeOutcome::Refused => ("refused", Json::Null, node["rule"].as_str().map(str::to_owned)),
         };
-        assert_eq!(told["status"], status, "{seat} of {outcome:#}");
-        assert_eq!(told.get("output").cloned().unwrap_or_default(), output, "{seat} of {outcome:#}");
-        assert_eq!(told["rule"], json!(rule), "{seat} of {outcome:#}");
+        assert_eq!(node["status"], status, "{index} of {outcome:#}");
+        assert_eq!(node.get("output").cloned().unwrap_or_default(), output, "{index} of {outcome:#}");
+        assert_eq!(node["rule"], json!(rule), "{index} of {outcome:#}");
     }
     let verdict = match &ends[root] {
         NodeOutcome::Passed(..) => ("done", ""),
@@ -146,7 +148,7 @@ pub(crate) fn assert_agrees(nodes: &[Node], rules: &[Rule], sitting: &TestRun) {
     assert_eq!(outcome.get("rollup").cloned().unwrap_or_default(), rollup);
     // X12
     let missing: Vec<String> =
-        (0..nodes.len()).filter(|seat| nodes[*seat].says.is_none()).map(name).collect();
+        (0..nodes.len()).filter(|index| nodes[*index].says.is_none()).map(name).collect();
     assert_eq!(outcome["missing"], json!(missing));
     assert_eq!(outcome["partial"], !missing.is_empty());
     assert!(missing.is_empty() || outcome["risk"]["level"] != "ok", "{outcome:#}");

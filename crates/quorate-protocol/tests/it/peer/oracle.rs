@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// What no message may say; by its letters, and by its meaning where somebody compares that.
+/// What no message may say, by its letters, and by its meaning where meanings are compared.
 pub(crate) const LOCKED: &str = "warmth";
 pub(crate) const NEAR: &str = "chilly";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum To {
     All,
-    /// Seats; one past the roster is nobody.
+    /// Indices; one past the roster names no member.
     Some(Vec<usize>),
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Termination {
     Unwritten,
     NoNewObjections,
     AllPass,
-    /// A rule of the host's own, and what it says after each round: to end, or not, or that it failed.
+    /// A custom rule, and what it says after each round: to end, or not, or that it failed.
     Host(Vec<Option<bool>>),
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Scenario {
     /// The manifest's `maxRounds`, and what was asked for in its place.
     pub(crate) written: Option<usize>,
     pub(crate) asked: Option<usize>,
-    /// By round, then by seat; `None` is no answer. Further rounds are silent passes.
+    /// By round, then by index; `None` is no answer. Further rounds are silent passes.
     pub(crate) says: Vec<Vec<Option<Says>>>,
     /// Whose messages an `aggregate` rule collects; `None` is everybody's.
     pub(crate) collected: Option<Vec<usize>>,
@@ -78,9 +78,9 @@ pub(crate) struct Log {
 
 impl Scenario {
     /// What a member does in a round.
-    pub(crate) fn says(&self, round: usize, seat: usize) -> Option<Says> {
+    pub(crate) fn says(&self, round: usize, index: usize) -> Option<Says> {
         let silent = || Some(Says { text: String::new(), to: To::All, objection: false, pass: true });
-        self.says.get(round - 1).map_or_else(silent, |seats| seats[seat].clone())
+        self.says.get(round - 1).map_or_else(silent, |indices| indices[index].clone())
     }
 
     /// P2: whether one reaches another.
@@ -91,7 +91,7 @@ impl Scenario {
         match &self.topology {
             Topology::Unwritten | Topology::Full => true,
             Topology::Ring => {
-                let next = |seat: usize| if seat + 1 == self.members { 0 } else { seat + 1 };
+                let next = |index: usize| if index + 1 == self.members { 0 } else { index + 1 };
                 next(from) == to || next(to) == from
             }
             Topology::Star(hub) => from == *hub || to == *hub,
@@ -100,12 +100,12 @@ impl Scenario {
     }
 
     /// P2: whether a member has heard or said a message.
-    pub(crate) fn hears(&self, seat: usize, said: &Delivered) -> bool {
-        let told = match &said.to {
-            To::All => self.reaches(said.from, seat),
-            To::Some(seats) => seats.contains(&seat),
+    pub(crate) fn hears(&self, index: usize, said: &Delivered) -> bool {
+        let delivered = match &said.to {
+            To::All => self.reaches(said.from, index),
+            To::Some(members) => members.contains(&index),
         };
-        told || said.from == seat
+        delivered || said.from == index
     }
 
     fn is_locked(&self, text: &str) -> bool {
@@ -131,7 +131,7 @@ impl Scenario {
         for round in 1.. {
             each_round(round, &log.said);
             log.rounds = round;
-            let says: Vec<Option<Says>> = (0..self.members).map(|seat| self.says(round, seat)).collect();
+            let says: Vec<Option<Says>> = (0..self.members).map(|index| self.says(round, index)).collect();
             for (from, says) in says.iter().enumerate() {
                 match says {
                     None => log.missing.push(from),
@@ -152,7 +152,7 @@ impl Scenario {
     fn deliver(&self, log: &mut Log, round: usize, from: usize, says: &Says) {
         let reached = match &says.to {
             To::All => true,
-            To::Some(seats) => seats.iter().all(|to| self.reaches(from, *to)),
+            To::Some(members) => members.iter().all(|to| self.reaches(from, *to)),
         };
         if !reached {
             log.out_of_reach += 1;
@@ -163,7 +163,7 @@ impl Scenario {
         }
     }
 
-    /// P1: what ends the talk after a round. Whoever gave nothing has agreed to nothing.
+    /// P1: what ends the talk after a round. A member without output has agreed to nothing.
     fn ended(&self, round: usize, says: &[Option<Says>]) -> Option<&'static str> {
         let all = |holds: fn(&Says) -> bool| says.iter().all(|one| one.as_ref().is_some_and(holds));
         if says.iter().all(Option::is_none) {

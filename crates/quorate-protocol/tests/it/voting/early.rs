@@ -18,8 +18,8 @@ fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<Vo
         setup.early_decision = true;
         for does in votes {
             let both = does.iter().zip(weights).enumerate();
-            let voter = |(seat, (does, (tenths, _))): (usize, (&VoterBehavior, &(u64, &str)))| Voter {
-                seat,
+            let voter = |(index, (does, (tenths, _))): (usize, (&VoterBehavior, &(u64, &str)))| Voter {
+                index,
                 tenths: *tenths,
                 does: *does,
             };
@@ -40,12 +40,12 @@ fn assert_holds(rules: &[Rule], voters: &[Voter], order: &[usize], sitting: &Tes
     }
     let shown = || format!("{rules:?}\n{voters:?} in the order {order:?}\n{:#}", sitting.outcome());
     assert_eq!(sitting.word("verdict"), oracle::outcome(rules, voters, coin).as_str(), "{}", shown());
-    // Whoever was not waited for is not missing: it was not let speak.
+    // A cancelled voter is not missing: its vote was not needed.
     for voter in voters {
-        let id = table::id(voter.seat);
+        let id = table::id(voter.index);
         let out = sitting.cancelled.iter().any(|cancelled| **cancelled == *id);
-        let told = &sitting.outcome()["decision"]["votes"][voter.seat]["vote"];
-        assert_eq!(told == "cancelled", out, "{}", shown());
+        let vote = &sitting.outcome()["decision"]["votes"][voter.index]["vote"];
+        assert_eq!(vote == "cancelled", out, "{}", shown());
     }
 }
 
@@ -77,13 +77,13 @@ fn four_members_in_every_order() {
 }
 
 #[test]
-fn a_vote_is_not_decided_by_nobody() {
-    // V7, V8: the weightiest has given nothing, so nothing can pass; whether it fails or nobody has voted is still open.
+fn a_vote_without_votes_is_not_decided() {
+    // V7, V8: the weightiest has given nothing, so nothing can pass; whether it fails or has no votes at all is still open.
     let mut setup = table::setup(&[], &["10", "1"]);
     setup.early_decision = true;
     let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
     sitting.give_no_answer(&table::id(0));
-    assert!(!sitting.finished, "nobody has voted yet");
+    assert!(!sitting.finished, "no vote was cast yet");
     sitting.answer(&table::id(1), table::ballot(VoterBehavior::No).expect("a vote"));
     assert_eq!(sitting.word("verdict"), "fail");
 }
@@ -95,18 +95,18 @@ fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
     let mut setup = table::setup(&rules, &["3", "3", "1", "1"]);
     setup.early_decision = true;
     let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
-    for (seat, does) in
+    for (index, does) in
         [(0, VoterBehavior::Yes), (1, VoterBehavior::No), (2, VoterBehavior::Yes), (3, VoterBehavior::No)]
     {
         assert!(!sitting.finished, "the rest can still make it a tie");
-        sitting.answer(&table::id(seat), table::ballot(does).expect("a vote"));
+        sitting.answer(&table::id(index), table::ballot(does).expect("a vote"));
     }
     assert_eq!(sitting.word("verdict"), "pass");
 }
 
 #[test]
-fn a_pass_that_somebody_missing_could_turn_waits_for_who_could_save_it() {
-    // V7, V8: the vetoer gave nothing, and whoever comes before it in the rules can still decide alone.
+fn a_pass_that_a_missing_vote_could_turn_waits() {
+    // V7, V8: the vetoer gave nothing, and a member that an earlier rule names can still decide alone.
     let rules = [
         some(Kind::Terminal { on: VoterBehavior::Yes, scope: Scope::All }, &[1]),
         some(veto(Scope::All), &[0]),
@@ -117,8 +117,8 @@ fn a_pass_that_somebody_missing_could_turn_waits_for_who_could_save_it() {
         setup.early_decision = true;
         let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
         sitting.give_no_answer(&table::id(0));
-        for seat in [2, 3] {
-            sitting.answer(&table::id(seat), table::ballot(VoterBehavior::Yes).expect("a vote"));
+        for index in [2, 3] {
+            sitting.answer(&table::id(index), table::ballot(VoterBehavior::Yes).expect("a vote"));
         }
         assert!(!sitting.finished, "it would pass either way, and stand only with one");
         sitting.answer(&table::id(1), table::ballot(does).expect("a vote"));
@@ -137,8 +137,8 @@ fn who_is_still_gathered_for_is_not_asked_any_more() {
     setup.match_mode = quorate_manifest::assembly::MatchMode::Semantic;
     setup.embeds = true;
     let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
-    for seat in [0, 1] {
-        sitting.answer(&table::id(seat), table::ballot(VoterBehavior::Yes).expect("a vote"));
+    for index in [0, 1] {
+        sitting.answer(&table::id(index), table::ballot(VoterBehavior::Yes).expect("a vote"));
     }
     assert_eq!((sitting.matches.len(), sitting.finished), (1, false));
     let id = table::id(2).into();

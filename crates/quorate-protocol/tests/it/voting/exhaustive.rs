@@ -13,7 +13,7 @@ pub(crate) fn coins() -> [(&'static str, bool); 2] {
     let runs = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9"];
     let rule = [super::stacks::all(super::stacks::majority(oracle::Tie::Random))];
     let tied = [VoterBehavior::Yes, VoterBehavior::No].into_iter().enumerate();
-    let tied: Vec<Voter> = tied.map(|(seat, does)| Voter { seat, tenths: 10, does }).collect();
+    let tied: Vec<Voter> = tied.map(|(index, does)| Voter { index, tenths: 10, does }).collect();
     let setup = table::setup(&rule, &["1", "1"]);
     let coin = |run: &'static str| {
         let sitting = table::vote_in(&setup, run, &tied, &[0, 1]);
@@ -24,7 +24,7 @@ pub(crate) fn coins() -> [(&'static str, bool); 2] {
     [side(true).expect("a tie passes in some runs"), side(false).expect("and fails in others")]
 }
 
-/// Holds an outcome against the oracle's.
+/// Checks an outcome against the oracle's.
 pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun, coin: bool) {
     let expected = oracle::outcome(rules, voters, coin);
     let outcome = sitting.outcome();
@@ -35,7 +35,7 @@ pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun,
     let missing: Vec<String> = voters
         .iter()
         .filter(|voter| voter.does == VoterBehavior::Missing)
-        .map(|voter| table::name(voter.seat))
+        .map(|voter| table::name(voter.index))
         .collect();
     assert_eq!(outcome["partial"], !missing.is_empty(), "{}", shown());
     assert_eq!(outcome["missing"], serde_json::json!(missing), "{}", shown());
@@ -43,7 +43,7 @@ pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun,
 
 fn voters(does: &[VoterBehavior], weights: &[(u64, &str)]) -> Vec<Voter> {
     let both = does.iter().zip(weights).enumerate();
-    both.map(|(seat, (does, (tenths, _)))| Voter { seat, tenths: *tenths, does: *does }).collect()
+    both.map(|(index, (does, (tenths, _)))| Voter { index, tenths: *tenths, does: *does }).collect()
 }
 
 /// Every vote under every stack, for these weights.
@@ -78,7 +78,7 @@ fn one_and_two_members_with_every_weight() {
 
 #[test]
 fn three_members() {
-    // V3, V4, V5, V8: ordinarily three choices of weights, and all 125 where somebody asks for everything.
+    // V3, V4, V5, V8: three choices of weights by default, and all 125 in the full run.
     let [a, b, c, one, half] = WEIGHTS;
     let few = vec![vec![one, one, one], vec![a, b, c], vec![half, c, one]];
     let weights = if everything() { table::every(&WEIGHTS, 3) } else { few };
@@ -127,7 +127,7 @@ fn a_tenth_and_two_tenths_are_three_tenths() {
     );
 }
 
-/// Whether somebody asked for everything, for which the ordinary run has no time.
+/// Whether the full run was requested, which is too long for the default.
 fn everything() -> bool {
     #[expect(clippy::disallowed_methods, reason = "the soak asks for everything")]
     std::env::var("QUORATE_EVERYTHING").is_ok()

@@ -42,7 +42,7 @@ fn polls(mut look: impl FnMut(&[oracle::Rule], &[Voter], usize)) {
         for does in table::every(&VoterBehavior::ALL, weights.len()).iter().step_by(5) {
             let both = does.iter().zip(weights).enumerate();
             let voters: Vec<Voter> =
-                both.map(|(seat, (does, (tenths, _)))| Voter { seat, tenths, does: *does }).collect();
+                both.map(|(index, (does, (tenths, _)))| Voter { index, tenths, does: *does }).collect();
             for infected in 0..voters.len() {
                 look(&rules, &voters, infected);
             }
@@ -50,8 +50,8 @@ fn polls(mut look: impl FnMut(&[oracle::Rule], &[Voter], usize)) {
     }
 }
 
-fn with(voters: &[Voter], seat: usize, does: VoterBehavior) -> Vec<Voter> {
-    let one = |voter: &Voter| Voter { does: if voter.seat == seat { does } else { voter.does }, ..*voter };
+fn with(voters: &[Voter], index: usize, does: VoterBehavior) -> Vec<Voter> {
+    let one = |voter: &Voter| Voter { does: if voter.index == index { does } else { voter.does }, ..*voter };
     voters.iter().map(one).collect()
 }
 
@@ -68,13 +68,13 @@ fn an_infected_member_has_one_vote_and_no_more() {
         let setup = table::setup(rules, &["1", "0.3", "1"]);
         let mut sitting = TestRun::open(&setup, run, table::PROPOSAL);
         for voter in voters {
-            match (voter.seat == infected, table::ballot(voter.does)) {
-                (true, _) => sitting.answer(&table::id(voter.seat), answer.clone()),
-                (false, Some(ballot)) => sitting.answer(&table::id(voter.seat), ballot),
-                (false, None) => sitting.give_no_answer(&table::id(voter.seat)),
+            match (voter.index == infected, table::ballot(voter.does)) {
+                (true, _) => sitting.answer(&table::id(voter.index), answer.clone()),
+                (false, Some(ballot)) => sitting.answer(&table::id(voter.index), ballot),
+                (false, None) => sitting.give_no_answer(&table::id(voter.index)),
             }
             // A second answer is no second vote.
-            if voter.seat >= infected {
+            if voter.index >= infected {
                 sitting.answer(&table::id(infected), json!({"vote": "yes", "rationale": "again"}));
             }
         }
@@ -97,8 +97,8 @@ fn a_locked_rationale_refuses_and_never_passes() {
         sitting.answer(&table::id(0), json!({"vote": "yes", "rationale": "drop the w<b>arm</b>th"}));
         for voter in &voters[1..] {
             match table::ballot(voter.does) {
-                Some(ballot) => sitting.answer(&table::id(voter.seat), ballot),
-                None => sitting.give_no_answer(&table::id(voter.seat)),
+                Some(ballot) => sitting.answer(&table::id(voter.index), ballot),
+                None => sitting.give_no_answer(&table::id(voter.index)),
             }
         }
         assert_eq!(sitting.word("verdict"), "refused", "{rules:?} {voters:?}");
@@ -109,7 +109,7 @@ fn a_locked_rationale_refuses_and_never_passes() {
 
 #[test]
 fn who_is_missing_never_agrees() {
-    // X5, V8, in the oracle and so in the protocol, which agrees with it everywhere: a pass without somebody's vote is a
+    // X5, V8, in the oracle and so in the protocol, which agrees with it everywhere: a pass without some member's vote is a
     // pass with its no.
     let mut passes = 0;
     polls(|rules, voters, absent| {

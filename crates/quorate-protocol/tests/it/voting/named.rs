@@ -1,4 +1,4 @@
-//! Outcomes that have a name, each once: who may vote, ties, nobody, everybody, many.
+//! Named cases: who may vote, ties, no voters, all voters, many voters.
 
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::FactKind;
@@ -12,7 +12,7 @@ use crate::test_run::{self, TestRun, locked};
 
 /// A vote of members with the weight one.
 fn vote(setup: &Setup, does: &[VoterBehavior]) -> TestRun {
-    let voter = |(seat, does): (usize, &VoterBehavior)| Voter { seat, tenths: 10, does: *does };
+    let voter = |(index, does): (usize, &VoterBehavior)| Voter { index, tenths: 10, does: *does };
     let voters: Vec<Voter> = does.iter().enumerate().map(voter).collect();
     let order: Vec<usize> = (0..does.len()).collect();
     table::vote_in(setup, "r", &voters, &order)
@@ -44,7 +44,7 @@ fn without_voters_it_is_refused() {
 }
 
 #[test]
-fn a_class_that_nobody_names_is_told() {
+fn an_unknown_class_is_reported() {
     let notes = |setup: &Setup| vote(setup, &[YES, YES]).outcome()["notes"].to_string();
     let mut setup = table::setup(&[], &["1", "1"]);
     assert!(notes(&setup).contains(&format!("names the class `{CLASS}`")), "{}", notes(&setup));
@@ -60,7 +60,7 @@ fn a_class_that_nobody_names_is_told() {
 
 #[test]
 fn the_class_chooses_the_voters_and_the_total() {
-    // V1, V3: whoever may not vote is neither asked nor counted, also where a rule names it.
+    // V1, V3: a member without a vote is neither asked nor counted, also where a rule names it.
     let mut setup = table::setup(&[some(quorum((1, 1)), &[0, 2])], &["1", "1", "1"]);
     setup.members[1].vote_class = Some(vec![CLASS.to_owned()]);
     setup.members[2].vote_class = Some(vec!["another".to_owned()]);
@@ -86,8 +86,8 @@ fn a_chair_who_abstains_or_is_missing_rejects() {
     ] {
         let sitting = vote(&setup, &does);
         assert_eq!(sitting.word("verdict"), verdict, "{does:?}");
-        let told = sitting.outcome()["decision"]["tie"].as_str().unwrap_or_default();
-        assert!(told.contains(tie), "{told}");
+        let tie_text = sitting.outcome()["decision"]["tie"].as_str().unwrap_or_default();
+        assert!(tie_text.contains(tie), "{tie_text}");
     }
     // A chair who may not vote on this class breaks no tie.
     let mut setup = table::setup(&[all(majority(Tie::Chair(2)))], &["1", "1", "1"]);
@@ -99,14 +99,14 @@ fn a_chair_who_abstains_or_is_missing_rejects() {
 fn a_random_tie_is_drawn_from_the_run_and_recorded() {
     // V4
     let setup = table::setup(&[all(majority(Tie::Random))], &["1", "1"]);
-    let voters = [Voter { seat: 0, tenths: 10, does: YES }, Voter { seat: 1, tenths: 10, does: NO }];
+    let voters = [Voter { index: 0, tenths: 10, does: YES }, Voter { index: 1, tenths: 10, does: NO }];
     let mut sides = std::collections::BTreeSet::new();
     for run in ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"] {
         let [one, other] = [[0, 1], [1, 0]].map(|order| table::vote_in(&setup, run, &voters, &order));
         assert_eq!(one.outcome(), other.outcome(), "the order draws nothing");
         let verdict = one.word("verdict").to_owned();
-        let told = one.outcome()["decision"]["tie"].as_str().unwrap_or_default();
-        assert!(told.ends_with(&verdict), "{told}");
+        let tie_text = one.outcome()["decision"]["tie"].as_str().unwrap_or_default();
+        assert!(tie_text.ends_with(&verdict), "{tie_text}");
         sides.insert(verdict);
     }
     assert_eq!(sides.len(), 2);
@@ -145,14 +145,14 @@ fn a_vetoer_who_is_missing_keeps_a_pass_from_standing() {
     assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "missing_votes"));
     assert_eq!(sitting.word("stand"), "incomplete");
     assert_eq!(vote(&setup, &[YES, YES, ABSTAIN]).word("verdict"), "pass");
-    // Whoever votes yes may decide alone: a missing voter changes nothing then.
+    // A single yes decides by this rule: a missing voter changes nothing then.
     let alone = table::setup(&[some(Kind::Terminal { on: YES, scope: Scope::This }, &[0])], &["1", "1", "1"]);
     assert_eq!(vote(&alone, &[YES, MISSING, MISSING]).word("verdict"), "pass");
 }
 
 #[test]
 fn who_decides_alone_is_who_speaks() {
-    // V4: the outcome is terminal, and has what the deciding members said, and nobody else.
+    // V4: the outcome is terminal, and has what the deciding members said, and no other member's words.
     let rules = [some(veto(Scope::All), &[1, 2]), all(majority(Tie::Reject))];
     let setup = table::setup(&rules, &["1", "1", "1", "1"]);
     let sitting = vote(&setup, &[YES, NO, YES, NO]);
@@ -163,14 +163,14 @@ fn who_decides_alone_is_who_speaks() {
     assert_eq!(who, [&outcome["decision"]["votes"][1]["member"]]);
     assert_eq!(said[0]["vote"], "no");
     assert!(said[0]["rationale"].is_string() && said[0]["evidence"].is_array(), "{said:?}");
-    // Where nobody decides alone, nobody speaks alone.
+    // Without a member that decides alone no member speaks alone.
     let sitting = vote(&setup, &[NO, YES, YES, NO]);
     assert_eq!(sitting.outcome()["terminal"], false);
     assert_eq!(sitting.outcome()["decision"].get("contribution"), None);
 }
 
 #[test]
-fn nobody_at_all_is_incomplete() {
+fn a_vote_without_any_answer_is_incomplete() {
     // V8
     for rules in [Vec::new(), vec![all(veto(Scope::All))], vec![all(Kind::Unanimity)]] {
         let sitting = vote(&table::setup(&rules, &["1", "1"]), &[MISSING; 2]);
@@ -195,7 +195,7 @@ fn five_hundred_members_tie_exactly() {
         let mut setup = table::setup(&[all(quorum((5, 10)))], &weights);
         setup.early_decision = early;
         let does = |yes: usize| -> Vec<VoterBehavior> {
-            (0..500).map(|seat| if seat < yes { YES } else { NO }).collect()
+            (0..500).map(|index| if index < yes { YES } else { NO }).collect()
         };
         assert_eq!(vote(&setup, &does(250)).word("verdict"), "pass");
         assert_eq!(vote(&setup, &does(249)).word("verdict"), "fail");
@@ -234,7 +234,7 @@ fn the_decision_says_what_was_proposed_and_what_came_of_it() {
         assert!(!sitting.recorded(FactKind::Violation).is_empty());
         assert!(sitting.outcome()["notes"].to_string().contains("the decision was refused"));
     }
-    // What did not decide is not written into a decision: nobody's locked words keep an incomplete from being one.
+    // What did not decide is not written into a decision: no member's locked words change an incomplete.
     assert_eq!(vote(&setup, &[MISSING, MISSING]).word("verdict"), "incomplete");
 }
 
@@ -281,7 +281,7 @@ fn the_whole_resolution_is_held_against_the_locks() {
 
 #[test]
 fn a_rule_of_the_host_that_fails_decides_nothing() {
-    // V8: neither pass nor fail; and what it says is asked again with whoever is missing as no.
+    // V8: neither pass nor fail; and its rule is asked again with missing votes as no.
     let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: None });
     setup.members = ["ada", "ben"].map(test_run::member).to_vec();
     setup.rules = vec![test_run::rule("coin", "custom:coin", None, json!({}))];

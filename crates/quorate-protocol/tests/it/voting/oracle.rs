@@ -20,7 +20,7 @@ impl VoterBehavior {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Voter {
     /// Its place in the roster.
-    pub(crate) seat: usize,
+    pub(crate) index: usize,
     /// What its vote counts, in tenths.
     pub(crate) tenths: u64,
     pub(crate) does: VoterBehavior,
@@ -32,7 +32,7 @@ pub(crate) enum Tie {
     Unwritten,
     Reject,
     Random,
-    /// The chair's seat.
+    /// The chair's index.
     Chair(usize),
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Count {
     pub(crate) of: u64,
 }
 
-/// V8: the votes' result, held against everybody missing voting no. `coin` is what a random tie of the run gives.
+/// V8: the votes' result, compared with everybody missing voting no. `coin` is what a random tie of the run gives.
 pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
     if voters.iter().all(|voter| voter.does == VoterBehavior::Missing) {
         return Word::Incomplete;
@@ -148,13 +148,13 @@ fn majority(mine: &[Voter], all: &[Voter], tie: Tie, cast: bool, coin: bool) -> 
     match tie {
         Tie::Unwritten | Tie::Reject => false,
         Tie::Random => coin,
-        Tie::Chair(seat) => all.iter().any(|one| one.seat == seat && one.does == VoterBehavior::Yes),
+        Tie::Chair(index) => all.iter().any(|one| one.index == index && one.does == VoterBehavior::Yes),
     }
 }
 
 /// Whom a rule looks at.
 pub(crate) fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
-    let mine = |voter: &&Voter| rule.of.as_ref().is_none_or(|seats| seats.contains(&voter.seat));
+    let mine = |voter: &&Voter| rule.of.as_ref().is_none_or(|indices| indices.contains(&voter.index));
     voters.iter().filter(mine).copied().collect()
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn stacks() -> Vec<Vec<Rule>> {
         vec![all(Kind::Majority { tie: Tie::Chair(0), cast: true })],
         vec![all(Kind::Quorum { threshold: (5, 10), cast: true }), all(majority(Tie::Chair(0)))],
     ]);
-    // Some of the voters; a chair who is none of them; nobody at all (seat 5 is nobody's).
+    // Some of the voters; a chair who is none of them; no member at all (index 5).
     stacks.extend([
         vec![some(quorum((5, 10)), &[0, 1])],
         vec![some(majority(Tie::Chair(2)), &[0, 1])],

@@ -15,14 +15,14 @@ pub(crate) const WEIGHTS: [(u64, &str); 5] = [(1, "0.1"), (2, "0.2"), (3, "0.3")
 
 const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eva", "nobody"];
 
-/// The member of a seat.
-pub(crate) fn name(seat: usize) -> String {
-    NAMES.get(seat).map_or_else(|| format!("m{seat}"), |name| (*name).to_owned())
+/// The member at an index.
+pub(crate) fn name(index: usize) -> String {
+    NAMES.get(index).map_or_else(|| format!("m{index}"), |name| (*name).to_owned())
 }
 
-/// The invocation of a seat.
-pub(crate) fn id(seat: usize) -> String {
-    format!("ask/{}", name(seat))
+/// The invocation of the member at an index.
+pub(crate) fn id(index: usize) -> String {
+    format!("ask/{}", name(index))
 }
 
 /// A rule as a setup has it.
@@ -55,7 +55,7 @@ pub(crate) fn rule_setup(at: usize, rule: &Rule) -> Written {
                 Tie::Unwritten => json!({}),
                 Tie::Reject => json!({"tieBreaker": "reject"}),
                 Tie::Random => json!({"tieBreaker": "random"}),
-                Tie::Chair(seat) => json!({"tieBreaker": "chair-vote", "chair": name(seat)}),
+                Tie::Chair(index) => json!({"tieBreaker": "chair-vote", "chair": name(index)}),
             };
             ("majority", with(params, cast))
         }
@@ -64,7 +64,10 @@ pub(crate) fn rule_setup(at: usize, rule: &Rule) -> Written {
     Written {
         id: format!("r{at}").into(),
         kind: kind.into(),
-        applies_to: rule.of.as_ref().map(|seats| seats.iter().map(|seat| Name::from(name(*seat))).collect()),
+        applies_to: rule
+            .of
+            .as_ref()
+            .map(|indices| indices.iter().map(|index| Name::from(name(*index))).collect()),
         params: params.as_object().cloned().unwrap_or_default(),
     }
 }
@@ -86,9 +89,9 @@ fn vote(does: VoterBehavior) -> &'static str {
 
 /// A setup for voters by their weights.
 pub(crate) fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
-    let member = |(seat, weight): (usize, &&str)| Member {
+    let member = |(index, weight): (usize, &&str)| Member {
         weight: Some((*weight).to_owned()),
-        ..test_run::member(&name(seat))
+        ..test_run::member(&name(index))
     };
     let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: Some(CLASS.to_owned()) });
     setup.members = weights.iter().enumerate().map(member).collect();
@@ -107,8 +110,8 @@ pub(crate) fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize
     for at in order {
         let voter = voters[*at];
         match ballot(voter.does) {
-            Some(ballot) => sitting.answer(&id(voter.seat), ballot),
-            None => sitting.give_no_answer(&id(voter.seat)),
+            Some(ballot) => sitting.answer(&id(voter.index), ballot),
+            None => sitting.give_no_answer(&id(voter.index)),
         }
     }
     sitting

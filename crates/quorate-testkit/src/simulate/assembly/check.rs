@@ -21,11 +21,11 @@ use super::world::World;
 pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record]) -> Result<(), Violation> {
     let checks = [
         check::one_consultation_per_invocation(records),
-        check::nobody_is_paid_twice(simulated),
-        check::nobody_is_asked_before_it_is_recorded(simulated, records),
+        check::no_call_is_paid_twice(simulated),
+        check::no_member_is_asked_before_the_intent_is_recorded(simulated, records),
         check::no_more_calls_than_the_cap(simulated),
         one_outcome_and_it_is_last(records),
-        whoever_was_asked_has_ended(records),
+        every_asked_member_has_ended(records),
         the_host_does_nothing_twice(simulated),
         replay_is_identical(simulated, world),
         nothing_locked_is_persisted(simulated, world),
@@ -36,7 +36,7 @@ pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record
         a_missing_sentinel_escalates(simulated, world),
         a_spent_budget_is_said(simulated, world),
         a_spent_budget_hides_no_severity(simulated, world),
-        locked_messages_reach_nobody(simulated, world),
+        locked_messages_are_not_delivered(simulated, world),
     ];
     let first = checks.into_iter().collect::<Result<(), String>>();
     first.map_err(|what| Violation::new(simulated.seed, what))
@@ -72,7 +72,7 @@ fn one_outcome_and_it_is_last(records: &[Record]) -> Result<(), String> {
 }
 
 /// D1, V7: every member that was asked has a consultation in the end, also a cancelled one.
-fn whoever_was_asked_has_ended(records: &[Record]) -> Result<(), String> {
+fn every_asked_member_has_ended(records: &[Record]) -> Result<(), String> {
     let data =
         |kind| records.iter().filter(move |record| record.is(kind)).filter_map(|record| record.data.as_ref());
     let ended: BTreeSet<&str> =
@@ -216,7 +216,7 @@ fn no_vote_is_lost_or_counted_twice(simulated: &Simulation, world: &World) -> Re
         .map(|vote| (text(vote, "member"), text(vote, "vote").replace("cancelled", "missing")))
         .collect();
     if voters != listed {
-        return Err(format!("the votes {voters:?} were told as {listed:?}"));
+        return Err(format!("the votes {voters:?} were reported as {listed:?}"));
     }
     Ok(())
 }
@@ -303,7 +303,7 @@ fn a_missing_sentinel_escalates(simulated: &Simulation, world: &World) -> Result
     let missing: Vec<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
     let lacks = sentinels.map(|member| member.id.to_string()).any(|id| missing.contains(&id));
     match lacks && outcome.get("shouldEscalate") != Some(&json!(true)) {
-        true => Err(format!("a sentinel is missing and nobody is got: {missing:?}")),
+        true => Err(format!("a sentinel is missing and the run does not escalate: {missing:?}")),
         false => Ok(()),
     }
 }
@@ -341,7 +341,7 @@ fn a_spent_budget_hides_no_severity(simulated: &Simulation, world: &World) -> Re
 }
 
 /// P2: the log holds exactly the messages that were sent, reached a member and were not locked, each once.
-fn locked_messages_reach_nobody(simulated: &Simulation, world: &World) -> Result<(), String> {
+fn locked_messages_are_not_delivered(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.mode != Mode::Peer
         || outcome(simulated)["stand"] != "done"
         || !world.setup.overlays.enabled

@@ -111,11 +111,11 @@ impl World {
         calls: &Arc<Mutex<Vec<(String, u32)>>>,
         life: usize,
     ) -> Result<(), Error> {
-        let convening = RunConfig {
+        let config = RunConfig {
             run: self.run.clone(),
             seed: [7; 32],
             protocol: Box::new(Assembly::new(self.setup.clone()).expect("the traits are plain texts")),
-            members: self.seats(calls),
+            members: self.member_configs(calls),
             caps: Caps { calls: self.cap, wall: self.wall },
             redactor: Redactor::default(),
             extensions: extensions::flaky_extensions(self.seed, self.setup.embeds),
@@ -127,13 +127,13 @@ impl World {
             None => {
                 let opened = RunOpened { setup: json!(self.setup), ..RunOpened::default() };
                 let opening = Opening { opened, inputs: self.inputs() };
-                convening.open(opening).await.map(|_| ())
+                config.open(opening).await.map(|_| ())
             }
-            Some(history) => convening.resume(&history, self.inputs(), Vec::new()).await.map(|_| ()),
+            Some(history) => config.resume(&history, self.inputs(), Vec::new()).await.map(|_| ()),
         }
     }
 
-    fn seats(&self, calls: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
+    fn member_configs(&self, calls: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let (seed, infection) = (self.seed, self.infection.clone());
         let action = move |invocation: &_| script::action(seed, infection.as_ref(), invocation);
         let executor = Arc::new(ScriptedExecutor::new(action).with_call_log(calls.clone()));

@@ -12,7 +12,7 @@ const OUTAGE: usize = 12;
 /// How many steps after the first disturbance the second one may come.
 const SECOND_WITHIN: usize = 8;
 
-/// The step after which a successor has something to make good.
+/// The step after which a successor has something to restore.
 const AFTER_APPEND: &str = "an append that was done";
 /// How many such crashes are simulated, and how many steps of the process that comes next are disturbed.
 const CRASHES: usize = 2;

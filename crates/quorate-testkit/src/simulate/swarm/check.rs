@@ -30,13 +30,13 @@ pub(super) fn check_all(world: &World, records: &[LedgerRecords]) -> Result<Summ
     every_trigger_is_taken_up_in_order(&ended)?;
     every_mention_is_answered_once(&ended)?;
     chance_is_asked_once(&ended)?;
-    nobody_answers_itself(&ended)?;
+    no_participant_answers_itself(&ended)?;
     the_guard_holds(&ended)?;
     answers_are_in_order(&ended)?;
     answers_say_what_they_answer(&ended)?;
     windows_end_with_the_trigger(&ended)?;
     decisions_that_cost_are_kept(&ended)?;
-    nobody_is_asked_twice_by_one_process(&ended)?;
+    no_member_is_asked_twice_by_one_process(&ended)?;
     the_cursor_is_behind_what_is_open(&ended)?;
     states_are_the_last_update(&ended, world)?;
     states_are_never_stale(&ended)?;
@@ -156,7 +156,7 @@ fn chance_is_asked_once(ended: &FinishedConversation<'_>) -> Result<(), String> 
 }
 
 /// K6: no participant answers itself unless the policy allows it.
-fn nobody_answers_itself(ended: &FinishedConversation<'_>) -> Result<(), String> {
+fn no_participant_answers_itself(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let itself = |answer: &&Answer| {
         let may = ended.setup.manifests[answer.manifest].policy.reentry;
         !may && ended.turns[answer.trigger].participant == answer.by
@@ -238,7 +238,7 @@ fn windows_end_with_the_trigger(ended: &FinishedConversation<'_>) -> Result<(), 
     Ok(())
 }
 
-/// K3: once a process goes on to the next trigger, a decision that nobody answers is not paid for again.
+/// K3: once a process continues to the next trigger, a decision that no participant answers is not paid for again.
 fn decisions_that_cost_are_kept(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let decisions = &ended.log.decided;
     for (number, manifest) in ended.manifests() {
@@ -253,14 +253,14 @@ fn decisions_that_cost_are_kept(ended: &FinishedConversation<'_>) -> Result<(), 
             let later = ended.log.taken.iter().enumerate().skip(decision.taken);
             let next =
                 later.into_iter().find(|(_, taken)| taken.life == decision.life && taken.trigger == at + 1);
-            let nobody = ended.admitted(manifest, at, &named.unwrap_or_default()).is_empty();
-            let Some((next, _)) = next.filter(|_| nobody) else { continue };
+            let unanswered = ended.admitted(manifest, at, &named.unwrap_or_default()).is_empty();
+            let Some((next, _)) = next.filter(|_| unanswered) else { continue };
             let is_repeated = |again: &&Decision| {
                 again.manifest == number && again.window.last() == Some(&at) && again.taken > next
             };
             if let Some(again) = decisions.iter().find(is_repeated) {
                 return Err(format!(
-                    "life {} has decided that nobody answers t{at}, and life {} decides again",
+                    "life {} has decided that no participant answers t{at}, and life {} decides again",
                     decision.life, again.life
                 ));
             }
@@ -270,7 +270,7 @@ fn decisions_that_cost_are_kept(ended: &FinishedConversation<'_>) -> Result<(), 
 }
 
 /// A process does not repeat a call.
-fn nobody_is_asked_twice_by_one_process(ended: &FinishedConversation<'_>) -> Result<(), String> {
+fn no_member_is_asked_twice_by_one_process(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     let asked = ended.log.asked.iter().filter(|call| !ended.log.dropped.contains(&call.life));
     match asked.into_iter().find(|call| !seen.insert((call.life, call.trigger, &call.participant))) {

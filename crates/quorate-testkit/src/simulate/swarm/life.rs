@@ -18,7 +18,7 @@ pub(super) struct LifePlan {
     pub(super) loses_power: bool,
     /// The process is interrupted at this step, and closes.
     pub(super) interrupt: Option<usize>,
-    /// The cycle is dropped at this step, and the process goes on with another one.
+    /// The cycle is dropped at this step, and the process continues with another one.
     pub(super) drop: Option<usize>,
     /// These steps fail, in addition to those that fail at random.
     pub(super) failing: Range<usize>,

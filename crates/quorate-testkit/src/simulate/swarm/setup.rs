@@ -10,7 +10,7 @@ use crate::rng::Rng;
 const NAMES: [&str; 8] = ["ana", "bo", "cy", "dee", "eli", "fay", "gus", "hal"];
 
 /// A mention of no participant.
-pub(super) const NOBODY: &str = "@zed";
+pub(super) const UNKNOWN_MENTION: &str = "@zed";
 /// A trigger with this text makes a dispatcher fail.
 pub(super) const BREAKS: &str = "!breaks";
 
@@ -177,7 +177,7 @@ fn saying(rng: &mut Rng, names: &[Name], text: &str, mentions: u64) -> Message {
         }
     }
     if rng.percent(5) {
-        text.push_str(&format!(" {NOBODY}"));
+        text.push_str(&format!(" {UNKNOWN_MENTION}"));
     }
     if rng.percent(4) {
         text.push_str(&format!(" {BREAKS}"));

@@ -12,19 +12,21 @@ pub fn json(audit: &Audit) -> String {
     let deliberators: Vec<Value> = stats
         .deliberators
         .iter()
-        .map(|(id, seat)| {
-            let mut object =
-                Map::from_iter([("id".to_owned(), json!(id)), ("reviews".to_owned(), json!(seat.reviews))]);
-            for (name, count) in seat.counts() {
+        .map(|(id, behavior)| {
+            let mut object = Map::from_iter([
+                ("id".to_owned(), json!(id)),
+                ("reviews".to_owned(), json!(behavior.reviews)),
+            ]);
+            for (name, count) in behavior.counts() {
                 object.insert(name.to_owned(), json!(count));
-                object.insert(format!("{name}_rate"), rate(count, seat.reviews));
+                object.insert(format!("{name}_rate"), rate(count, behavior.reviews));
             }
             for (name, (count, sum)) in
-                [("avg_r1_score", seat.first_scores), ("avg_r2_score", seat.last_scores)]
+                [("avg_r1_score", behavior.first_scores), ("avg_r2_score", behavior.last_scores)]
             {
                 object.insert(name.to_owned(), rate(sum, count * 100));
             }
-            object.insert("reprompts".to_owned(), json!(seat.reprompts));
+            object.insert("reprompts".to_owned(), json!(behavior.reprompts));
             Value::Object(object)
         })
         .collect();

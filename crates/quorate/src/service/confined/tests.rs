@@ -16,7 +16,7 @@ use super::*;
 const INSIDE: &str = "inside";
 const OUTSIDE: &str = "outside";
 
-/// A folder with a workspace in `ws/`, and beside it what nobody may see.
+/// A folder with a workspace in `ws/`, and beside it files that must stay unreadable.
 struct Place {
     dir: tempfile::TempDir,
 }
@@ -260,13 +260,13 @@ fn what_is_no_regular_file_is_not_waited_for() {
     let kinds = place.kinds("");
     assert!(["fifo", "socket", "link"].iter().all(|name| kinds[*name] == EntryKind::Other));
     let workspace = place.open();
-    let (tell, told) = mpsc::channel();
-    // It is not joined: if it waits, it waits for ever.
+    let (send, received) = mpsc::channel();
+    // It is not joined: if it waits, it waits forever.
     std::thread::spawn(move || {
         let all = ["fifo", "socket", "link"].map(|path| workspace.read(&at(path)));
-        tell.send(all).unwrap();
+        send.send(all).unwrap();
     });
-    let all = told.recv_timeout(Duration::from_secs(20)).expect("an answer without waiting");
+    let all = received.recv_timeout(Duration::from_secs(20)).expect("an answer without waiting");
     assert!(all.iter().all(|read| matches!(read, Err(Error::Unreadable(_)))), "{all:?}");
 }
 
@@ -378,12 +378,12 @@ fn a_tenant_that_is_swapped_for_a_link_shows_nothing_outside() {
     let place = Place::new();
     place.link("ws/tenants/spare", "other");
     let (one, two) = (place.path("ws/tenants/acme"), place.path("ws/tenants/spare"));
-    // Opened anew each time: a folder that is held is not found by name again.
+    // Opened again each time: a folder that is held is not found by name again.
     race(&one, &two, || seen(place.open().read(&at("tenants/acme/note.md"))));
 }
 
 #[test]
-fn a_directory_that_is_moved_away_takes_nobody_along() {
+fn a_directory_that_is_moved_away_is_not_followed() {
     // The link's last two steps up end outside when they are taken below `away/`, and the many before them give the
     // directory time to get there.
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The inputs of a convening, checked against the assembly's mode: each mode needs a different subject.
+//! The inputs of an assembly's run, checked against the assembly's mode: each mode needs a different subject.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl Inputs {
             Mode::Hierarchy => (&self.request, Request::Hierarchy),
         };
         let Some(file) = file else {
-            let message = format!("this assembly is {}: say what it is convened on", mode.as_str());
+            let message = format!("this assembly is {}: name its subject", mode.as_str());
             return Err(usage(message, format!("it takes {needed}")));
         };
         let subject = match file.as_os_str() == "-" {
@@ -165,7 +165,7 @@ pub(super) fn ensure_proposal(request: &Request, subject: &Artifact) -> Result<(
     }
     let name = &subject.display_name;
     if !subject.text.chars().any(|c| !c.is_whitespace() && !is_invisible(c)) {
-        let body = Body::new(format!("{name} is empty")).help("write what is to be decided into it");
+        let body = Body::new(format!("{name} is empty")).help("write the proposal into it");
         return Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body));
     }
     let tag = find_invisible(&subject.text).find(|(_, c)| ('\u{e0020}'..='\u{e007e}').contains(c));
@@ -177,7 +177,7 @@ pub(super) fn ensure_proposal(request: &Request, subject: &Artifact) -> Result<(
     ));
     Err(ServiceError::configuration(
         codes::PROPOSAL_UNREADABLE,
-        body.help("take it out: members would be told it"),
+        body.help("remove it: members would be shown it"),
     ))
 }
 

@@ -1,4 +1,4 @@
-//! The plan of a convening (`--dry-run`): which member would be asked what, in which order. Calls no member.
+//! The plan of an assembly's run (`--dry-run`): which member would be asked what, in which order. Calls no member.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub struct DeferredQuestion {
     pub when: String,
 }
 
-/// Plans a convening. Calls no member and creates no ledger.
+/// Plans a run. Calls no member and creates no ledger.
 ///
 /// # Errors
 /// If an existing ledger cannot be read.
@@ -101,12 +101,12 @@ pub async fn build(
             Command::Gather(gather) => (&gather.id, &gather.member, None),
             _ => continue,
         };
-        let Some(seated) = spec.members.iter().find(|prepared| prepared.id == *member) else { continue };
+        let Some(prepared) = spec.members.iter().find(|prepared| prepared.id == *member) else { continue };
         first.push(Question {
             invocation: invocation.to_string(),
             member: member.to_string(),
-            executor: seated.executor.name.to_string(),
-            timeout_ms: seated.timeout.as_millis(),
+            executor: prepared.executor.name.to_string(),
+            timeout_ms: prepared.timeout.as_millis(),
             prompt,
         });
     }
@@ -142,11 +142,11 @@ fn notes(setup: &Setup) -> Vec<String> {
 /// The members that are not asked at once: later, or never.
 fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
-    for (member, seated) in spec.setup.members.iter().zip(&spec.members) {
+    for (member, prepared) in spec.setup.members.iter().zip(&spec.members) {
         let asked_first = first.iter().any(|question| *question.member == *member.id);
         let deferred_until = |when: String| DeferredQuestion {
             member: member.id.to_string(),
-            executor: seated.executor.name.to_string(),
+            executor: prepared.executor.name.to_string(),
             when,
         };
         match (&spec.setup.request, asked_first) {

@@ -86,7 +86,7 @@ fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String>
             });
         }
     }
-    Err(format!("a {} run of `{}` does not come to an end", resolved.mode.as_str(), resolved.name))
+    Err(format!("a {} run of `{}` does not terminate", resolved.mode.as_str(), resolved.name))
 }
 
 fn answer(schema: Schema, severity: u8) -> Json {

@@ -28,7 +28,7 @@ use crate::service::finalize::drops_answers_at_end;
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
 
-/// The version of a convening's JSON.
+/// The version of the JSON that `convene` prints.
 pub const SCHEMA: &str = "quorate.convene/v1";
 
 /// An assembly's run, finished or not.

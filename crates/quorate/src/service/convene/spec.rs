@@ -163,7 +163,8 @@ pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Par
 fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), ServiceError> {
     let (clean, found) = redaction.redactor.redact_json(json!(setup));
     let unreadable = |error: serde_json::Error| {
-        let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
+        let body =
+            Body::new(format!("the manifest has a secret at a place that cannot be redacted: {error}"));
         ServiceError::configuration(
             codes::ASSEMBLY_WORKSPACE_INVALID,
             body.help("take it out of the manifest"),

@@ -20,7 +20,7 @@ use crate::service::session::LedgerSession;
 
 /// The comment at the top of a new keyring.
 const KEYRING_HEADER: &str = "\
-# The public keys whose signatures count in this workspace. Commit this file: whoever can change it decides whom to believe.
+# The public keys whose signatures count in this workspace. Commit this file: a person who can change it decides which keys count.
 # Times are RFC 3339, or dates. `quorate keys` keeps what you write here; https://www.rfc-editor.org/rfc/rfc8032 says what a key is.
 ";
 
@@ -111,10 +111,10 @@ pub struct Rotation {
 pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
-            "the ledger's key comes from the variable {}, where it cannot be replaced from here",
+            "the ledger's key comes from the variable {}, which this command cannot change",
             sealing::LEDGER_KEY_VARIABLE
         ));
-        let help = "unset it where the key's file lies, rotate there, and hand over the new key";
+        let help = "unset it on the machine with the key's file, rotate there, and pass the new key";
         return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     let directory = keys.directory();
@@ -156,8 +156,7 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     if let SigningKey::Available(_, from) = keys.signing_key().await?
         && from != file
     {
-        let body =
-            Body::new(format!("the key that signs comes from {from}, where it cannot be replaced from here"));
+        let body = Body::new(format!("the signing key comes from {from}, which this command cannot change"));
         let help = "put another key there, `quorate keys init` to have it in the keyring, `quorate keys vouch` it with the old one, and end that";
         return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
@@ -268,7 +267,7 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
     let mut report = Report::new();
     if at_ms < now_ms {
         let body =
-            Body::new(format!("what {id} signed since {} does not count any more", timestamp::format(at_ms)));
+            Body::new(format!("signatures of {id} since {} no longer count", timestamp::format(at_ms)));
         let help = "where it signed records since then, `quorate ledger verify` exits with 1 from now on: keep its report, and \
                     a checkpoint from before, as evidence of what these records are";
         report.warn(codes::REVOKED_BEFORE, body.help(help));
@@ -279,7 +278,7 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
 /// The key of the keyring by name, by a unique prefix of its name, or by the key's text.
 ///
 /// # Errors
-/// If there is none, or several.
+/// If none or several match.
 pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
     let all = ring.keys.iter().filter_map(super::public_key);
     let found: Vec<PublicKey> =
@@ -315,10 +314,7 @@ fn ensure_idle(keys: &Keys) -> Result<(), ServiceError> {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
         if let Ok(None) = RunLock::try_acquire(&keys.ledger_dir, name) {
             let body = Body::new(format!("{name} is being worked on, and may be signing with this key"));
-            return Err(ServiceError::configuration(
-                codes::RUN_MOVED,
-                body.help("rotate when it has come to an end"),
-            ));
+            return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("rotate when it has ended")));
         }
     }
     Ok(())
@@ -371,7 +367,10 @@ fn manual_edit_error(keys: &Keys, what: &str) -> ServiceError {
         "{} is written in a way that is not changed from here: keys are `[[keys]]` tables with a line for each",
         keys.display_path(&keys.keyring_path())
     ));
-    ServiceError::configuration(codes::KEYRING_INVALID, body.help(format!("write it so; or by hand: {what}")))
+    ServiceError::configuration(
+        codes::KEYRING_INVALID,
+        body.help(format!("write it so, or edit it by hand: {what}")),
+    )
 }
 
 fn write(keys: &Keys, text: &str) -> Result<(), ServiceError> {

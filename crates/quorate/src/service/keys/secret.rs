@@ -99,7 +99,7 @@ fn from_file(
     let shown = all.display_path(path);
     Ok(match read.map_err(|error| all.to_error(&error))? {
         Some(key) => SigningKey::Available(Arc::new(key), shown),
-        None => SigningKey::Missing(format!("{shown} is not there")),
+        None => SigningKey::Missing(format!("{shown} does not exist")),
     })
 }
 

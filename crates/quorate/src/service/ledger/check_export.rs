@@ -56,13 +56,13 @@ pub fn check(environment: &Environment, request: &Request) -> Result<ExportCheck
 /// The warning about an export whose key is not trusted.
 pub fn unvouched(request: &Request, checked: &ExportCheck) -> ServiceError {
     let why = match (checked.header.keys.as_slice(), request.keys.is_empty()) {
-        ([], _) => "nobody signed its checkpoint, so that it proves nothing".to_owned(),
-        (keys, true) => format!("it holds against {}, and nobody vouched for that key", keys.join(" and ")),
+        ([], _) => "its checkpoint is unsigned, so it proves nothing".to_owned(),
+        (keys, true) => format!("it verifies against {}, but that key is not trusted", keys.join(" and ")),
         (keys, false) => {
-            format!("it holds against {}, which is none of the keys that were given", keys.join(" and "))
+            format!("it verifies against {}, which is not one of the given keys", keys.join(" and "))
         }
     };
-    let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
+    let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
     ServiceError::new(
         ExitClass::Refused,
         codes::KEY_UNVOUCHED,
@@ -74,7 +74,7 @@ fn unreadable(request: &Request, error: &std::io::Error) -> ServiceError {
     match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::EXPORT_INVALID,
-            Body::new(format!("{} is not there", request.file))
+            Body::new(format!("{} does not exist", request.file))
                 .help("`quorate ledger export --out FILE` writes an export"),
         ),
         _ => invalid_export(request, &error_chain(error)),

@@ -37,7 +37,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedPro
     let bytes = bytes.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::PROOF_UNREADABLE,
-            Body::new(format!("{} is not there", request.file))
+            Body::new(format!("{} does not exist", request.file))
                 .help("`quorate ledger prove RUN` writes a proof"),
         ),
         _ => unreadable(request, &error_chain(&error)),
@@ -49,7 +49,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedPro
             ExitClass::Refused,
             codes::PROOF_INVALID,
             Body::new(format!("{} proves nothing: {failed}", request.file))
-                .help("ask whoever gave it to you for another, and for the key over another way"),
+                .help("ask its sender for a new proof, and for the key over another channel"),
         ),
     })
 }
@@ -59,11 +59,11 @@ pub fn unvouched(request: &Request, proven: &VerifiedProof) -> ServiceError {
     let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
     let keys = keys.join(" and ");
     let why = match request.keys.is_empty() {
-        true => "and nobody vouched for that key",
-        false => "which is none of the keys that were given",
+        true => "but that key is not trusted",
+        false => "which is not one of the given keys",
     };
-    let body = Body::new(format!("{} holds against {keys}, {why}", request.file));
-    let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
+    let body = Body::new(format!("{} verifies against {keys}, {why}", request.file));
+    let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
     ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
 }
 

@@ -126,7 +126,7 @@ async fn write_export(
     };
     if !written.unknown_keys.is_empty() {
         let body = Body::new(format!(
-            "the public half of {} is not known, so that whoever reads the export needs it from you",
+            "the public key of {} is unknown here: send it to the readers of the export",
             written.unknown_keys.join(" and ")
         ));
         session.warn(codes::SIGNER_UNKNOWN, body.help("add it to the keyring and export again"));
@@ -165,7 +165,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
 async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
     let text = match disk::read_text(path) {
         Ok(Text::Present(text)) => text,
-        Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} is not there"))),
+        Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
         Err(error) => return Err(unknown_checkpoint(format!("{since} cannot be read: {error}"))),
     };
     let parsed =
@@ -191,7 +191,7 @@ fn unknown_checkpoint(what: String) -> ServiceError {
 fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
     match error {
         ExportError::NoCheckpoint => {
-            prove::unsealed_error(session, "nothing is sealed yet, so that nothing can be exported")
+            prove::unsealed_error(session, "nothing is sealed yet, so nothing can be exported")
         }
         ExportError::UnknownRun { run } => {
             ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))

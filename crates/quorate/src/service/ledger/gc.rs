@@ -85,7 +85,7 @@ pub fn unfinished_error(collected: &GcResult) -> Option<ServiceError> {
 
 fn erasure_incomplete(ledger: &str, why: &str) -> Body {
     Body::new(format!("what was erased can still be found in the files of {ledger}: {why}"))
-        .help("end what reads the ledger or make room, and repeat `quorate ledger gc`: it goes on where this stopped")
+        .help("end the processes that read the ledger or free disk space, and repeat `quorate ledger gc`: it continues where this stopped")
 }
 
 /// Ends a decided run that keeps no answers: erases its answers, then records the end. After a crash in between, the next

@@ -132,10 +132,10 @@ fn import_error(request: &Request, error: ImportError) -> ServiceError {
         ),
         ImportError::UntrustedKey { keys } => {
             let why = match keys.is_empty() {
-                true => "nobody signed it".to_owned(),
-                false => format!("it is signed by {}, and nobody vouched for that key", keys.join(" and ")),
+                true => "it is unsigned".to_owned(),
+                false => format!("it is signed by {}, but that key is not trusted", keys.join(" and ")),
             };
-            let help = "get the ledger's key from its owner over another way (`quorate keys export ledger`) and give it with `--key`";
+            let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
             ServiceError::configuration(
                 codes::KEY_UNVOUCHED,
                 Body::new(format!("nothing of {file} is merged: {why}")).help(help),

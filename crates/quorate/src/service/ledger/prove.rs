@@ -73,16 +73,16 @@ fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkp
         }
         ProveError::NotSealed { id } if is_checkpoint => {
             let body = Body::new(format!(
-                "record {id} is the last checkpoint's own and stands behind what that seals, so that nothing proves it yet"
+                "record {id} belongs to the last checkpoint, which does not cover it, so nothing proves it yet"
             ));
             let help = "it is sealed by the next checkpoint, once something else was recorded; `quorate ledger prove ledger/<n>` proves an earlier record";
             ServiceError::configuration(codes::RECORD_UNSEALED, body.help(help))
         }
         ProveError::NotSealed { id } => {
-            unsealed_error(session, &format!("record {id} is not sealed yet, so that nothing proves it"))
+            unsealed_error(session, &format!("record {id} is not sealed yet, so it cannot be proven"))
         }
         ProveError::UnsignedCheckpoint => {
-            let body = Body::new("nobody signed the last checkpoint, so that a proof would prove nothing");
+            let body = Body::new("the last checkpoint is unsigned, so a proof would prove nothing");
             let help = "put the ledger's key back, or make another with `quorate keys rotate ledger`, which signs a checkpoint at once";
             ServiceError::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }

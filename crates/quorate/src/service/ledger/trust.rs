@@ -17,7 +17,7 @@ use crate::service::session::LedgerSession;
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///
 /// # Errors
-/// If a value is none of these.
+/// If a value has none of these forms.
 pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, ServiceError> {
     parse_keys(environment, given, TrustedKey::from_text)
 }
@@ -52,7 +52,7 @@ fn parse_keys<T>(
             true => disk::read_text(&path).map_err(|error| unusable(&error_chain(&error)))?,
             false => Text::Present(value.clone()),
         };
-        let Text::Present(text) = text else { return Err(unusable("the file is not there")) };
+        let Text::Present(text) = text else { return Err(unusable("the file does not exist")) };
         let before = all.len();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             all.push(read(line).map_err(|why| match path.is_file() {

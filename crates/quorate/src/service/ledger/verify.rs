@@ -118,19 +118,19 @@ pub(super) async fn ensure_unaltered(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
-    let help = "nothing leaves an altered ledger; `quorate ledger verify` says what differs";
+    let help = "an altered ledger is not exported; `quorate ledger verify` shows what differs";
     ensure_unaltered_or(session, concerns, ExitClass::Refused, help).await
 }
 
-/// As [`unaltered`], where what differs keeps a checkpoint from being made.
+/// As [`ensure_unaltered`], for commands that make a checkpoint.
 ///
 /// # Errors
-/// As [`unaltered`].
+/// As [`ensure_unaltered`].
 pub(super) async fn ensure_sealable(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
-    let help = "no checkpoint is made over an altered ledger; `quorate ledger verify` says what differs";
+    let help = "no checkpoint is made over an altered ledger; `quorate ledger verify` shows what differs";
     ensure_unaltered_or(session, concerns, ExitClass::Configuration, help).await
 }
 
@@ -181,7 +181,7 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
     let help = match report.divergences.iter().any(|divergence| divergence.part == Part::LocalCheckpoint) {
         true => {
             "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
-             begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there"
+             begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger"
         }
         false => {
             "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`"
@@ -315,15 +315,15 @@ fn witness_file(
             Ok((Some(witness), Some(name)))
         }
         Text::Missing if is_asked => {
-            let body = Body::new(format!("the witness {name} is not there"));
+            let body = Body::new(format!("the witness {name} does not exist"));
             Err(ServiceError::not_found(
                 codes::WITNESS_UNREADABLE,
                 body.help("name the file with `--witness`"),
             ))
         }
         Text::Missing => {
-            let body = Body::new(format!("the witness {name} is not there, so nothing is held against it"));
-            let help = "it is made by the next checkpoint; where it was there before, get it back first";
+            let body = Body::new(format!("witness file {name} not found; witness check skipped"));
+            let help = "it is made by the next checkpoint; if it existed before, restore it first";
             warnings.warn(codes::WITNESS_BEHIND, body.help(help));
             Ok((None, None))
         }

@@ -39,7 +39,7 @@ pub struct File {
     pub path: PathBuf,
     /// SHA-256 of the old text; `None` for a new file.
     was: Option<String>,
-    /// What it is to be.
+    /// The new content.
     pub text: String,
 }
 
@@ -179,11 +179,8 @@ pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str)
 pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> {
     let path = folder.join(PENDING_FILE);
     matches!(disk::read_text(&path), Ok(Text::Present(_)) | Err(_)).then(|| {
-        Body::new(format!(
-            "{} says that a change was begun and not finished",
-            display_path(environment, &path)
-        ))
-        .help("`quorate playbook repair` finishes it")
+        Body::new(format!("{} has an unfinished change", display_path(environment, &path)))
+            .help("`quorate playbook repair` finishes it")
     })
 }
 

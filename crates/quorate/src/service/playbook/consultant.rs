@@ -20,8 +20,8 @@ const STREAM: &str = "playbooks/asked";
 
 /// An executor that can be asked.
 pub struct Consultant {
-    alone: SingleCall,
-    seat: MemberConfig,
+    call: SingleCall,
+    config: MemberConfig,
 }
 
 impl Consultant {
@@ -47,7 +47,7 @@ impl Consultant {
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
         let config = chosen.into_member_config(admitted);
-        let alone = SingleCall {
+        let call = SingleCall {
             stream: STREAM.into(),
             ledger: keeping.session.store.clone(),
             clock: keeping.session.environment.clock.clone(),
@@ -55,11 +55,11 @@ impl Consultant {
             max_calls: workspace.host.budget.calls,
             observer: Arc::new(NoopObserver),
         };
-        Ok(Consultant { alone, seat: config })
+        Ok(Consultant { call, config })
     }
 
     pub fn name(&self) -> &str {
-        &self.seat.executor_name
+        &self.config.executor_name
     }
 
     /// Asks; an error says why there is no answer.
@@ -68,7 +68,7 @@ impl Consultant {
     /// When the ledger fails.
     pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, ServiceError> {
         let (step, member) = id.split_once('/').unwrap_or((id, id));
-        match self.alone.ask(&Name::from(id), &Name::from(member), &self.seat, question).await {
+        match self.call.ask(&Name::from(id), &Name::from(member), &self.config, question).await {
             Ok(Answer { answer, .. }) => Ok(Ok(answer)),
             Err(Error::Ledger(error)) => Err(error.into()),
             Err(unanswered) => Ok(Err(format!("`{}` has no answer to {step}: {unanswered}", self.name()))),

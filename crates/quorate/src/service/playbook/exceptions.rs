@@ -125,14 +125,14 @@ impl ExceptionRequest<'_> {
         if let Some(id) = self.traits.iter().find(|id| !touched(id)) {
             refuse(
                 format!("an exception is asked for from `{id}`, which `{slug}` does not touch"),
-                "take that `--except-trait` out: what is not needed is not allowed".to_owned(),
+                "remove that `--except-trait`: unneeded exceptions are refused".to_owned(),
             );
             return None;
         }
         if self.reason.trim().is_empty() || first_invisible(self.reason).is_some() {
             refuse(
-                "the reason of an exception says nothing, or has a character that is not seen".to_owned(),
-                "say in `--reason` why the text does the trait no harm".to_owned(),
+                "the reason of an exception is empty, or has an invisible character".to_owned(),
+                "give the reason why the text does not harm the trait with `--reason`".to_owned(),
             );
             return None;
         }
@@ -151,7 +151,7 @@ impl ExceptionRequest<'_> {
         };
         if !answer.yes {
             refuse(
-                format!("no exception is made: {} says no", answer.by),
+                format!("no exception is made: {} refuses it", answer.by),
                 "say it in other words".to_owned(),
             );
             return None;

@@ -52,7 +52,7 @@ pub(super) fn parse_playbook(
         OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
         OpenResult::UnknownDoctype(report) => return Err(unusable(report)),
         _ => {
-            let body = Body::new("a version is no playbook any more");
+            let body = Body::new("a version is no longer a playbook");
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body));
         }
     };
@@ -119,9 +119,8 @@ pub fn findings(
     let current = disk::read_text(&index).unwrap_or(Text::Missing);
     let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
     if !is_true && (kept || current != Text::Missing) {
-        let body =
-            Body::new(format!("{} does not say what the playbooks say", display_path(environment, &index)));
-        report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("`quorate playbook repair` writes it anew"));
+        let body = Body::new(format!("{} differs from the playbooks", display_path(environment, &index)));
+        report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("`quorate playbook repair` writes it again"));
     }
     report
 }
@@ -223,7 +222,7 @@ fn check_gates(book: &PlaybookFile, report: &mut Report) {
         let body = body.at(book.document.value_place("priority"));
         report.refuse(
             codes::PROMOTION_DENIED,
-            body.help(format!("lower it below {GOVERNANCE_PRIORITY}, or promote it anew")),
+            body.help(format!("lower it below {GOVERNANCE_PRIORITY}, or promote it again")),
         );
     }
 }

@@ -75,7 +75,7 @@ impl Judge {
             };
             let message =
                 format!("the judge does not let `{}` through for `{}`: {why}", playbook.slug, known.slug);
-            let help = "say it so that nothing locked can be meant; what is unsure is refused";
+            let help = "rephrase it unambiguously; doubtful texts are refused";
             let mut body = Body::new(message).help(help);
             // A judge names no words: the refusal is about the whole text.
             if let Some(document) = document {

@@ -28,7 +28,7 @@ use crate::service::host::Host;
 pub struct Outcome {
     pub slug: String,
     /// The gate's message.
-    pub said: Option<String>,
+    pub gate_message: Option<String>,
     /// The new version, if it was promoted.
     pub promoted: Option<u32>,
     /// The playbooks archived with it.
@@ -88,7 +88,7 @@ pub async fn promote(
         keeping.commit(&change, host).await?;
         return Ok(Outcome {
             slug: slug.to_owned(),
-            said: note,
+            gate_message: note,
             promoted: None,
             archived: Vec::new(),
             report,
@@ -98,13 +98,13 @@ pub async fn promote(
         record_promotion(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
     keeping.record_pattern_matches(&book.playbook, &mut change);
     keeping.commit(&change, host).await?;
-    Ok(Outcome { slug: slug.to_owned(), said: note, promoted: Some(version), archived, report })
+    Ok(Outcome { slug: slug.to_owned(), gate_message: note, promoted: Some(version), archived, report })
 }
 
 /// A playbook by its slug.
 ///
 /// # Errors
-/// When there is none.
+/// If it does not exist.
 pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k PlaybookFile, ServiceError> {
     keeping.library.book(slug).ok_or_else(|| unknown_playbook(slug))
 }
@@ -183,7 +183,10 @@ fn check_preconditions(
     let library = &keeping.library;
     let matched = library.operators_for(playbook);
     if matched.is_empty() {
-        deny(format!("`{slug}` is for nobody here"), "correct its targets with another proposal".to_owned());
+        deny(
+            format!("`{slug}` targets no operator of this scope"),
+            "correct its targets with another proposal".to_owned(),
+        );
     }
     let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();

@@ -79,7 +79,7 @@ pub struct AcceptedProposal {
 /// Reads proposals: a manifest with frontmatter, a delta, a list of deltas, or an object with `deltas`.
 ///
 /// # Errors
-/// If it is none of these.
+/// If it is not one of these.
 pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
     let bare = text.trim_start_matches('\u{feff}');
     if bare.starts_with("---") {
@@ -341,14 +341,13 @@ async fn examine(
     for evidence in playbook.evidence.iter().filter(|one| one.kind == EvidenceKind::Run) {
         if let Some(what) = tainted_reason(keeping, &evidence.reference).await? {
             let body = Body::new(format!("it was learned from run {}, in which {what}", evidence.reference));
-            report
-                .refuse(codes::DELTA_INVALID, body.help("learn it from runs that nobody has tampered with"));
+            report.refuse(codes::DELTA_INVALID, body.help("learn it from runs whose records are intact"));
         }
     }
     Ok((matched.into_iter().map(|(known, _)| known.slug.clone()).collect(), allowed))
 }
 
-/// What a playbook supersedes has to be there, and for nobody else: whoever it is taken from would otherwise lose it unseen.
+/// A superseded playbook must exist and target no other operator: that operator would otherwise lose it unnoticed.
 pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &mut Report) {
     let matched: Vec<&str> =
         library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();

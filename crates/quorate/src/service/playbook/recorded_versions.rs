@@ -67,7 +67,7 @@ impl RecordedVersions {
     }
 
     /// As [`RecordedVersions::load`], of a ledger that is opened for this alone: playbooks are read where nothing waits for a
-    /// ledger. One that is not there remembers nothing. Neither does one that does not answer: a command that needs it
+    /// ledger. A missing one gives nothing, and so does one that does not answer: a command that needs it
     /// says so itself.
     pub fn load_blocking(ledger: &Address, scope: &Scope) -> Self {
         if !ledger.may_exist() {

@@ -51,8 +51,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
                 let (plan, file) =
                     (display_path(&environment, &pending), display_path(&environment, &file.path));
-                let body =
-                    Body::new(format!("{plan} wants {file} written, which is none of the playbooks' files"));
+                let body = Body::new(format!("{plan} writes {file}, which is not a playbook file"));
                 let help = "it was not written by `quorate`: look at it, and remove it";
                 return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
             }
@@ -97,8 +96,8 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
         };
         // Truncated text is restored; edited text stays.
         if !last.text.starts_with(&current) {
-            let body = Body::new(format!("{} is no playbook any more", display_path(&environment, &file)));
-            let help = "write its frontmatter anew, or remove the file: then it is put back as it was";
+            let body = Body::new(format!("{} is no longer a playbook", display_path(&environment, &file)));
+            let help = "rewrite its frontmatter, or remove the file: then it is restored";
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
         change.files.push(File::new(file, &current, last.text.clone()));
@@ -204,8 +203,8 @@ async fn adopt_manual_edit(
     let slug = &book.playbook.slug;
     change.events.push(ChangeEvent::new(event, slug, format!("version {}: {summary}", version.n), data));
     keeping.commit(&change, host).await?;
-    let what = if is_foreign { "took" } else { "took what was changed by hand in" };
-    Ok(Some(format!("{what} `{slug}` into its history, as version {}: {summary}", version.n)))
+    let what = if is_foreign { "added" } else { "added the manual edit of" };
+    Ok(Some(format!("{what} `{slug}` to its history, as version {}: {summary}", version.n)))
 }
 
 /// The parts of a playbook that affect agents, with normalized line ends, since Git may change those.

@@ -144,8 +144,7 @@ fn restore(
     host: &Host,
 ) -> Result<(Status, u32), ServiceError> {
     if record.recorded.contradicts(version.n, &sha256_hex(version.text.as_bytes())) {
-        let body =
-            Body::new(format!("version {} of `{}` is none that the ledger has", version.n, record.slug));
+        let body = Body::new(format!("version {} of `{}` is not in the ledger", version.n, record.slug));
         let help = "its history was rewritten or copied; restore it from a copy or from version control";
         return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
     }

@@ -153,7 +153,7 @@ impl VersionedFile {
     /// A version by its number.
     ///
     /// # Errors
-    /// When there is none.
+    /// If it does not exist.
     pub fn version(&self, n: u32) -> Result<&Version, ServiceError> {
         self.versions.iter().find(|version| version.n == n).ok_or_else(|| {
             let body = Body::new(format!("`{}` has no version {n}", self.slug));
@@ -250,7 +250,7 @@ impl VersionedFile {
         let body = Body::new(format!("{} cannot be edited: {why}", self.path.display()));
         ServiceError::configuration(
             codes::PLAYBOOK_INVALID,
-            body.help("`quorate check` says what is wrong with it"),
+            body.help("`quorate check` shows what is wrong with it"),
         )
     }
 }

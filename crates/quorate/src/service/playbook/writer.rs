@@ -53,7 +53,7 @@ impl LibraryWriter {
         }
     }
 
-    /// As [`LibraryWriter::open`], for who finishes what was left.
+    /// As [`LibraryWriter::open`], for a command that finishes an interrupted change.
     ///
     /// # Errors
     /// As [`LibraryWriter::open`], but for that.
@@ -97,7 +97,7 @@ impl LibraryWriter {
         for file in &change.files {
             if file_state(file)? == FileState::Other {
                 let file = display_path(&self.session.environment, &file.path);
-                let body = Body::new(format!("{file} was changed by somebody else meanwhile"));
+                let body = Body::new(format!("{file} was changed by another process meanwhile"));
                 return Err(ServiceError::configuration(
                     codes::HISTORY_MUTATION,
                     body.help("look at it, and try again"),
@@ -215,7 +215,7 @@ impl LibraryWriter {
     fn unwritable(&self, path: &Path, error: &std::io::Error) -> ServiceError {
         let body =
             Body::new(format!("cannot write {}: {error}", display_path(&self.session.environment, path)));
-        let help = "make it writable, then `quorate playbook repair` finishes what was begun";
+        let help = "make it writable, then `quorate playbook repair` finishes the change";
         ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
     }
 }

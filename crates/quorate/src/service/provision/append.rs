@@ -7,7 +7,7 @@ use similar::{Change, ChangeTag, TextDiff};
 /// The time limit of the line search; after it, the search may miss lines.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The addition that puts a block at the end of a text; `None` if the block is there already, on lines of its own.
+/// The addition that appends a block to a text; `None` if the text has the block already, on lines of its own.
 pub fn addition(text: &str, block: &str) -> Option<String> {
     if contains_block(text, block) {
         return None;
@@ -63,7 +63,7 @@ pub fn take_lines_out(text: &str, installed: &str, added: &str) -> Option<String
         .then(|| now().filter(|change| !stands(change)).map(|change| change.value()).collect())
 }
 
-/// The text with another block in place of the addition, and the new addition.
+/// The text with the addition replaced by another block, and the new addition.
 pub fn exchange(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
     let at = find(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);

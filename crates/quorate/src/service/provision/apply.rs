@@ -27,7 +27,7 @@ pub fn install(
     let mut created = Vec::new();
     for path in writes.map(|change| change.dest.as_str()).chain([".quorate/provisioned"]) {
         for folder in parent_folders(path) {
-            let exists = files.has_folder(folder).map_err(|trouble| disk_error(folder, trouble))?;
+            let exists = files.has_folder(folder).map_err(|file_error| disk_error(folder, file_error))?;
             if !exists && !created.iter().any(|made_folder| made_folder == folder) {
                 created.push(folder.to_owned());
             }
@@ -39,13 +39,13 @@ pub fn install(
         setup.folders.sort();
         setup.folders.dedup();
     }
-    store.create_folders().map_err(|trouble| disk_error(PROGRAM_DIR, trouble))?;
+    store.create_folders().map_err(|file_error| disk_error(PROGRAM_DIR, file_error))?;
     store_contents(files, store, changes)?;
-    let store_error = |trouble| disk_error(".quorate/provisioned", trouble);
+    let store_error = |file_error| disk_error(".quorate/provisioned", file_error);
     store.save(&begun).map_err(store_error)?;
     others.write_intents().map_err(store_error)?;
     for folder in created.iter().filter(|folder| *folder != PROGRAM_DIR) {
-        files.make_folder(folder, Access::Program).map_err(|trouble| disk_error(folder, trouble))?;
+        files.make_folder(folder, Access::Program).map_err(|file_error| disk_error(folder, file_error))?;
     }
     write_files(files, changes)?;
     others.write_results().map_err(store_error)?;
@@ -66,7 +66,7 @@ pub fn uninstall(
     others: &OtherProfiles<'_>,
 ) -> Result<(), ServiceError> {
     ensure_writable(files, changes)?;
-    let store_error = |trouble| disk_error(".quorate/provisioned", trouble);
+    let store_error = |file_error| disk_error(".quorate/provisioned", file_error);
     store.create_folders().map_err(store_error)?;
     store_contents(files, store, changes)?;
     store.save(&begun).map_err(store_error)?;
@@ -74,7 +74,7 @@ pub fn uninstall(
     // The user may have removed the folder of a restored file.
     let writes = changes.iter().filter(|change| matches!(change.write, Write::Put(..)));
     for folder in writes.flat_map(|change| parent_folders(&change.dest)) {
-        files.make_folder(folder, Access::Program).map_err(|trouble| disk_error(folder, trouble))?;
+        files.make_folder(folder, Access::Program).map_err(|file_error| disk_error(folder, file_error))?;
     }
     write_files(files, changes)?;
     others.write_results().map_err(store_error)?;
@@ -96,7 +96,7 @@ fn ensure_writable(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), Se
     for change in changes.iter().filter(|change| change.write != Write::Nothing) {
         let mut nearest = "";
         for folder in parent_folders(&change.dest) {
-            if files.has_folder(folder).map_err(|trouble| disk_error(folder, trouble))? {
+            if files.has_folder(folder).map_err(|file_error| disk_error(folder, file_error))? {
                 nearest = folder;
             }
         }
@@ -104,7 +104,7 @@ fn ensure_writable(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), Se
             let shown = if nearest.is_empty() { "the folder" } else { nearest };
             files
                 .can_write(nearest)
-                .map_err(|trouble| target_error(&format!("cannot write into {shown}: {trouble}")))?;
+                .map_err(|file_error| target_error(&format!("cannot write into {shown}: {file_error}")))?;
             asked.push(nearest);
         }
     }
@@ -140,14 +140,16 @@ fn store_contents(
 ) -> Result<(), ServiceError> {
     for change in changes {
         for (part, bytes) in &change.contents {
-            store.store_content(*part, bytes).map_err(|trouble| disk_error(&change.dest, trouble))?;
+            store.store_content(*part, bytes).map_err(|file_error| disk_error(&change.dest, file_error))?;
         }
         if let (Some(aside), Some(found)) = (&change.aside, &change.found) {
             let folder = ".quorate/aside";
-            files.make_folder(folder, Access::Private).map_err(|trouble| disk_error(folder, trouble))?;
+            files
+                .make_folder(folder, Access::Private)
+                .map_err(|file_error| disk_error(folder, file_error))?;
             files
                 .replace(aside, &found.bytes, Access::Private)
-                .map_err(|trouble| disk_error(aside, trouble))?;
+                .map_err(|file_error| disk_error(aside, file_error))?;
         }
     }
     Ok(())
@@ -160,7 +162,7 @@ fn write_files(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), Servic
             Write::Put(bytes, access) => files.replace(&change.dest, bytes, *access),
             Write::Remove => files.remove(&change.dest),
         };
-        done.map_err(|trouble| disk_error(&change.dest, trouble))?;
+        done.map_err(|file_error| disk_error(&change.dest, file_error))?;
     }
     Ok(())
 }
@@ -189,7 +191,7 @@ fn remove_folders(
         match removed {
             // It holds files of others.
             Ok(()) | Err(FileError::Obstructed(_)) => {}
-            Err(trouble) => return Err(disk_error(folder, trouble)),
+            Err(file_error) => return Err(disk_error(folder, file_error)),
         }
     }
     let mut existing = Vec::new();
@@ -213,18 +215,18 @@ fn remove_own(files: &dyn TargetFiles) -> Result<(), FileError> {
     Ok(())
 }
 
-fn disk_error(path: &str, trouble: FileError) -> ServiceError {
-    match trouble {
+fn disk_error(path: &str, file_error: FileError) -> ServiceError {
+    match file_error {
         FileError::Obstructed(why) => ServiceError::new(
             ExitClass::Refused,
             codes::PROFILE_TARGET,
-            Body::new(format!("{path} {why}")).help("clear the way and run the same command again"),
+            Body::new(format!("{path} {why}")).help("remove the obstacle and run the same command again"),
         ),
         FileError::Io(error) => target_error(&format!("cannot write {path}: {error}")),
     }
 }
 
 fn target_error(message: &str) -> ServiceError {
-    let help = "what was begun is remembered: mend this and run the same command again";
+    let help = "progress is kept: fix this and run the same command again";
     ServiceError::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
 }

@@ -1,4 +1,4 @@
-//! What is to be done with one file: what is there, what is to be there, and what the setup ledger then says of it.
+//! The change of one file: its current content, its new content, and its new entry in the setup ledger.
 
 use std::sync::Arc;
 
@@ -10,30 +10,30 @@ use quorate_manifest::tree::Problem;
 use super::files::{Access, FileContent, FileError};
 use super::setup::{ContentKind, Error, InstallRecord, StoredContent};
 
-/// What is to be done with one file.
+/// The change of one file.
 #[derive(Debug)]
 pub struct Change {
     pub dest: String,
-    /// How it goes together with what is there.
+    /// How it combines with the existing file.
     pub strategy: Strategy,
     pub found: Option<FileContent>,
-    /// What is to be done.
+    /// The operation.
     pub write: Write,
-    /// What then holds; nothing where the profile has no part in the file.
+    /// The new entry; `None` where the profile has no part in the file.
     pub fact: Option<InstallRecord>,
-    /// What it comes to, for people.
+    /// The change, in words for users.
     pub action: Action,
-    /// What else is to be said, each a sentence without its stop.
+    /// Notes, each a sentence without a full stop.
     pub notes: Vec<String>,
     /// Contents that the fact names and that have to be kept.
     pub contents: Vec<(ContentKind, Arc<[u8]>)>,
-    /// Where what is there is set aside, as it would be lost.
+    /// Where the existing content is kept, which would be lost otherwise.
     pub aside: Option<String>,
     /// What is expected where something else is.
     pub expected: Option<Vec<u8>>,
 }
 
-/// What is to be done on the disk.
+/// The operation on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     Nothing,
@@ -42,7 +42,7 @@ pub enum Write {
     Remove,
 }
 
-/// What a change comes to.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Create,
@@ -52,11 +52,11 @@ pub enum Action {
     PutBack,
     /// Only that it can be run.
     Permit,
-    /// It is as it is to be.
+    /// It has the desired content.
     Keep,
-    /// It is somebody's and stays.
+    /// It belongs to the user and stays.
     Leave,
-    /// It gets what was there before.
+    /// Its earlier content is restored.
     Restore,
     Delete,
     /// It was edited since, and nothing is done.
@@ -105,7 +105,7 @@ impl Change {
         }
     }
 
-    /// The hash of what is there.
+    /// The hash of the existing content.
     pub fn current_hash(&self) -> Option<String> {
         self.found.as_ref().map(|found| sha256_hex(&found.bytes))
     }
@@ -122,15 +122,15 @@ impl Change {
     }
 }
 
-/// What a file is to be, before it is held against what is there.
+/// The desired state of a file, before it is compared with the existing one.
 #[derive(Debug, Default)]
 pub struct DesiredFile {
-    /// Its content; nothing where what is there stays.
+    /// Its content; `None` where the existing content stays.
     pub bytes: Option<Arc<[u8]>>,
     pub fact: Option<InstallRecord>,
     /// Contents that the fact names.
     pub contents: Vec<(ContentKind, Arc<[u8]>)>,
-    /// What else is to be said.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ impl DesiredFile {
         }
     }
 
-    /// Held against what is there.
+    /// Compares it with the existing file.
     pub fn into_change(
         self,
         piece: &PackageFile,
@@ -199,10 +199,10 @@ impl DesiredFile {
     }
 }
 
-/// Why it cannot be said what is to be done.
+/// Why a change cannot be planned.
 #[derive(Debug)]
 pub enum ChangeError {
-    /// A text, the profile's or the one that is there, is not fit.
+    /// A text, the profile's or the existing one, is invalid.
     Refused {
         code: RefusalCode,
         body: Box<Body>,
@@ -214,7 +214,7 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
-    /// A file that is there cannot be used.
+    /// An existing file cannot be used.
     pub fn target(body: Body) -> ChangeError {
         ChangeError::Refused { code: codes::PROFILE_TARGET, body: Box::new(body), text: None }
     }
@@ -239,7 +239,7 @@ impl ChangeError {
 impl From<Error> for ChangeError {
     fn from(error: Error) -> ChangeError {
         match error {
-            Error::Target { path, trouble: FileError::Obstructed(why) } => {
+            Error::Target { path, file_error: FileError::Obstructed(why) } => {
                 ChangeError::target(Body::new(format!("{path} {why}")))
             }
             other => ChangeError::Setup(other),

@@ -13,7 +13,7 @@ use super::setup::{ContentKind, Error, InstallRecord, Store};
 pub enum Drift {
     /// It is as it was written.
     InPlace,
-    /// It was edited, and what the profile brought is still there; or it is one that its owner may edit.
+    /// It was edited, and the profile's content is intact; or its owner may edit it.
     EditedAround,
     /// What the profile brought was edited or is gone.
     Edited,
@@ -44,7 +44,7 @@ impl Drift {
     }
 }
 
-/// What was appended to a text, as it stands there now: with the line break that set it apart, or without.
+/// What was appended to a text, as it is there now: with the line break that set it apart, or without.
 ///
 /// # Errors
 /// When what was kept cannot be read.
@@ -61,7 +61,7 @@ pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Res
 /// A kept content that is text.
 ///
 /// # Errors
-/// When it cannot be read, or is none.
+/// If it cannot be read, or is not valid.
 pub fn stored_text(store: &Store<'_>, part: ContentKind, sha256: &str) -> Result<String, Error> {
     String::from_utf8(store.load_content(part, sha256)?).map_err(|_| Error::Corrupt {
         path: sha256.to_owned(),

@@ -13,7 +13,7 @@ use cap_std::fs::{Dir, DirBuilder, OpenOptions};
 /// The name of what is written before it takes a file's place. Only one process writes at a time.
 const TEMP_NAME: &str = ".quorate-part";
 
-/// A file that is there.
+/// An existing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContent {
     /// What is in it.
@@ -36,7 +36,7 @@ pub enum Access {
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// What stands there, or on the way there, is not what is needed. The rest of a sentence that begins with the path.
+    /// An obstacle at the path or above it. The text continues a sentence that begins with the path.
     #[error("{0}")]
     Obstructed(&'static str),
     #[error("{0}")]
@@ -54,7 +54,7 @@ pub trait TargetFiles {
     /// Whether there is a folder.
     ///
     /// # Errors
-    /// When something else is there or on the way.
+    /// If there is an obstacle at the path or above it.
     fn has_folder(&self, path: &str) -> Result<bool, FileError>;
 
     /// The names in a folder, sorted; none where there is no folder.
@@ -63,20 +63,20 @@ pub trait TargetFiles {
     /// When it cannot be read.
     fn names(&self, path: &str) -> Result<Vec<String>, FileError>;
 
-    /// Puts a file in its place, all at once and durably: whoever reads it, now or after a crash, sees the old or the
+    /// Puts a file in its place, atomically and durably: a reader, now or after a crash, sees the old or the
     /// new.
     ///
     /// # Errors
     /// When it cannot be written; then the old one is still there.
     fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError>;
 
-    /// Removes a file; one that is not there is removed already.
+    /// Removes a file if it exists.
     ///
     /// # Errors
     /// When it cannot be removed.
     fn remove(&self, path: &str) -> Result<(), FileError>;
 
-    /// Makes a folder in one that is there; one that is there is made already.
+    /// Creates a folder in an existing one, unless it exists.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -94,8 +94,8 @@ pub trait TargetFiles {
     /// When it cannot be removed.
     fn remove_temp(&self, folder: &str) -> Result<(), FileError>;
 
-    /// Whether files can be written into a folder that is there. What a process that died while writing has left there
-    /// is gone afterwards.
+    /// Whether files can be written into an existing folder. Removes what a process that died while
+    /// writing has left there.
     ///
     /// # Errors
     /// When they cannot.
@@ -141,13 +141,13 @@ impl TargetDir {
     pub fn lock(&self) -> io::Result<std::fs::File> {
         let dir_handle = open_as_file(&self.dir)?;
         match dir_handle.lock() {
-            // Some file systems know no locks; there, nobody could be kept out.
+            // Some file systems have no locks; there, other processes cannot be excluded.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(dir_handle),
             other => other.map(|()| dir_handle),
         }
     }
 
-    /// The folder that a path lies in; nothing where it is not there.
+    /// The folder that a path is in; nothing where it is not there.
     fn parent_dir<'p>(&self, path: &'p str) -> Result<Option<(Dir, &'p str)>, FileError> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok(self.folder(folders)?.map(|dir| (dir, name)))
@@ -166,7 +166,7 @@ impl TargetDir {
     }
 
     fn existing_parent_dir<'p>(&self, path: &'p str) -> Result<(Dir, &'p str), FileError> {
-        let missing = || FileError::Io(io::Error::new(ErrorKind::NotFound, "its folder is not there"));
+        let missing = || FileError::Io(io::Error::new(ErrorKind::NotFound, "its folder does not exist"));
         self.parent_dir(path)?.ok_or_else(missing)
     }
 }
@@ -194,7 +194,7 @@ impl TargetFiles for TargetDir {
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         let file = dir.open_with(name, &options)?;
-        // Asked of what was opened, since another may have taken its place.
+        // Checked on the open file, since its path may have been replaced.
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(FileError::Obstructed("is not a regular file"));

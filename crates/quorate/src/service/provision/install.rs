@@ -1,4 +1,4 @@
-//! Install: what a package brings is held against what is there and what was installed before. Unless all of it can be
+//! Install: a package is compared with the existing files and the earlier installation. Unless all of it can be
 //! done, nothing is.
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -25,7 +25,7 @@ pub struct Origin {
 /// Installs a package.
 ///
 /// # Errors
-/// When what is there or what is kept cannot be read, or the disk refuses.
+/// If an existing file or the setup ledger cannot be read, or the disk refuses a write.
 pub fn install(
     files: &dyn TargetFiles,
     target: &str,
@@ -130,7 +130,7 @@ impl ObsoleteFiles<'_, '_> {
             let installed = read_file(self.files, dest).map_err(Into::into);
             let take = |found| self.others.plan_removal(self.store, &self.setup.at, dest, fact, found, force);
             match installed.and_then(take) {
-                Ok(change) => changes.push(change.with_note("this version does not bring it any more")),
+                Ok(change) => changes.push(change.with_note("this version no longer has it")),
                 Err(cannot) => refuse(report, cannot)?,
             }
         }
@@ -174,7 +174,7 @@ fn completed_setup(begun: &Setup, changes: &[Change]) -> Setup {
     done
 }
 
-/// Whether nothing has to be written, not even what is remembered.
+/// Whether nothing has to be written, not even to the setup ledger.
 fn is_unchanged(setup: &Setup, done: &Setup, changes: &[Change]) -> bool {
     let still = |change: &Change| matches!(change.action, Action::Keep | Action::Leave);
     changes.iter().all(still) && setup.files == done.files && setup.version == done.version

@@ -1,4 +1,4 @@
-//! What an install does with a file: one function for each strategy, over what is there and what was installed before.
+//! What an install does with a file: one function for each strategy, over the existing file and the earlier installation.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::options::Force;
 use super::setup::{ContentKind, InstallRecord, Store, StoredContent, read_file};
 use super::{append, uninstall_plan};
 
-/// What is to be done so that a file of a profile is in place. `fact` is how it was installed before, if it was.
+/// Plans the change that installs a file of a profile. `fact` is its earlier installation, if any.
 pub fn install_file(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -32,7 +32,7 @@ pub fn install_file(
         (Drift::Missing, _) => return put_back(store, piece, fact),
         (Drift::Edited, Some(there)) => {
             if fact.strategy == Strategy::MergeJsonDeep {
-                // What cannot be read is told at its place, whatever else is wrong.
+                // An unreadable file is reported at its place, whatever else is wrong.
                 merge_json(dest, &utf8(dest, &there.bytes)?, piece)?;
             }
             if force == Force::No && there.bytes != *piece.bytes {
@@ -48,7 +48,7 @@ pub fn install_file(
     let mut next = if fact.strategy == piece.strategy {
         reinstall(store, piece, fact, there, drift)?
     } else {
-        // As if it had been taken out the old way first.
+        // As if it had been removed by the earlier strategy first.
         let removal = uninstall_plan::plan_removal(store, dest, fact, found.clone(), Force::Yes)?;
         let mode = fact.base.as_ref().map_or(there.mode, |base| base.mode);
         let without = removal.result().map(|bytes| FileContent { bytes: bytes.to_vec(), mode });
@@ -102,7 +102,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
         (Strategy::Append, found) => {
             let text = found.map_or(Ok(String::new()), |found| utf8(dest, &found.bytes))?;
             let block = piece_text(piece)?;
-            // A file that is to be there is made, even of nothing.
+            // A desired file is created even if it is empty.
             let new = found.is_none().then(|| block.clone());
             let Some(added) = new.or_else(|| append::addition(&text, &block)) else {
                 let notes = vec!["its text was there already".to_owned()];
@@ -124,7 +124,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
     }
 }
 
-/// A file that is there and was installed by the same strategy; where it was edited, it may be replaced.
+/// An existing file that was installed by the same strategy; if it was edited, it may be replaced.
 fn reinstall(
     store: &Store<'_>,
     piece: &PackageFile,
@@ -162,7 +162,7 @@ fn reinstall(
     }
 }
 
-/// [`fresh`], over a text that is not the one on the disk.
+/// [`first_install`] over a text other than the one on the disk.
 fn first_install_over(piece: &PackageFile, base: Option<FileContent>) -> Result<DesiredFile, ChangeError> {
     first_install(piece, base.as_ref())
 }
@@ -228,7 +228,6 @@ fn piece_text(piece: &PackageFile) -> Result<String, ChangeError> {
 }
 
 fn utf8(path: &str, bytes: &[u8]) -> Result<String, ChangeError> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| {
-        ChangeError::target(Body::new(format!("{path} is not UTF-8, so that nothing can be put into it")))
-    })
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| ChangeError::target(Body::new(format!("{path} is not UTF-8, so it cannot be edited"))))
 }

@@ -16,7 +16,7 @@ mod style;
 use edit::Edits;
 use style::{SourceValue, Style};
 
-/// A target into which a profile's JSON is merged. A target that has it all comes out as it went in.
+/// A target into which a profile's JSON is merged. A target that has all of it is left unchanged.
 ///
 /// # Errors
 /// When one of the two is not JSON.
@@ -70,14 +70,14 @@ impl Merger<'_> {
     }
 }
 
-/// What is left when a profile's JSON is taken out of a text again.
+/// The rest of a text after removing a profile's JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Removal {
     /// The text; `None` where nothing is left of a file that was not there before.
     pub text: Option<String>,
-    /// What could not be taken out, since somebody has changed it: each a sentence.
+    /// Values that were not removed because the user has changed them: each a sentence.
     pub left: Vec<String>,
-    /// What was taken out although somebody has changed it: each a sentence.
+    /// Values that were removed although the user has changed them: each a sentence.
     pub lost: Vec<String>,
 }
 
@@ -140,13 +140,13 @@ impl Remover<'_> {
             _ => {}
         }
         let changed = canonical != canonical_text(after);
-        // The whole is nobody's value: where it is of another kind now, all of it is somebody else's.
+        // The whole is not a single value: if its kind has changed, all of it belongs to the user.
         if changed && (self.force == Force::No || path.is_empty()) {
             self.left.push(format!("`{}` was changed since and stays", display_path(path)));
             return false;
         }
         if changed {
-            self.lost.push(format!("`{path}` was changed since and goes"));
+            self.lost.push(format!("`{path}` was changed since and is removed"));
         }
         if let Some(before) = before {
             self.edits.put(now.span.clone(), self.base[before.span.clone()].to_owned());
@@ -182,7 +182,7 @@ impl Remover<'_> {
         let mut sought: HashSet<&String> = put.iter().filter(|item| !had_items.contains(*item)).collect();
         let mut out = Vec::new();
         let mut others = 0;
-        // What was added stands at the end, so of two alike the last is ours.
+        // What was added is at the end, so of two alike the last is ours.
         for (at, item) in items.iter().enumerate().rev() {
             let item = canonical_text(item);
             if sought.remove(&item) {
@@ -202,7 +202,7 @@ impl Remover<'_> {
         self.remove_items(now, before, &out)
     }
 
-    /// Takes items out of what holds them, and says whether it holds none now.
+    /// Removes items from an object or array, and returns whether it is empty now.
     fn remove_items(&mut self, now: &Node, before: Option<&Node>, out: &[usize]) -> bool {
         if out.is_empty() {
             return false;

@@ -9,7 +9,7 @@ use super::setup::Error;
 use crate::service::diff;
 use crate::service::error::{ExitClass, ServiceError};
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Outcome {
     pub slug: String,
@@ -34,12 +34,12 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct FileReport {
     pub dest: String,
-    /// How it goes together with what was there.
+    /// How it combined with the earlier file.
     pub strategy: &'static str,
     pub action: Action,
-    /// What else is to be said.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// For a file that was edited: from what was installed to what is there. In a dry run: from what is there to what
+    /// For a file that was edited: from the installed content to the existing one. In a dry run: from the existing content to what
     /// would be. Else empty.
     pub diff: String,
 }
@@ -81,7 +81,7 @@ impl From<Error> for ServiceError {
                     "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
                 ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
             }
-            Error::Target { trouble: FileError::Obstructed(_), .. } => {
+            Error::Target { file_error: FileError::Obstructed(_), .. } => {
                 ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
             }
             Error::Target { .. } => {

@@ -1,9 +1,9 @@
-//! The setup ledger: what each profile has put into a folder, so that drift shows and all of it can be taken back.
+//! The setup ledger: what each profile has installed into a folder, so that drift is visible and uninstalling is exact.
 //!
-//! It lies in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
+//! It is in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
 //! `-` as `%XX`, so that no two slugs share a file; beside it, in a folder of that name, the contents by their SHA-256:
-//! in `before/` what was there, in `installed/` what was put there. The file is written with what is intended before
-//! anything is done, and again when all is done. What a dead process left follows from it and from what is there now:
+//! in `before/` the earlier content, in `installed/` the installed one. The file is written with the intent before
+//! anything is done, and again when all is done. What a dead process left follows from it and from the existing files:
 //! [`Setup::recover`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +71,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstallRecord {
-    /// How it goes together with what was there.
+    /// How it combined with the earlier file.
     pub strategy: Strategy,
     /// Whether it can be run.
     pub mode: FileMode,
@@ -100,13 +100,13 @@ pub struct StoredContent {
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Intent {
     Put {
-        /// What was there when it began.
+        /// The content when it began.
         from: Option<String>,
         fact: InstallRecord,
     },
-    /// It is taken out.
+    /// It is removed.
     Out {
-        /// What is then there.
+        /// The content afterwards.
         leaves: Option<String>,
     },
 }
@@ -122,8 +122,8 @@ pub enum Error {
         what: String,
     },
     /// A path cannot be used.
-    #[error("{path} {trouble}")]
-    Target { path: String, trouble: FileError },
+    #[error("{path} {file_error}")]
+    Target { path: String, file_error: FileError },
 }
 
 impl Setup {
@@ -196,15 +196,15 @@ impl Setup {
     }
 }
 
-/// A file of the folder, as far as provisioning cares.
+/// The parts of a file in the folder that matter for provisioning.
 ///
 /// # Errors
 /// When there is something that cannot be read as a file.
 pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, Error> {
-    files.read(path, MAX_FILE_BYTES).map_err(|trouble| Error::Target { path: path.to_owned(), trouble })
+    files.read(path, MAX_FILE_BYTES).map_err(|file_error| Error::Target { path: path.to_owned(), file_error })
 }
 
-/// Whether a content was there before, or was put there.
+/// Whether a content existed before, or was installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContentKind {
     Before,
@@ -253,11 +253,13 @@ impl<'f> Store<'f> {
     /// The setup, if there is one.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
+    /// If it cannot be read, or is not valid.
     pub fn load(&self) -> Result<Option<Setup>, Error> {
         let path = self.path();
-        let trouble = |trouble| Error::Target { path: path.clone(), trouble };
-        let Some(found) = self.files.read(&path, MAX_SETUP_BYTES).map_err(trouble)? else { return Ok(None) };
+        let target_error = |file_error| Error::Target { path: path.clone(), file_error };
+        let Some(found) = self.files.read(&path, MAX_SETUP_BYTES).map_err(target_error)? else {
+            return Ok(None);
+        };
         let corrupt = |what: String| Error::Corrupt { path: path.clone(), what };
         let setup: Setup = serde_json::from_slice(&found.bytes)
             .map_err(|error| corrupt(format!("is no setup ledger: {error}")))?;
@@ -322,7 +324,7 @@ impl<'f> Store<'f> {
     /// A content that is kept.
     ///
     /// # Errors
-    /// When it is not there, or is another.
+    /// If it does not exist, or is another one.
     pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, Error> {
         let path = format!("{}/{sha256}", self.contents_dir(part));
         let corrupt = |what: &str| Error::Corrupt { path: path.clone(), what: what.to_owned() };
@@ -373,8 +375,9 @@ impl<'f> Store<'f> {
 /// # Errors
 /// When one cannot be read.
 pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
-    let names =
-        files.names(SETUPS_DIR).map_err(|trouble| Error::Target { path: SETUPS_DIR.to_owned(), trouble })?;
+    let names = files
+        .names(SETUPS_DIR)
+        .map_err(|file_error| Error::Target { path: SETUPS_DIR.to_owned(), file_error })?;
     let mut folders = vec![PROGRAM_DIR.to_owned(), SETUPS_DIR.to_owned(), format!("{PROGRAM_DIR}/aside")];
     for name in names.iter().filter(|name| !name.ends_with(".json")) {
         let store = Store { files, name: name.clone() };
@@ -392,8 +395,9 @@ pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
 /// # Errors
 /// When one of them cannot be read.
 pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, Error> {
-    let names =
-        files.names(SETUPS_DIR).map_err(|trouble| Error::Target { path: SETUPS_DIR.to_owned(), trouble })?;
+    let names = files
+        .names(SETUPS_DIR)
+        .map_err(|file_error| Error::Target { path: SETUPS_DIR.to_owned(), file_error })?;
     let mut setups = Vec::new();
     for name in names.iter().filter_map(|name| name.strip_suffix(".json")) {
         setups.extend(Store { files, name: name.to_owned() }.load()?);

@@ -1,6 +1,6 @@
 //! Files that several profiles merge into. Each lies over what was there when it was installed, so that the profiles of
 //! a file are documents. Taking one out takes off those above it, takes it out, and lays the others on again: values and
-//! items come back whatever the order of uninstalling. What the others remember of the file changes with it, and stands in
+//! items come back whatever the order of uninstalling. What the others remember of the file changes with it, and is in
 //! their setups as an intent until the file is written.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct OtherProfile<'f> {
     changed: Vec<PendingUpdate>,
 }
 
-/// What another profile is to remember of a file.
+/// Another profile's new entry for a file.
 struct PendingUpdate {
     dest: String,
     from: Option<String>,
@@ -41,7 +41,7 @@ struct Layer {
     base: Option<String>,
     installed: String,
     fact: InstallRecord,
-    /// Among the others; the profile itself is none of them.
+    /// Among the others, which exclude the profile itself.
     other: Option<usize>,
 }
 
@@ -66,10 +66,10 @@ impl<'f> OtherProfiles<'f> {
         self.all.iter().filter(shares).map(|other| other.setup.slug.clone()).collect()
     }
 
-    /// What is to be done so that a file is as it would be without a profile that was installed at `at`.
+    /// Plans the change that removes a profile's part of a file; the profile was installed at `at`.
     ///
     /// # Errors
-    /// When what is there or what is kept cannot be used.
+    /// If an existing file or the setup ledger cannot be used.
     pub fn plan_removal(
         &mut self,
         store: &Store<'_>,
@@ -188,7 +188,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(layers)
     }
 
-    /// Lays another profile on a text again, and notes what it is to remember.
+    /// Merges another profile into a text again, and notes its new entry in the setup ledger.
     fn reapply(
         &mut self,
         at: usize,
@@ -200,7 +200,7 @@ impl<'f> OtherProfiles<'f> {
         let other = &mut self.all[at];
         let source = stored_text(&other.store, ContentKind::Installed, &layer.fact.source)?;
         let laid = match &text {
-            // What cannot be merged any more was told apart before.
+            // Files that can no longer be merged were handled before.
             Some(text) => merge::merge(text, &source).unwrap_or_else(|_| text.clone()),
             None => source,
         };
@@ -220,7 +220,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(laid)
     }
 
-    /// Writes what others are to remember, as an intent: before the files are written.
+    /// Writes other profiles' new entries as an intent, before the files are written.
     ///
     /// # Errors
     /// When the disk refuses.

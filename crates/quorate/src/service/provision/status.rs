@@ -1,4 +1,4 @@
-//! Status: how what is installed stands to what is there.
+//! Status: compares the installation with the existing files.
 
 use quorate_diagnostics::{Report, codes};
 
@@ -28,19 +28,19 @@ pub struct ProfileStatus {
 #[derive(Debug)]
 pub struct FileStatus {
     pub dest: String,
-    /// How it goes together with what was there.
+    /// How it combined with the earlier file.
     pub strategy: &'static str,
     pub stands: Drift,
     /// The other profiles that have a part in it.
     pub shared: Vec<String>,
     /// Why it cannot be read, where it cannot.
     pub note: Option<String>,
-    /// From what was installed to what is there.
+    /// From the installed content to the existing one.
     pub diff: String,
 }
 
 impl ProfileStatus {
-    /// Whether all is as it was installed, as far as that is the profile's to say.
+    /// Whether all of the profile's content is as installed.
     pub fn is_intact(&self) -> bool {
         let whole = |file: &FileStatus| matches!(file.stands, Drift::InPlace | Drift::EditedAround);
         self.state == State::Installed && self.files.iter().all(whole)
@@ -116,7 +116,7 @@ fn file_status(
 ) -> Result<FileStatus, Error> {
     let (found, note) = match read_file(files, dest) {
         Ok(found) => (found, None),
-        Err(Error::Target { trouble: FileError::Obstructed(why), .. }) => (None, Some(why.to_owned())),
+        Err(Error::Target { file_error: FileError::Obstructed(why), .. }) => (None, Some(why.to_owned())),
         Err(error) => return Err(error),
     };
     let stands = match note {

@@ -210,7 +210,12 @@ fn codes_of(outcome: &Outcome) -> Vec<&'static str> {
 }
 
 fn action(outcome: &Outcome, dest: &str) -> Action {
-    outcome.files.iter().find(|told| told.dest == dest).map(|told| told.action).expect(dest)
+    outcome
+        .files
+        .iter()
+        .find(|outcome_file| outcome_file.dest == dest)
+        .map(|outcome_file| outcome_file.action)
+        .expect(dest)
 }
 
 /// What a package makes of the place, when nothing dies.
@@ -336,8 +341,8 @@ fn edits_are_found_and_stay_unless_forced() {
     let outcome = put(&files, &first(), REAL).unwrap();
     assert_eq!(codes_of(&outcome), ["quorate:profile_drift"; 3]);
     assert_eq!(tree(dir.path()), edited, "nothing is written");
-    let told = outcome.files.iter().find(|told| told.dest == "README.md").unwrap();
-    assert!(told.diff.contains("-# From the profile\n+# Edited\n"), "{}", told.diff);
+    let outcome_file = outcome.files.iter().find(|outcome_file| outcome_file.dest == "README.md").unwrap();
+    assert!(outcome_file.diff.contains("-# From the profile\n+# Edited\n"), "{}", outcome_file.diff);
     assert_eq!(action(&outcome, ".claude/agents/reviewer.md"), Action::PutBack);
     assert_eq!(codes_of(&put(&files, &second(), REAL).unwrap()).len(), 3);
 
@@ -372,7 +377,12 @@ fn uninstalling_keeps_what_others_have_put_into_shared_files() {
     write(".gitignore", "*.log\ntarget/\n*.tmp\n");
     write(".mcp.json", "{\"servers\": {\"a\": 2}}");
     write(".claude/hooks/check.sh", "exit 7\n");
-    assert!(done(put(&files, &first(), FORCED)).files.iter().any(|told| told.action == Action::Change));
+    assert!(
+        done(put(&files, &first(), FORCED))
+            .files
+            .iter()
+            .any(|outcome_file| outcome_file.action == Action::Change)
+    );
     write(".mcp.json", "{\"servers\": {\"a\": 3, \"b\": 1}}");
     let outcome = done(out(&files, REAL));
     let after = theirs(dir.path());
@@ -384,7 +394,7 @@ fn uninstalling_keeps_what_others_have_put_into_shared_files() {
     assert_eq!(text(".gitignore"), "*.log\n*.tmp\n");
     assert_eq!(text(".claude/hooks/check.sh"), "exit 7\n");
     assert_eq!(text(".mcp.json"), "{\"servers\": {\"a\": 3, \"b\": 1}}");
-    let notes: Vec<&String> = outcome.files.iter().flat_map(|told| &told.notes).collect();
+    let notes: Vec<&String> = outcome.files.iter().flat_map(|outcome_file| &outcome_file.notes).collect();
     assert!(notes.iter().any(|note| note.contains("`servers.a` was changed since and stays")), "{notes:?}");
 }
 
@@ -409,7 +419,7 @@ fn an_edited_file_of_the_profile_is_not_taken_out_unless_forced() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_all_at_once_and_nothing_is_written() {
+fn unusable_files_are_reported_at_once_and_nothing_is_written() {
     let (dir, files) = place();
     let path = |name: &str| dir.path().join(name);
     std::fs::write(path(".claude/settings.json"), "{\n  // mine\n}").unwrap();

@@ -1,4 +1,4 @@
-//! Uninstall: what was there comes back, what was not there goes, and so do folders that were made and hold nothing.
+//! Uninstall: restores earlier files, and removes installed files and folders that are empty then.
 
 use quorate_diagnostics::Report;
 
@@ -13,7 +13,7 @@ use crate::service::error::ServiceError;
 /// Takes a profile out.
 ///
 /// # Errors
-/// When it is not installed, what is there or what is kept cannot be read, or the disk refuses.
+/// If it is not installed, an existing file or the setup ledger cannot be read, or the disk refuses a write.
 pub fn uninstall(
     files: &dyn TargetFiles,
     target: &str,

@@ -1,5 +1,5 @@
-//! What an uninstall does with a file: what was there comes back; where it was edited since, what the profile brought is
-//! taken out and the rest stays.
+//! The change of one file by an uninstall: earlier content is restored; in an edited file the profile's content is
+//! removed and the rest stays.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::options::Force;
 use super::setup::{ContentKind, Error, InstallRecord, Store};
 use super::{append, merge};
 
-/// What is to be done so that a file is as it would be without the profile.
+/// Plans the change that removes the profile's part of a file.
 pub fn plan_removal(
     store: &Store<'_>,
     dest: &str,
@@ -66,19 +66,19 @@ pub fn plan_removal(
     }
 }
 
-/// Keeps what is there, as some of it would be lost.
+/// Keeps a copy of the existing content, part of which would be lost.
 fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
     let aside_path = store.aside_path(&change.dest, bytes);
     change.notes.push(format!("what was there is kept as {aside_path}"));
     change.aside = Some(aside_path);
 }
 
-/// A file that was edited since, with what the profile brought taken out of it.
+/// A file that was edited since, without the profile's content.
 struct PartialRemoval {
     write: Write,
-    /// What stays although the profile brought it, and what goes although somebody has changed it, each a sentence.
+    /// What stays although the profile installed it, and what is removed although the user has changed it, each a sentence.
     notes: Vec<String>,
-    /// Whether something goes that somebody has changed.
+    /// Whether it removes something that the user has changed.
     lost: bool,
 }
 
@@ -92,7 +92,7 @@ impl PartialRemoval {
     }
 }
 
-/// What can be told apart in a file that was edited since; nothing where the file is the profile's as a whole. Force
+/// The parts of an edited file that can be removed; none where the file is the profile's as a whole. Force
 /// reaches what the profile brought and nothing else: what others have put there stays.
 fn plan_partial(
     store: &Store<'_>,
@@ -127,9 +127,7 @@ fn plan_partial(
                     let notes = [taken.lost, taken.left].concat();
                     PartialRemoval { write: taken.text.map_or(Write::Remove, put), notes, lost }
                 }
-                Err(merge::InvalidJson::Target(_)) => {
-                    PartialRemoval::keep("it is not JSON any more and stays")
-                }
+                Err(merge::InvalidJson::Target(_)) => PartialRemoval::keep("it is no longer JSON and stays"),
                 Err(merge::InvalidJson::Profile(problem)) => {
                     let what = format!("was kept of {dest} and is not JSON: {}", problem.message);
                     return Err(ChangeError::Setup(Error::Corrupt { path: fact.text.clone(), what }));
@@ -155,8 +153,7 @@ fn plan_partial_lines(
     Ok(match without {
         Some(without) => {
             let becomes_empty = without.is_empty() && fact.base.is_none();
-            let note =
-                "what was appended was edited since: the lines of it that still stand go, the rest stays";
+            let note = "the appended lines were edited since: the unchanged ones are removed, the rest stays";
             let write = if becomes_empty { Write::Remove } else { put(without) };
             PartialRemoval { write, notes: vec![note.to_owned()], lost: true }
         }
@@ -164,7 +161,7 @@ fn plan_partial_lines(
     })
 }
 
-/// What was there before.
+/// The earlier content.
 fn restore_or_delete(
     dest: &str,
     fact: &InstallRecord,

@@ -1,5 +1,5 @@
-//! A resolved assembly as one manifest that needs no parent: to be put where its leaf stands. What one manifest cannot
-//! say as the chain does is said beside it, and refused where it would let more pass.
+//! A resolved assembly as one manifest that needs no parent and can replace its leaf. Where one manifest cannot express
+//! the chain exactly, a note says so; where it would be less strict, it is refused.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::MatchMode;
@@ -9,11 +9,11 @@ use quorate_manifest::workspace::WorkspacePath;
 use super::Resolution;
 use crate::service::error::{ExitClass, ServiceError};
 
-/// One manifest, and what has to be said beside it.
+/// One manifest, and its notes.
 #[derive(Debug, Clone)]
 pub struct FlatManifest {
     pub root: Node,
-    /// What it says otherwise than its chain, in a sentence each.
+    /// Its differences from its chain, a sentence each.
     pub remarks: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl Resolution {
         }
     }
 
-    /// Refs of documents that stand in another scope than the leaf (M10).
+    /// Refs of documents that are in another scope than the leaf (M10).
     fn remark_foreign_refs(&self, root: &Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
         let Some(leaf) = chain.documents.last() else { return };
@@ -99,7 +99,7 @@ impl Resolution {
                 Kind::Seq(items) => open.extend(items.iter().rev()),
                 Kind::Str(text) if text.starts_with("ws://") => {
                     let document = chain.document_of(node);
-                    let remark = format!("`{text}` is that of {}, which is in another scope", document.shown);
+                    let remark = format!("`{text}` names {}, which is in another scope", document.shown);
                     if document.path.scope() != leaf.path.scope() && !remarks.contains(&remark) {
                         remarks.push(remark);
                     }

@@ -1,5 +1,5 @@
-//! Fills the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters as they are (K1), and
-//! whatever is refused is shown where it stands. `build/cautions.rs` says what is no fault and still surprises people.
+//! Builds the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters verbatim (K1), and
+//! refusals point at their places. `build/warnings.rs` warns about valid manifests that may behave unexpectedly.
 
 mod warnings;
 
@@ -45,7 +45,7 @@ pub(super) struct Ports {
     pub(super) policy: Policy,
     pub(super) speakers: Vec<Speaker>,
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
-    /// Whose prompts are composed anew for each turn.
+    /// Whose prompts are composed again for each turn.
     pub(super) prompt_sources: BTreeMap<Name, Arc<Sources>>,
     /// What reading and writing the conversation and its state needs: servers, and places outside of the workspace.
     pub(super) contacts: Vec<TrustRequest>,
@@ -53,7 +53,7 @@ pub(super) struct Ports {
     pub(super) needs: Vec<TrustRequest>,
     /// What is wrong with the manifest and does not keep it from being used.
     pub(super) report: Report,
-    /// What is no fault and still surprises whoever runs it. Of no interest to who only reads or says something.
+    /// Warnings that only matter to a process that runs the manifest, not to one that reads or posts.
     pub(super) cautions: Report,
 }
 
@@ -116,8 +116,8 @@ impl PortBuilder<'_> {
                 tools: effectors.tools(&participant.id),
             })
             .collect();
-        for (participant, told) in participants.iter_mut().zip(&self.written.told) {
-            participant.role = told.base.render().into();
+        for (participant, prompt) in participants.iter_mut().zip(&self.written.participant_prompts) {
+            participant.role = prompt.base.render().into();
         }
         let speakers: Vec<Option<Speaker>> =
             (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();
@@ -163,7 +163,7 @@ impl PortBuilder<'_> {
         let (substrate, dispatcher) = (substrate?, dispatcher?);
         self.check_executors(&*substrate, &speakers);
         self.collect_warnings(&*substrate, &*dispatcher, &participants, &speakers);
-        let with_prompts = participants.iter().zip(&self.written.told);
+        let with_prompts = participants.iter().zip(&self.written.participant_prompts);
         let weaving = with_prompts
             .filter_map(|(one, with_prompts)| Some((one.id.clone(), with_prompts.sources.clone()?)));
         Some(Ports {
@@ -250,18 +250,18 @@ impl PortBuilder<'_> {
 
     /// One participant with its executor (Q1).
     fn speaker(&mut self, at: usize, participant: &Participant) -> Option<Speaker> {
-        let told = self.written.told.get(at).cloned().unwrap_or_default();
-        let chosen = match self.executor(at, participant, &told) {
+        let prompt = self.written.participant_prompts.get(at).cloned().unwrap_or_default();
+        let chosen = match self.executor(at, participant, &prompt) {
             Ok(chosen) => chosen,
             Err(error) => {
                 self.report.absorb(*error.report);
                 return None;
             }
         };
-        let (seat, needs) = chosen.into_unadmitted_config();
+        let (config, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
-        let timeout = self.request.timeout.unwrap_or(seat.timeout);
-        let config = MemberConfig { timeout, role: participant.role.clone(), ..seat };
+        let timeout = self.request.timeout.unwrap_or(config.timeout);
+        let config = MemberConfig { timeout, role: participant.role.clone(), ..config };
         let prompt = Prompt { text: participant.role.clone(), ..Prompt::default() };
         Some(Speaker { participant: participant.clone(), member: config, prompts: Arc::new(prompt) })
     }
@@ -270,7 +270,7 @@ impl PortBuilder<'_> {
         &self,
         at: usize,
         participant: &Participant,
-        told: &ParticipantPrompt,
+        prompt: &ParticipantPrompt,
     ) -> Result<SelectedExecutor, ServiceError> {
         let (registry, host) = (self.registry, self.configuration);
         if let Some(name) = &self.request.executor {
@@ -306,7 +306,7 @@ impl PortBuilder<'_> {
                 stated.or_else(|| table.and(registry.command_kind())).or_else(|| registry.preset_kind(name))
             };
             let default = host.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
-            return match (&told.executor, default) {
+            return match (&prompt.executor, default) {
                 (Some(name), _) => executor::by_name(registry, host, name, Some(&here), selected_by),
                 (None, Some((name, place))) => {
                     executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()))
@@ -368,7 +368,7 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// What holds whatever the dispatcher is stands in its block.
+    /// The limits of all dispatchers, which are in the dispatcher's block.
     fn policy(&mut self, block: &Map<String, Json>) -> Policy {
         let mut policy = Policy::default();
         let present = |key: &str| block.get(key).filter(|value| !value.is_null());
@@ -398,7 +398,7 @@ impl PortBuilder<'_> {
 /// The key of a block that names a model.
 const MODEL: &str = "model";
 
-/// Executors for adapters that ask somebody.
+/// Executors for adapters that ask a model.
 struct MemberFactory<'a> {
     registry: &'a Registry,
     configuration: &'a Configuration,
@@ -410,7 +410,7 @@ impl ExecutorResolver for MemberFactory<'_> {
     fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
         let (registry, host) = (self.registry, self.configuration);
         let default = host.default_executor.as_ref().map(|(name, _)| name.as_str());
-        // Whoever names a model wants one asked, also where nobody has said how.
+        // A block that names a model needs an executor that can ask one, also without a configured executor.
         let bare = || registry.command_kind().and_then(|kind| registry.bare_preset(kind));
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind() };
         let chosen_by_host = name.is_none();
@@ -418,13 +418,13 @@ impl ExecutorResolver for MemberFactory<'_> {
         let selected_by = SelectedBy::File(self.manifest);
         let mut chosen = executor::by_name_with(registry, host, name, None, selected_by, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
-            // The host's choice may be somebody who cannot be told which model to ask.
+            // The default executor may not accept a model.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
             chosen = executor::by_name_with(registry, host, name, None, selected_by, without);
         }
         let chosen = chosen.map_err(|error| ConfigError::for_key("executor", error.first_message()))?;
-        let (seat, needs) = chosen.into_unadmitted_config();
+        let (config, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
-        Ok(seat)
+        Ok(config)
     }
 }

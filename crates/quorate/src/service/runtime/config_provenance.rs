@@ -1,4 +1,4 @@
-//! Which `quorate.toml` a runtime was looked up in, said where a lookup has failed: the outermost one holds, and people
+//! Names the `quorate.toml` that a failed lookup of a runtime has searched: the outermost one counts, and users
 //! look into the nearest.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::paths::{display_path, entry_exists};
 
-/// What such a file is called. Whoever misses something in one names it in the help.
+/// The name of such a file. Help texts about missing settings name it.
 pub(super) const FILE_NAME: &str = "quorate.toml";
 
 /// Adds to each refusal that sends people to a `quorate.toml` which one was `read`, and which one, nearer to the

@@ -15,13 +15,13 @@ use serde_json::Map;
 use super::Runtime;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 
-/// Who speaks where nobody says a name.
+/// The author of messages without a name.
 pub const DEFAULT_SPEAKER: &str = "user";
 /// How many turns are read at once.
 const PAGE: usize = 512;
 
 impl Runtime {
-    /// What somebody says, and what is said of it, without secrets.
+    /// The redacted message, and warnings about it.
     pub async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
         let (text, bytes) = (text.to_owned(), text.len());
         let work = move |redactor: &Redactor| {
@@ -60,18 +60,18 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
 /// # Errors
 /// As [`say`], and where no other process could find it.
 pub async fn post(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
-    check_shared(runtime, "say it where it is answered: `quorate run MANIFEST --say TEXT`")?;
+    check_shared(runtime, "post it to the process that answers: `quorate run MANIFEST --say TEXT`")?;
     say(runtime, text, by).await
 }
 
-/// Refuses a conversation that only the process has which runs it: this one would have an empty one of its own.
+/// Refuses a conversation in the memory of the process that runs it: this process would see an empty one.
 fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
     let about = runtime.substrate.about();
     if about.lifetime == Lifetime::Persistent {
         return Ok(());
     }
     let message = format!(
-        "the substrate `{}` of `{}` keeps its conversation in the process that runs it, where no other command has it",
+        "the substrate `{}` of `{}` keeps its conversation in the process that runs it, so other commands cannot read it",
         about.kind, runtime.id
     );
     let help =
@@ -80,13 +80,13 @@ fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
 }
 
 impl Runtime {
-    /// Who was probably meant where a text mentions nobody.
+    /// Suggestions for mentions that match no participant.
     pub fn probable_addressees(&self, text: &str) -> Vec<String> {
         self.ports.dispatcher.near_misses(text, &self.participants)
     }
 }
 
-/// A reading of a conversation that goes on where it left off.
+/// A reading of a conversation that continues where it left off.
 pub struct ConversationReader {
     substrate: Arc<dyn Substrate>,
     at: Option<Name>,
@@ -100,7 +100,7 @@ impl ConversationReader {
     /// From the beginning of what other processes have said.
     ///
     /// # Errors
-    /// Where this process could find nothing of it.
+    /// If this process could find no trace of it.
     pub fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
         check_shared(runtime, "read what the ledger has of it: `quorate log MANIFEST --records`")?;
         Ok(ConversationReader::new(runtime))

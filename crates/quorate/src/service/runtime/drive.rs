@@ -1,5 +1,4 @@
-//! The loop over a conversation: one cycle after the other, until there is nothing to do, or for as long as somebody
-//! wants.
+//! The loop over a conversation: one cycle after the other, until there is nothing to do, or until it is stopped.
 
 use std::time::Duration;
 
@@ -7,14 +6,14 @@ use quorate_kernel::turn::{CycleResult, Runner};
 
 use crate::service::error::ServiceError;
 
-/// The first pause after trouble, which doubles, and the longest.
+/// The first pause after a transient failure, which doubles, and the longest.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// How long the loop goes on.
+/// How long the loop continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// Until somebody was asked once, or nothing is pending.
+    /// Until one cycle has asked participants, or nothing is pending.
     Once,
     /// Until nothing is pending.
     Idle,
@@ -38,19 +37,19 @@ pub enum Step {
 /// Runs the loop, at most until `wall` is over.
 ///
 /// # Errors
-/// When substrate or ledger fail, unless it is to go on for ever: then only when it cannot be said where to go on.
+/// If the substrate or the ledger fails. In watch mode only if the position in the conversation is unknown.
 pub async fn drive(
     runner: &mut Runner,
     until: Until,
     wall: Option<Duration>,
-    mut told: impl FnMut(Step),
+    mut on_step: impl FnMut(Step),
 ) -> Result<(), ServiceError> {
-    let Some(wall) = wall else { return run_loop(runner, until, &mut told).await };
-    match tokio::time::timeout(wall, run_loop(runner, until, &mut told)).await {
+    let Some(wall) = wall else { return run_loop(runner, until, &mut on_step).await };
+    match tokio::time::timeout(wall, run_loop(runner, until, &mut on_step)).await {
         Ok(driven) => driven,
-        // A cycle that is dropped is broken off, as one that is interrupted.
+        // Dropping a cycle interrupts it.
         Err(_) => {
-            told(Step::TimeUp);
+            on_step(Step::TimeUp);
             Ok(())
         }
     }
@@ -59,18 +58,18 @@ pub async fn drive(
 async fn run_loop(
     runner: &mut Runner,
     until: Until,
-    told: &mut impl FnMut(Step),
+    on_step: &mut impl FnMut(Step),
 ) -> Result<(), ServiceError> {
     let mut pause = INITIAL_BACKOFF;
     loop {
         let cycled = match runner.cycle().await {
             Ok(CycleResult::NoNewTurn) if until == Until::Watch => {
-                told(Step::Waiting);
+                on_step(Step::Waiting);
                 runner.changed().await.map(|()| None)
             }
             Ok(CycleResult::NoNewTurn) => return Ok(()),
             Ok(spent @ CycleResult::BudgetExhausted { .. }) => {
-                told(Step::Cycled(spent));
+                on_step(Step::Cycled(spent));
                 return Ok(());
             }
             Ok(cycled) => Ok(Some(cycled)),
@@ -80,14 +79,14 @@ async fn run_loop(
             Ok(None) => pause = INITIAL_BACKOFF,
             Ok(Some(cycled)) => {
                 let has_asked = matches!(cycled, CycleResult::Asked { .. });
-                told(Step::Cycled(cycled));
+                on_step(Step::Cycled(cycled));
                 if has_asked && until == Until::Once {
                     return Ok(());
                 }
                 pause = INITIAL_BACKOFF;
             }
             Err(error) if until == Until::Watch && is_transient(&error) => {
-                told(Step::Retrying(error.into(), pause));
+                on_step(Step::Retrying(error.into(), pause));
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(MAX_BACKOFF);
             }

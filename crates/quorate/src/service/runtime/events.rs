@@ -1,4 +1,4 @@
-//! Where the events of a runtime go: JSON lines in a file, and to whoever watches.
+//! Where the events of a runtime go: JSON lines in a file, and to subscribers.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -101,7 +101,7 @@ pub struct UnwrittenEvents {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It is another file: events would destroy it.
-    #[error("it has something else in it than events")]
+    #[error("it contains other text than events")]
     NotAnEventFile,
     /// It cannot be opened.
     #[error(transparent)]
@@ -194,7 +194,7 @@ struct Writer {
 
 impl Writer {
     fn write_all(mut self, ended: impl FnOnce(&io::Error)) {
-        let mut told = Some(ended);
+        let mut on_error = Some(ended);
         while let Some(line) = self.next() {
             let written = self.write(&line);
             let mut state = self.shared.lock();
@@ -205,8 +205,8 @@ impl Writer {
                     continue;
                 }
                 Err(error) => {
-                    if let (Some(told), false) = (told.take(), self.is_regular) {
-                        told(&error);
+                    if let (Some(on_error), false) = (on_error.take(), self.is_regular) {
+                        on_error(&error);
                     }
                     state.failed = Some(error);
                     state.waiting.push_front(line);
@@ -222,7 +222,7 @@ impl Writer {
         self.shared.changed.notify_all();
     }
 
-    /// The next line; none where there is none and no more come.
+    /// The next line; `None` when the queue is empty and closed.
     fn next(&self) -> Option<String> {
         let is_idle = |state: &mut QueueState| state.waiting.is_empty() && state.phase == Phase::Open;
         let waited = self.shared.changed.wait_while(self.shared.lock(), is_idle);

@@ -1,4 +1,4 @@
-//! What a runtime writes outside of its workspace: told by `check`, and done where the manifest is trusted.
+//! What a runtime writes outside of its workspace: reported by `check`, and written only if the manifest is trusted.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path"
 /// What a journal and a database have beside them.
 const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
 
-/// Warns of what is written elsewhere, and says what that is: whoever runs the manifest has to trust it. A link that leads
+/// Warns of what is written elsewhere, and lists it: running the manifest requires trust in it. A link that leads
 /// elsewhere is refused: where it leads can change while the manifest does not.
 pub(super) fn warn_external_writes(
     runtime: &Runtime,
@@ -73,14 +73,14 @@ pub(super) fn warn_external_writes(
         }
         let body = Body::new(format!("`{path}` leads out of the workspace: {what} is written there"))
             .at(at)
-            .help("keep it in the workspace, which begins where the outermost quorate.toml lies");
+            .help("keep it in the workspace, whose root is the directory of the outermost quorate.toml");
         cautions.warn(codes::OUTSIDE_WORKSPACE, body);
         acts.push(SideEffect::new(format!("keep {what} at {}", target.display())));
     }
     acts
 }
 
-/// Whether a path of a manifest lies in the scope that its role files have to lie in; an absolute one, in the workspace.
+/// Whether a path of a manifest is in the scope that its role files have to be in; an absolute one, in the workspace.
 fn is_in_scope(root: &Path, location: &WorkspacePath, path: &str) -> bool {
     if Path::new(path).is_absolute() {
         manifests::location(root, Path::new(path)).is_ok()

@@ -41,8 +41,8 @@ pub(super) struct LoadedRuntime {
     pub(super) runtime: manifest::Runtime,
     /// Its text and tree, to point at.
     pub(super) document: Arc<Document>,
-    /// What each participant is told, in order.
-    pub(super) told: Vec<ParticipantPrompt>,
+    /// The prompt of each participant, in order.
+    pub(super) participant_prompts: Vec<ParticipantPrompt>,
     /// What it keeps outside of its workspace.
     pub(super) elsewhere: Vec<SideEffect>,
     /// Warnings of the manifest as it was loaded.
@@ -51,7 +51,7 @@ pub(super) struct LoadedRuntime {
     pub(super) cautions: Report,
 }
 
-/// What a participant is told.
+/// The prompt of a participant.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ParticipantPrompt {
     /// Its role, and the prompt of its persona or operator before it.
@@ -141,12 +141,21 @@ pub(super) fn load(
         return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
     Ok((
-        LoadedRuntime { path, dir, runtime, document, told: prompts, elsewhere, report, cautions },
+        LoadedRuntime {
+            path,
+            dir,
+            runtime,
+            document,
+            participant_prompts: prompts,
+            elsewhere,
+            report,
+            cautions,
+        },
         workspace,
     ))
 }
 
-/// What is needed to say what a participant is told.
+/// Loads the prompts of participants.
 struct PromptLoader<'a> {
     runtime: &'a str,
     environment: &'a Environment,
@@ -158,7 +167,7 @@ struct PromptLoader<'a> {
 }
 
 impl PromptLoader<'_> {
-    /// What a participant is told. The playbooks are read for the first one that has an operator.
+    /// The prompt of a participant. The playbooks are read for the first one that has an operator.
     fn participant_prompt(
         &self,
         participant: &Participant,
@@ -170,7 +179,7 @@ impl PromptLoader<'_> {
         let PromptLoader { loader, location, workspace, .. } = *self;
         let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
         let place = |key: &str| participant_place(self.document, at, key);
-        let (mut told, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
+        let (mut prompt, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
             match operators::load_operator(
@@ -180,7 +189,7 @@ impl PromptLoader<'_> {
             ) {
                 Ok(operating) => {
                     base = operating.base.clone();
-                    told.executor = operating.operator.runtime.clone();
+                    prompt.executor = operating.operator.runtime.clone();
                     known.push(KnownOperator::new(
                         operating,
                         &workspace.host,
@@ -223,7 +232,7 @@ impl PromptLoader<'_> {
                 ),
             }
         }
-        told.base = base.clone();
+        prompt.base = base.clone();
         for operator in &mut known {
             operator.subject = operator.subject.clone().with(RUNTIME, self.runtime);
         }
@@ -236,9 +245,9 @@ impl PromptLoader<'_> {
             let known: Vec<&KnownOperator> = known.iter().collect();
             let (environment, scope) = (self.environment, location.scope());
             let sources = Sources::new(environment, self.root, scope, catalogue, base, &known, cautions);
-            told.sources = Some(Arc::new(sources));
+            prompt.sources = Some(Arc::new(sources));
         }
-        told
+        prompt
     }
 }
 
@@ -271,7 +280,7 @@ fn role_text(loader: &Loader<'_>, location: &WorkspacePath, role: &str) -> Resul
     Ok(body.to_owned())
 }
 
-/// A text that looks like a path is more likely one whose ending was forgotten than what somebody is to be told.
+/// A text that looks like a path is more likely a path without its extension than a role prompt.
 fn warn_role_path(
     loader: &Loader<'_>,
     document: &Document,
@@ -293,7 +302,8 @@ fn warn_role_path(
         None => format!("the role is a file where it ends in {}", manifest::load::ROLE_FILES.join(", ")),
     };
     let id = &participant.id;
-    let message = format!("the role `{role}` looks like a path, and is told to `{id}` as it stands");
+    let message =
+        format!("the role `{role}` looks like a path, and is used verbatim as the role prompt of `{id}`");
     cautions.warn(
         codes::ROLE_NOT_A_FILE,
         Body::new(message).at(participant_place(document, at, "role")).help(help),

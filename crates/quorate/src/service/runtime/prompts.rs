@@ -1,4 +1,4 @@
-//! What a participant is told, from turn to turn: its persona or operator with what is woven into it (K10, B3).
+//! The prompt of a participant for each turn: its persona or operator with what is woven into it (K10, B3).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use serde_json::Map;
 use crate::service::compose::{Sources, shadows};
 use crate::service::overlays::OverlayCache;
 
-/// A prompt that is composed anew for each turn.
+/// A prompt that is composed again for each turn.
 pub(super) struct ComposedPrompts {
     sources: Arc<Sources>,
     store: Arc<Store>,
@@ -23,7 +23,7 @@ pub(super) struct ComposedPrompts {
 }
 
 impl ComposedPrompts {
-    /// With the ledger that overlays stand in and compositions are recorded in.
+    /// With the ledger that overlays are in and compositions are recorded in.
     pub(super) fn new(
         sources: Arc<Sources>,
         store: Arc<Store>,

@@ -1,4 +1,4 @@
-//! What a person says about a runtime.
+//! A user's options for a runtime.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Request {
     /// The manifest, or a directory with a `multi-agent.yaml` in it.
     pub path: PathBuf,
-    /// The workspace's root, where it is not to be found by itself.
+    /// The workspace's root, if it is not to be searched for.
     pub root: Option<PathBuf>,
     /// `--executor`: for all participants.
     pub executor: Option<String>,

@@ -36,7 +36,7 @@ pub(crate) async fn rollback_reason(
         };
         if !store.has_checkpoint(&checkpoint).await? {
             return Ok(Some(format!(
-                "it does not go on from the checkpoint over {} records of {} that its key has signed ({file})",
+                "it does not continue the checkpoint over {} records of {} that its key has signed ({file})",
                 checkpoint.tree().size,
                 checkpoint.origin()
             )));

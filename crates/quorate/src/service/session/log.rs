@@ -44,7 +44,7 @@ impl LedgerSession {
             Some(named) => {
                 let log = display_path(&self.environment, &self.workspace.log);
                 let body = Body::new(format!(
-                    "the log of run {} is {}, which is not in this workspace: the line stands in {log}",
+                    "the log of run {} is {}, which is not in this workspace: the line was written to {log}",
                     history.run,
                     named.display()
                 ));
@@ -56,7 +56,7 @@ impl LedgerSession {
         (self.workspace.log.clone(), 0)
     }
 
-    /// What the record says that ends a run whose lines stand elsewhere than its first record says: in which log. `verify`
+    /// The log in the record that ends a run, if its lines are in another log than its first record names. `verify`
     /// looks for them there.
     pub(in crate::service) fn logged_elsewhere(&self, history: &History) -> Option<String> {
         let named = history.opened.log_path.as_deref()?;
@@ -79,7 +79,7 @@ impl LedgerSession {
                 == *self.workspace.redaction.redactor.redact(&own_path.to_string_lossy()).0
     }
 
-    /// Appends a line to the run's log; `false` when that failed, which is said.
+    /// Appends a line to the run's log; `false` if that failed, which is reported.
     pub(in crate::service) async fn append_line(&self, history: &History, line: Json) -> bool {
         let (path, since) = self.log_target(history);
         let dir = self.store.dir().to_owned();
@@ -105,7 +105,7 @@ impl LedgerSession {
                 ));
                 self.warn(
                     codes::LOG_BEHIND,
-                    body.help("what was decided stands in the ledger; the line follows at the next start"),
+                    body.help("the verdict is in the ledger; the line follows at the next start"),
                 );
                 false
             }
@@ -117,7 +117,7 @@ impl LedgerSession {
             (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
         self.warn(
             codes::LOG_TORN,
-            Body::new(format!("the last line of {log} was torn and was set aside as {piece}")),
+            Body::new(format!("the last line of {log} was torn and was moved to {piece}")),
         );
     }
 }

@@ -1,5 +1,5 @@
 //! What is a workspace's own, whatever configuration a run was started with: where it records, with which keys, in which log
-//! and before which witness. A run's record names paths, too, and whoever can write the ledger can write these: they are
+//! and before which witness. A run's record names paths, too, and anyone who can write the ledger can write these: they are
 //! never where a key is looked for, and a line is appended to no file outside of the workspace.
 
 use std::path::PathBuf;

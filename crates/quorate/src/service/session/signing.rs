@@ -26,8 +26,8 @@ impl LedgerSession {
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), signer);
     }
 
-    /// Has what is appended to a run that began with signatures signed as well. Where the key came later than the run, a
-    /// record of who vouches for it is appended first, and `history` goes on behind that. `false` where somebody else was
+    /// Signs appends to a run that began with signatures. If the key is newer than the run, a
+    /// record of who vouches for it is appended first, and `history` continues after that. `false` where another process was
     /// faster, and the run has to be read again.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a person answers who is shown what would be done.
+/// A user's answer to the shown plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsentAnswer {
     /// It is trusted until one of the files changes.
@@ -19,7 +19,7 @@ pub trait Consent: Send + Sync {
     /// Shows what would be done, one line each, and asks.
     ///
     /// # Errors
-    /// When there is no answer to be had.
+    /// If no answer can be obtained.
     fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer>;
 }
 

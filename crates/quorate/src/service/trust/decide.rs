@@ -1,4 +1,4 @@
-//! What a person says about trust with `quorate trust`.
+//! A user's decisions with `quorate trust`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -127,8 +127,7 @@ fn change_of(
 
 fn store(environment: &Environment) -> Result<Store, ServiceError> {
     Store::of(environment)?.ok_or_else(|| {
-        let body =
-            Body::new("cannot record what is trusted: neither XDG_STATE_HOME nor HOME names a directory");
+        let body = Body::new("cannot record trust: neither XDG_STATE_HOME nor HOME names a directory");
         let help = "set HOME, or use `--trust` or QUORATE_TRUST for each command";
         ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
     })

@@ -1,4 +1,4 @@
-//! Who owns a file that configures us, and who can put another in its place. A directory that somebody else owns or can
+//! Who owns a file that configures us, and who can replace it. A directory that another user owns or can
 //! write to decides nothing here, as git has it with `safe.directory`.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::requests::canonical;
 use super::store::Store;
 
 /// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,
-/// unless a person has named the directory with `quorate trust --safe-directory`. One that is not there is nobody's.
+/// unless a person has named the directory with `quorate trust --safe-directory`. A missing one has no owner.
 ///
 /// # Errors
 /// [`codes::OWNERSHIP_DUBIOUS`].
@@ -35,7 +35,7 @@ pub fn check(environment: &Environment, path: &Path) -> Result<(), ServiceError>
     Err(ServiceError::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
 }
 
-/// Whether a directory is this user's alone: nobody else owns it or can add a file to it.
+/// Whether a directory is this user's alone: no other user owns it or can add a file to it.
 #[cfg(unix)]
 pub fn is_own(environment: &Environment, directory: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -59,7 +59,7 @@ fn dubious(environment: &Environment, path: &Path) -> Option<String> {
     writable.then(|| format!("every user can write to `{}`", path.display()))
 }
 
-/// A sticky directory, such as `/tmp`, lets nobody else replace a file of ours, and what they add is theirs.
+/// In a sticky directory, such as `/tmp`, other users cannot replace our files, and files that they add are theirs.
 #[cfg(unix)]
 fn dubious_directory(environment: &Environment, directory: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
@@ -69,7 +69,7 @@ fn dubious_directory(environment: &Environment, directory: &Path) -> Option<Stri
         return Some(format!("every user can write to `{}`", directory.display()));
     }
     let owner = metadata.uid();
-    // A sticky directory is the system's; the owner of any other can replace what lies in it.
+    // A sticky directory is the system's; the owner of any other can replace what is in it.
     (!environment.trusts_owner(owner) && owner != 0)
         .then(|| format!("`{}` belongs to user {owner}", directory.display()))
 }

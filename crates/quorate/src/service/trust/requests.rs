@@ -58,7 +58,7 @@ pub(super) fn merge_by_file(needs: Vec<TrustRequest>) -> Vec<TrustRequest> {
     by_file.into_iter().map(|(file, acts)| TrustRequest { file, acts }).collect()
 }
 
-/// The files that needs cover, each with the hash of its bytes. One that cannot be read has no hash that anybody could
+/// The files that needs cover, each with the hash of its bytes. One that cannot be read has no hash that a user could
 /// have trusted.
 pub(super) fn file_hashes(needs: &[TrustRequest]) -> BTreeMap<PathBuf, String> {
     let acts = needs.iter().flat_map(|need| &need.acts).flat_map(|act| &act.files);

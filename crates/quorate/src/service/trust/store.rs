@@ -64,11 +64,11 @@ impl Store {
     /// The store of this user; `None` where the environment names no home for it.
     ///
     /// # Errors
-    /// When it belongs to somebody else, or every user can write to it.
+    /// When it belongs to another user, or every user can write to it.
     pub fn of(environment: &Environment) -> Result<Option<Store>, ServiceError> {
         let Some(directory) = &environment.state_dir else { return Ok(None) };
         let path = directory.join(FILE_NAME);
-        // Whoever can write to one of them could trust any file in our name.
+        // A user who can write to one of them could trust any file in our name.
         for there in [&path, directory.as_path()] {
             if let Some(owner) = disk::owner(there).filter(|owner| !environment.trusts_owner(*owner)) {
                 return Err(unusable(there, &format!("it belongs to user {owner}")));
@@ -80,7 +80,7 @@ impl Store {
         Ok(Some(Store { path }))
     }
 
-    /// What it holds; nothing where it is not there yet.
+    /// Its content; empty if it does not exist yet.
     ///
     /// # Errors
     /// When it cannot be read or is not what was written: then nothing is trusted.

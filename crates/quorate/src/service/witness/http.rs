@@ -32,7 +32,7 @@ pub(super) async fn cosign(
         return Ok(());
     }
     let mut old = before.filter(|before| *before <= size).unwrap_or(0);
-    // Who has seen another size says which, and is asked once more.
+    // The witness answers a wrong size with its own, and is asked once more.
     for again in [true, false] {
         match ask(service, telling, sealed, note, old).await? {
             Answer::Cosigned(signed) => {
@@ -55,7 +55,7 @@ pub(super) async fn cosign(
     Ok(())
 }
 
-/// Over how many records the last checkpoint is that the witness signed, where one is kept and holds.
+/// The size of the last valid checkpoint that the witness signed, if one is kept.
 fn last_cosigned_size(
     service: &Service,
     telling: &SubmitContext<'_>,

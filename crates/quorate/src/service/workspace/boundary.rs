@@ -23,7 +23,7 @@ pub fn of_configuration(host: &Configuration) -> Vec<SideEffect> {
     of_ledger(host).into_iter().chain(of_witness(host)).chain(key).collect()
 }
 
-/// The ledger that a `quorate.toml` names, where it lies elsewhere.
+/// The ledger that a `quorate.toml` names, where it is elsewhere.
 pub(super) fn of_ledger(host: &Configuration) -> Option<SideEffect> {
     let written = host.ledger.path.as_deref()?;
     if Address::is_postgres(written) {
@@ -34,7 +34,7 @@ pub(super) fn of_ledger(host: &Configuration) -> Option<SideEffect> {
     (!is_inside(&host.dir, &path)).then(|| SideEffect::new(format!("keep the ledger at {}", path.display())))
 }
 
-/// The witness that a `quorate.toml` names, where it lies elsewhere.
+/// The witness that a `quorate.toml` names, where it is elsewhere.
 pub(super) fn of_witness(host: &Configuration) -> Option<SideEffect> {
     let (written, _) = host.ledger.witness.as_ref()?;
     if written.contains("://") {
@@ -45,7 +45,7 @@ pub(super) fn of_witness(host: &Configuration) -> Option<SideEffect> {
         .then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
 }
 
-/// The key that a `quorate.toml` of a root names, where it lies elsewhere.
+/// The key that a `quorate.toml` of a root names, where it is elsewhere.
 pub fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
     (!is_inside(root, path)).then(|| SideEffect::new(format!("sign with the key {}", path.display())))
 }
@@ -67,7 +67,7 @@ pub fn of_council(council: &Council, root: &Path) -> Vec<SideEffect> {
 pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
     let folders = council.watch.paths.iter().map(|written| absolute(&council.dir, written.as_ref()));
     let outside = folders.filter(|path| !is_inside(root, path) && !is_inside(&council.dir, path));
-    outside.map(|path| SideEffect::new(format!("show members what lies below {}", path.display()))).collect()
+    outside.map(|path| SideEffect::new(format!("show members the files below {}", path.display()))).collect()
 }
 
 /// Refuses a place that is below a root by its name, and elsewhere by its links.
@@ -88,7 +88,7 @@ pub(super) fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), 
     Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
 }
 
-/// What lies in a ledger's directory, or is made there, and must not lead elsewhere.
+/// What is in a ledger's directory, or is made there, and must not lead elsewhere.
 const LEDGER_ENTRIES: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", ".gitignore"];
 
 /// Refuses a ledger's directory with something in it that leads out of a root by a link: a key, a checkpoint, what was set aside.
@@ -125,12 +125,12 @@ impl Source for FoundFile<'_> {
     }
 }
 
-/// Whether a path lies below a root by its name, and elsewhere by its links.
+/// Whether a path is below a root by its name, and elsewhere by its links.
 pub fn leads_out(root: &Path, path: &Path) -> bool {
     path.starts_with(root) && !is_inside(root, path)
 }
 
-/// Whether a path lies below a root once links are followed. What is not there yet, root or path, lies where it would be
+/// Whether a path is below a root once links are followed. What is not there yet, root or path, lies where it would be
 /// made.
 pub fn is_inside(root: &Path, path: &Path) -> bool {
     disk::canonical_or_new(path).starts_with(disk::canonical_or_new(root))

@@ -1,4 +1,4 @@
-//! Causal leaps: one thing after another, told as one because of the other.
+//! Causal leaps: one thing after another, stated as cause and effect.
 
 use std::sync::LazyLock;
 

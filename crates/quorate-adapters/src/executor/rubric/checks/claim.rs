@@ -138,7 +138,7 @@ fn counts_many(number: &str) -> bool {
 }
 
 /// Whether a sentence or a neighbour of it names a source: before and after it in its block, the line that leads a
-/// list in, and a `Source:` line below. A heading is sourced by what stands under it.
+/// list in, and a `Source:` line below. A heading is sourced by what is under it.
 pub(super) fn has_source(document: &Document<'_>, index: usize) -> bool {
     let sentences = &document.sentences;
     let sentence = &sentences[index];

@@ -1,5 +1,5 @@
 //! Instructions to the reviewer: a text that tells those who read it for a judgement to drop their own instructions, or what to
-//! answer. A model may follow them, and no reader is meant to see them. What stands in a code block or between quotation marks is
+//! answer. A model may follow them, and no reader is meant to see them. What is in a code block or between quotation marks is
 //! shown and not said; what a comment hides is said.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
-/// Every lens runs it: whoever is told how to judge says so.
+/// Every lens runs it: a text that instructs its judge is reported.
 pub(in crate::executor::rubric) static CHECK: Check =
     Check { name: "instructions to the reviewer", lens: Lens::General, yields_to: &[], run };
 
@@ -39,11 +39,11 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
 }
 
 fn phrase_spans<'w>(words: &'w [Word<'_>]) -> impl Iterator<Item = Range<usize>> + 'w {
-    let told = |hit: &Range<usize>| {
+    let instructs = |hit: &Range<usize>| {
         let before = hit.start.checked_sub(1).map_or("", |at| &*words[at].text);
         !DENIALS.contains(&before)
     };
-    PHRASES.all(words).into_iter().map(|hit| hit.words).filter(told)
+    PHRASES.all(words).into_iter().map(|hit| hit.words).filter(instructs)
 }
 
 fn finding(span: Range<usize>) -> Finding {

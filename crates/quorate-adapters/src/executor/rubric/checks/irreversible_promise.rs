@@ -1,4 +1,4 @@
-//! Promises that cannot be taken back: prices for ever, guarantees, dates without a hedge.
+//! Promises that cannot be taken back: prices forever, guarantees, dates without a hedge.
 
 use std::sync::LazyLock;
 
@@ -131,7 +131,7 @@ fn is_promise(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind
     });
     // "It runs forever" is no offer.
     let offer = &*words[at].text != "forever" || offers;
-    // What a system guarantees or does for ever is its specification.
+    // What a system guarantees or does forever is its specification.
     let bare = matches!(&*words[at].text, "forever" | "guaranteed" | "unconditional" | "unconditionally")
         || kind == Kind::Guarantee;
     let specified = bare && matches!(document.channel, Channel::Manual | Channel::Report);

@@ -37,7 +37,7 @@ fn finding(document: &Document<'_>, index: usize, claim: Claim) -> Finding {
     )
 }
 
-/// Whether every number of the sentence stands in a document that the member was given.
+/// Whether every number of the sentence is in a document that the member was given.
 fn is_known(document: &Document<'_>, sentence: &Sentence, known: &HashSet<&str>) -> bool {
     let mut numbers =
         document.words_of(sentence).iter().filter(|word| word.kind == WordKind::Number).peekable();

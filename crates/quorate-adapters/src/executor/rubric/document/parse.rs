@@ -11,7 +11,7 @@ use super::BlockKind;
 
 const WORDS: &str = include_str!("../words/parse.txt");
 
-/// Stands in the prose for every byte of inline code and of bare URLs: a word that nobody reads.
+/// Stands in the prose for every byte of inline code and of bare URLs: a word that no check looks for.
 pub(super) const CODE_FILL: char = '\u{1}';
 
 /// Sections whose text is a list of sources, not a claim.

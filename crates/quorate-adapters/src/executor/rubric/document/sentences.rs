@@ -1,4 +1,4 @@
-//! Where sentences end, and which words are somebody else's speech.
+//! Where sentences end, and which words are quoted speech.
 
 use std::ops::Range;
 
@@ -38,11 +38,11 @@ fn push(prose: &str, span: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The end of the sentence that goes on at `from`, unless the block ends first.
+/// The end of the sentence that continues at `from`, unless the block ends first.
 fn next_end(prose: &str, from: usize, end: usize, breaks: &[usize]) -> Option<usize> {
     let first = breaks.partition_point(|at| *at <= from);
     let hard = breaks.get(first).copied().filter(|at| *at < end);
-    // No farther than the break: what stands behind it would be read again for every break before it.
+    // No farther than the break: what is behind it would be read again for every break before it.
     let reach = hard.unwrap_or(end);
     let mut at = from;
     while let Some(found) = prose[at.min(reach)..reach].find(['.', '!', '?', '…']).map(|offset| at + offset)
@@ -86,7 +86,7 @@ fn ends_sentence(prose: &str, span: Range<usize>, mark: usize, run: usize, close
     next.is_none() || !(initial || NON_FINAL.contains(&folded))
 }
 
-/// The spans between quotation marks in a block, which are somebody else's words.
+/// The spans between quotation marks in a block, which are quoted words.
 pub(super) fn quoted_spans(block: &str, offset: usize) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut open: Option<(usize, char)> = None;

@@ -22,7 +22,7 @@ static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 static REPORTING: WordList = WordList::new(WORDS, "reporting");
 /// Who says so himself is no source.
 static AUTHOR: WordList = WordList::new(WORDS, "author");
-/// Names that name nobody.
+/// Words that look like names but name no person or body.
 static CALENDAR: WordList = WordList::new(WORDS, "calendar");
 
 /// Marks the sentences that cite, from the places of links and footnotes and from the words themselves.
@@ -46,7 +46,7 @@ pub(super) fn mark_citations(document: &mut Document<'_>, marks: &[usize]) {
     }
 }
 
-/// "In March 2024 the Office for Statistics counted …": somebody who is named and not the author, at a time that is named.
+/// "In March 2024 the Office for Statistics counted …": a named party other than the author, at a named time.
 fn is_dated_report(document: &Document<'_>, words: &[Word<'_>]) -> bool {
     let is = |list: &WordList| words.iter().any(|word| list.contains(&word.text));
     let capital = |word: &Word<'_>| document.prose[word.start..].starts_with(char::is_uppercase);

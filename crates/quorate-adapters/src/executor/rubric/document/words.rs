@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_words_are_told_apart() {
+    fn joined_words_are_distinguished() {
         let text = "never-ending never";
         let mut words = Vec::new();
         tokenize(text, text, 0..text.len(), &[], &mut words);

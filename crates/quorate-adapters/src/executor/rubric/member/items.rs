@@ -25,7 +25,7 @@ const HEADINGS: &[(&[&str], Stance)] = &[
         Stance::Watches,
     ),
 ];
-/// An item's explanation stands behind one of these.
+/// An item's explanation is behind one of these.
 const EXPLAINS: [&str; 6] = [": ", " — ", " – ", " - ", "; ", " ("];
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Item {
     pub(super) check: Option<&'static Check>,
 }
 
-/// The items of a persona, or of a role's text where there is none, the heaviest first.
+/// The items of a persona, or of a role's text without a persona, the heaviest first.
 pub(super) fn read(role: &str, persona: Option<&Json>) -> Vec<Item> {
     let mut items = Vec::new();
     let mut add = |written: &str, stance| items.extend(Item::read(written, stance));

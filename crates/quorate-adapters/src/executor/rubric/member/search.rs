@@ -74,7 +74,7 @@ impl<'i> Search<'i> {
     }
 }
 
-/// Whether a sentence denies what stands in it from a word on: "we do not sell data". "Not only" denies nothing.
+/// Whether a sentence denies what is in it from a word on: "we do not sell data". "Not only" denies nothing.
 fn denies(passage: &Passage, sentence: &Range<usize>, from: usize) -> bool {
     let first = from.saturating_sub(REACH).max(sentence.start);
     (first..from).any(|at| {

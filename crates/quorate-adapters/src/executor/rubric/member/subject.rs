@@ -50,7 +50,7 @@ pub(super) struct Place {
 }
 
 impl Subject {
-    /// What is to be judged; `None` where nothing is shown.
+    /// What must be judged; `None` where nothing is shown.
     pub(super) fn read(parts: &[Part]) -> Option<Subject> {
         let kinds = [
             (PartKind::Conversation, "the conversation"),

@@ -10,7 +10,7 @@ use crate::executor::rubric::banned::BannedPhrases;
 use crate::executor::rubric::checks::Criteria;
 use crate::executor::rubric::goals::Goals;
 
-/// Asks; the answer has its form, and each quote stands in what is shown.
+/// Asks; the answer has its form, and each quote is in what is shown.
 fn ask(form: Schema, step: &str, role: &str, persona: Option<&Json>, parts: &[Part]) -> Json {
     let banned = BannedPhrases::new(true, &[]).expect("usable");
     let criteria = Criteria { banned: &banned, goals: &Goals::read(""), context: &[] };

@@ -1,6 +1,6 @@
 //! The wording of a body, and the normalization by which two texts count as the same.
 //!
-//! A producer is told how to write, never that its work is reviewed, and nothing that an artifact says: quoted pieces
+//! A producer is shown how to write, never that its work is reviewed, and nothing that an artifact says: quoted pieces
 //! are left out, and so is a text that repeats several words of a quote.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ impl ForbiddenWords {
         unsaid
     }
 
-    /// Whether a producer may be told a text.
+    /// Whether a text may be shown to a producer.
     fn allows(&self, text: &str) -> bool {
         let words = words(text);
         let joined = fold(text).replace(['-', '\u{2010}', '\u{2011}', '\''], "");

@@ -76,7 +76,7 @@ fn absent_by_status<'r>(round: &'r Round<'_>) -> Vec<(&'r str, Vec<&'r str>)> {
     ends
 }
 
-/// A message: author, addressees and annotations, then the text behind a line.
+/// A message: author, addressees and annotations, then the text after a vertical line.
 fn message_lines(turn: &Turn<'_>, width: usize) -> String {
     let (arrow, indent) = if turn.to.is_some() { ("↳ ", 6) } else { ("", 2) };
     let annotations: Vec<String> =

@@ -65,7 +65,7 @@ fn one(report: &Report, fragment: &Fragment, number: usize, width: usize) -> Str
     out
 }
 
-/// A member's text behind a line, which sets it apart from Quorate's own.
+/// A member's text after a vertical line, which sets it apart from Quorate's own.
 fn framed(text: &str) -> String {
     text.lines().map(|line| format!("│ {line}").trim_end().to_owned() + "\n").collect()
 }

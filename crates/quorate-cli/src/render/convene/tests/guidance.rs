@@ -13,7 +13,7 @@ fn at_a_wide_terminal() {
       assembly release-board
       mode     advisory, phase session, trigger sample
       subject  proposal.md
-      risk     escalate (severity 9); get somebody
+      risk     escalate (severity 9); requires human attention
       advice   goes to `lead`
       executor claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
 
@@ -74,7 +74,8 @@ fn at_a_narrow_terminal() {
       mode     advisory, phase session, trigger
                sample
       subject  proposal.md
-      risk     escalate (severity 9); get somebody
+      risk     escalate (severity 9); requires human
+               attention
       advice   goes to `lead`
       executor claude, 4 calls, 8.4 s, 12,040 tokens
                read, 2,310 written
@@ -160,7 +161,7 @@ fn as_markdown() {
     - assembly: release-board
     - mode: advisory, phase session, trigger sample
     - subject: proposal.md
-    - risk: **escalate (severity 9); get somebody**
+    - risk: **escalate (severity 9); requires human attention**
     - advice: goes to \`lead\`
 
     ### Guidance: 2 fragments

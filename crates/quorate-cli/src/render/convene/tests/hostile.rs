@@ -87,7 +87,7 @@ fn nothing_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn nobody_paints_or_hides() {
+fn hostile_text_is_sanitized() {
     for report in all() {
         let report = poisoned(report, HOSTILE);
         for text in [human(&report, wide(80)), markdown(&report)] {
@@ -103,7 +103,7 @@ fn nobody_paints_or_hides() {
 }
 
 #[test]
-fn nobody_breaks_out_of_markdown_or_a_diagram() {
+fn no_text_breaks_out_of_markdown_or_a_diagram() {
     for report in all() {
         let mode = report.mode;
         let text = markdown(&poisoned(report, HOSTILE));

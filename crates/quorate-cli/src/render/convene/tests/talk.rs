@@ -8,7 +8,7 @@ use quorate::service::convene::report::Report;
 fn at_a_wide_terminal() {
     insta::assert_snapshot!(human(&talk(), wide(100)), @"
     DONE  Copy Critique
-    2 rounds, then nobody objects any more; 3 messages.
+    2 rounds, then no further objections; 3 messages.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly release-board
@@ -21,7 +21,7 @@ fn at_a_wide_terminal() {
       │ The claim “twice as fast” has no source, and the second paragraph promises what we do not sell.
           ↳ legal → brand  [objects]
           │ To brand: no.
-          × refused, it reached nobody: brand is out of its reach
+          × refused, not delivered: brand is out of its reach
       passed: brand
 
     Round 2
@@ -53,7 +53,7 @@ fn at_a_wide_terminal() {
 fn at_a_narrow_terminal() {
     insta::assert_snapshot!(human(&talk(), wide(48)), @"
     DONE  Copy Critique
-    2 rounds, then nobody objects any more; 3
+    2 rounds, then no further objections; 3
     messages.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
@@ -70,8 +70,8 @@ fn at_a_narrow_terminal() {
       │ sell.
           ↳ legal → brand  [objects]
           │ To brand: no.
-          × refused, it reached nobody: brand is out
-            of its reach
+          × refused, not delivered: brand is out of
+            its reach
       passed: brand
 
     Round 2
@@ -107,7 +107,7 @@ fn as_markdown() {
     insta::assert_snapshot!(markdown(&talk()), @"
     ## DONE: Copy Critique
 
-    2 rounds, then nobody objects any more; 3 messages.
+    2 rounds, then no further objections; 3 messages.
 
     - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
     - assembly: release-board
@@ -133,7 +133,7 @@ fn as_markdown() {
 
     > The claim “twice as fast” has no source, and the second paragraph promises what we do not sell.
 
-    `legal` → brand *(objects)* **refused, it reached nobody: brand is out of its reach**
+    `legal` → brand *(objects)* **refused, not delivered: brand is out of its reach**
 
     > To brand: no.
 
@@ -179,8 +179,8 @@ fn an_objection_that_was_dropped_is_no_agreement() {
         let text = human(&report, wide(200));
         text.lines().skip(1).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(outcome(&|_| {}), "2 rounds, then nobody objects any more; 3 messages.");
-    // Nobody ever objected, or an older version recorded none.
+    assert_eq!(outcome(&|_| {}), "2 rounds, then no further objections; 3 messages.");
+    // No member ever objected, or an older version recorded no objections.
     let none = outcome(&|report| report.objections.clear());
     assert_eq!(none, "2 rounds, then there were no new objections; 3 messages.");
     let unanswered = outcome(&|report| report.objections[0].answered = false);

@@ -208,7 +208,7 @@ fn as_markdown() {
 }
 
 #[test]
-fn who_decides_alone_is_told_in_every_format() {
+fn a_member_that_decides_alone_is_named_in_every_format() {
     let mut report = vote();
     let decision = report.decision.as_mut().expect("a decision");
     decision.contribution = vec![Contribution {

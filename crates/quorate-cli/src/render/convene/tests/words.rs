@@ -18,8 +18,8 @@ fn what_is_open_refused_or_incomplete_says_so() {
     report.rules.clear();
     insta::assert_snapshot!(human(&report, wide(80)), @"
     OPEN  Release Board
-    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` goes on from what was
-    answered.
+    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the
+    recorded answers.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
       assembly release-board
@@ -114,8 +114,8 @@ fn a_plan() {
     insta::assert_snapshot!(plan::human(&planned(), wide(80)), @r#"
     PLAN  Quiet Advisers
     my-advisory: advisory, phase session, trigger sample, sentinels first, on
-    standard input. Nobody is asked now; a run begins with 1 question. Advice goes
-    to `lead`.
+    standard input. No member is asked now; a run begins with 1 question. Advice
+    goes to `lead`.
 
     Asked at once
       member    invocation    executor  deadline
@@ -147,7 +147,7 @@ fn a_plan() {
     insta::assert_snapshot!(plan::markdown(&planned()), @r#"
     ## PLAN: Quiet Advisers
 
-    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. Nobody is asked now; a run begins with 1 question. Advice goes to \`lead\`.
+    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. No member is asked now; a run begins with 1 question. Advice goes to \`lead\`.
 
     ### Asked at once
 

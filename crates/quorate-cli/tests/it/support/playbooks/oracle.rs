@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::world::{DAY_MS, World};
 
-/// What whoever weaves records.
+/// The kind of record that `weave` appends.
 const COMPOSITION_KINDS: [&str; 2] = ["playbooks.composed", "playbook.skipped"];
 
 /// A playbook as its file says, line by line.
@@ -50,7 +50,7 @@ impl PlaybookFile {
         PlaybookFile {
             slug,
             status: field("status").expect("a status"),
-            versions: history::parse(&history).expect("nobody has changed a history"),
+            versions: history::parse(&history).expect("an unchanged history"),
             is_block: field("block").is_some(),
             expires_ms: at.zip(days).map(|(at, days)| at + days * DAY_MS),
             text,
@@ -72,7 +72,7 @@ impl PlaybookFile {
     }
 }
 
-/// The tokens that stand in a text.
+/// The tokens that are in a text.
 pub fn tokens(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     words.filter(|word| word.starts_with("tok") && word.ends_with('x')).map(str::to_owned).collect()
@@ -108,9 +108,9 @@ pub struct History {
     active: BTreeMap<String, usize>,
 }
 
-/// Holds everything against what must be; gives the prompts.
+/// Checks everything against what must be; gives the prompts.
 pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<Prompt> {
-    // The dear one, now and then: what is wrong stays wrong until somebody repairs it.
+    // The expensive check, now and then: a violation stays until it is repaired.
     if world.chance.percent(35) {
         assert_checks(world);
     }
@@ -144,7 +144,7 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<P
     prompts
 }
 
-/// B3, B6, B7: what is active, holds and is as its history has it stands there; nothing else does.
+/// B3, B6, B7: active, unexpired playbooks that match their history are present; no others are.
 fn assert_prompt(world: &World, operator: &str, prompt: &Prompt, read: &[PlaybookFile]) {
     let there = tokens(&prompt.woven.prompt);
     let mut expected = BTreeSet::new();
@@ -198,7 +198,7 @@ fn assert_index(world: &World, library: &Library) {
     }
 }
 
-/// B5: what nobody has changed by hand is accepted; what somebody has is named.
+/// B5: unchanged files are accepted; those changed by hand are named.
 pub fn assert_checks(world: &World) {
     let paths: Vec<PathBuf> = vec![world.root().to_owned()];
     let request = check::Request { paths, root: None, refs: Refs::Followed };
@@ -212,7 +212,7 @@ pub fn assert_checks(world: &World) {
         .collect();
     let mutated = refused.iter().filter(|one| one.contains("history_mutation")).count();
     assert_eq!(mutated, world.touched_slugs.len(), "{refused:#?}, after\n  {}", world.story());
-    // Whoever flips a status by hand may have more said to them than that.
+    // A status that was changed by hand may have further diagnostics.
     assert!(
         !world.touched_slugs.is_empty() || refused.is_empty(),
         "{refused:#?}, after\n  {}",
@@ -249,7 +249,7 @@ pub async fn assert_log(world: &World) {
     assert_eq!(said, logged, "after\n  {}", world.story());
 }
 
-/// A playbook was deleted or written anew by hand: nothing is remembered of it.
+/// A playbook was deleted or rewritten by hand: nothing is remembered of it.
 pub fn forget(memory: &mut History, slug: &str) {
     memory.histories.remove(slug);
 }

@@ -48,7 +48,7 @@ pub fn propose(place: &TestDir, delta: &Value) -> CommandOutput {
     place.run_with_stdin(&["playbook", "propose", "-"], delta.to_string().as_bytes())
 }
 
-/// A playbook for alice that somebody has written by hand, in `playbooks/`.
+/// A handwritten playbook for alice in `playbooks/`.
 pub fn write_playbook(place: &TestDir, slug: &str, head: &str, body: &str) {
     let text = format!(
         "---\nschema: playbooks/v1\nslug: {slug}\ntitle: About {slug}.\nkind: overlay\nlock_check: []\n\
@@ -96,7 +96,7 @@ pub fn draft(n: u32) -> String {
     format!("The {} moved to {} at {}, in {}, where {} is.\n", word(0), word(1), word(2), word(3), word(4))
 }
 
-/// The lines of `_log.md` about changes, without those of whoever weaves.
+/// The lines of `_log.md` about changes, without those of `weave`.
 pub fn log(place: &TestDir) -> Vec<String> {
     let text = std::fs::read_to_string(place.path("playbooks/_log.md")).unwrap_or_default();
     let weaves =
@@ -104,7 +104,7 @@ pub fn log(place: &TestDir) -> Vec<String> {
     text.lines().filter(|line| line.starts_with("- ") && !weaves(line)).map(str::to_owned).collect()
 }
 
-/// The records of the ledger that change playbooks, without those of whoever weaves.
+/// The records of the ledger that change playbooks, without those of `weave`.
 pub fn recorded(place: &TestDir) -> Vec<Value> {
     if !place.path(".quorate/ledger.db").is_file() {
         return Vec::new();
@@ -129,7 +129,7 @@ pub fn assert_all_refused(place: &TestDir, all: &[&str]) {
     }
 }
 
-/// Whether there is a pseudo terminal to be had; says so where there is none.
+/// Whether a pseudo terminal is available; prints a note where it is not.
 pub fn has_terminal() -> bool {
     let found = ["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists());
     if !found {
@@ -138,7 +138,7 @@ pub fn has_terminal() -> bool {
     found
 }
 
-/// Runs a command at a pseudo terminal, where somebody types.
+/// Runs a command at a pseudo terminal with typed input.
 pub fn at_a_terminal(place: &TestDir, arguments: &str, answers: &str) -> CommandOutput {
     let typed = format!("(sleep 0.5; printf '{answers}') | script -qec '{} {arguments}' /dev/null", QUORATE);
     let mut command = place.command(&[]);

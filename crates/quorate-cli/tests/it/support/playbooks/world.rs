@@ -34,7 +34,7 @@ const TARGETS: [(&str, &[&str]); 6] = [
     ("selector: {identity: [alice, carol]}", &["alice", "carol"]),
 ];
 
-/// A clock that stands where it is put.
+/// A clock that is where it is put.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
@@ -68,7 +68,7 @@ pub struct World {
     pub cap: usize,
     /// The slugs that were changed by hand behind their histories' backs.
     pub touched_slugs: BTreeSet<String>,
-    /// Whether somebody has changed files by hand since the index was written.
+    /// Whether files were changed by hand since the index was written.
     pub may_lag: bool,
     /// What was done, for who reads a failure.
     pub steps: Vec<String>,
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// A playbook as somebody writes it by hand, under a new slug.
+    /// A handwritten playbook under a new slug.
     pub fn manifest(&mut self, status: &str) -> (String, String) {
         let slug = format!("hand-{}", self.tokens);
         let targets = self.target(&slug);
@@ -188,7 +188,7 @@ impl World {
         yaml
     }
 
-    /// A text that nobody else has: its token stands in it alone.
+    /// A unique text: its token is in no other.
     pub fn fragment(&mut self) -> String {
         self.tokens += 1;
         format!(
@@ -229,7 +229,7 @@ impl World {
         std::fs::write(path, text).expect("a file");
     }
 
-    /// The playbooks' files; histories and what begins with `_` are none.
+    /// The playbooks' files, without histories and names that begin with `_`.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         collect_files(&self.path("playbooks"), &mut found);
@@ -247,7 +247,7 @@ impl World {
         LibraryWriter::open(&self.environment, &PathOverrides::default(), None, &self.host).await
     }
 
-    /// Notes a step; a bug of ours is none that can be.
+    /// Notes a step; an internal error is never expected.
     pub fn note(&mut self, what: String, stop: Option<&ServiceError>) {
         let said = stop.map_or(String::new(), |stop| format!(" -> {}", stop.first_message()));
         self.steps.push(format!("{what}{said}"));

@@ -33,7 +33,7 @@ pub struct Consultation {
     pub status: String,
     /// The answer, as given.
     pub answer: Option<Map<String, Json>>,
-    /// Why there is none.
+    /// The reason for a missing answer.
     pub message: Option<String>,
     pub executor: String,
     /// How long it took, in milliseconds.

@@ -72,7 +72,7 @@ impl DraftBuilder {
                 .is_some_and(|path| std::fs::canonicalize(current_path).ok() == Some(path))
         }) {
             self.slug.clone_from(&book.playbook.slug);
-            let body = Body::new(format!("`{}` lies among the playbooks already", book.playbook.slug));
+            let body = Body::new(format!("`{}` already exists among the playbooks", book.playbook.slug));
             let help =
                 format!("`quorate playbook promote {} --gate …` makes one in shadow active", self.slug);
             self.refuse(codes::SLUG_DUPLICATE, body.help(help));
@@ -94,7 +94,7 @@ impl DraftBuilder {
         self.slug.clone_from(&add.slug);
         if add.targets.is_none() && add.selector.is_none() {
             let Some(operator) = &proposer.operator else {
-                let body = Body::new("the delta does not say whom it is for");
+                let body = Body::new("the delta has no targets");
                 self.refuse(codes::DELTA_INVALID, body.help("give it `targets` or a `selector`"));
                 return Ok(None);
             };
@@ -157,13 +157,13 @@ impl DraftBuilder {
         match playbook.status {
             Status::Shadow => {}
             Status::Active => {
-                let body = Body::new("a proposal begins in shadow, and this one says `status: active`");
+                let body = Body::new("a proposal begins in shadow, but this one has `status: active`");
                 let body = body.at(document.value_place("status"));
                 let help = "propose it with `status: shadow`; `quorate playbook promote` makes it active";
                 self.refuse(codes::PROMOTION_DENIED, body.help(help));
             }
             Status::Archived => {
-                let body = Body::new("a proposal begins in shadow, and this one says `status: archived`");
+                let body = Body::new("a proposal begins in shadow, but this one has `status: archived`");
                 self.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
             }
         }
@@ -204,8 +204,10 @@ impl DraftBuilder {
             return Ok(None);
         };
         if book.playbook.status != Status::Shadow {
-            let body =
-                Body::new(format!("`{}` is not in shadow, and only what is can be revised", revise.slug));
+            let body = Body::new(format!(
+                "`{}` is not in shadow; only playbooks in shadow can be revised",
+                revise.slug
+            ));
             let help = format!("propose another one with `supersedes: [{}]`", revise.slug);
             self.refuse(codes::PROMOTION_DENIED, body.help(help));
             return Ok(None);

@@ -7,7 +7,7 @@ use quorate_manifest::tree::Node;
 
 use super::style::{SourceValue, Style};
 
-/// Edits that are collected, and made all at once. No two of them overlap, but that a later one may cover earlier ones.
+/// Edits that are collected and applied at once. They do not overlap, except that a later one may cover earlier ones.
 pub(super) struct Edits<'t> {
     text: &'t str,
     /// Where its lines begin.
@@ -21,7 +21,7 @@ impl<'t> Edits<'t> {
         Edits { text, lines: std::iter::once(0).chain(behind).collect(), edits: Vec::new() }
     }
 
-    /// Puts a text in a place. What was put into that place before goes with it.
+    /// Replaces the text of a span, with all earlier edits inside it.
     pub(super) fn put(&mut self, at: Range<usize>, text: String) {
         self.edits.push((at, text));
     }
@@ -33,7 +33,7 @@ impl<'t> Edits<'t> {
         self.put(node.span.clone(), with.render(style, &indent, broken));
     }
 
-    /// Adds to the end of what an object or an array holds.
+    /// Adds items at the end of an object or an array.
     pub(super) fn add(&mut self, holder: &Node, new: &[SourceValue<'_>], style: &Style) {
         if new.is_empty() {
             return;
@@ -51,7 +51,7 @@ impl<'t> Edits<'t> {
         self.edits.push((last.end..last.end, text));
     }
 
-    /// Fills an object or an array that holds nothing.
+    /// Adds items to an empty object or array.
     fn fill(&mut self, holder: &Node, new: &[SourceValue<'_>], style: &Style) {
         let open = &self.text[holder.span.start..=holder.span.start];
         let close = &self.text[holder.span.end - 1..holder.span.end];
@@ -68,7 +68,7 @@ impl<'t> Edits<'t> {
         self.put(holder.span.clone(), text);
     }
 
-    /// Removes some, but not all, of what an object or an array holds; `out` is sorted.
+    /// Removes some, but not all, items of an object or an array; `out` is sorted.
     pub(super) fn remove(&mut self, holder: &Node, out: &[usize]) {
         let spans = spans(holder);
         let mut at = 0;
@@ -101,7 +101,7 @@ impl<'t> Edits<'t> {
 
     /// The text with all edits made.
     pub(super) fn apply(mut self) -> String {
-        // Where something is replaced up to a place and something is added there, the first goes first.
+        // A replacement that ends where an insertion begins comes first.
         let mut text = String::with_capacity(self.text.len());
         let mut at = 0;
         for (range, new) in &self.effective_edits() {
@@ -119,7 +119,7 @@ impl Edits<'_> {
     fn effective_edits(&mut self) -> Vec<(Range<usize>, String)> {
         let mut edits: Vec<_> = std::mem::take(&mut self.edits).into_iter().enumerate().collect();
         edits.sort_by_key(|(made, (range, _))| (range.start, Reverse(range.end), Reverse(*made)));
-        // Those that may cover what comes next. They lie in each other, so that there are few.
+        // The open spans that may cover the next one. They are nested, so there are few.
         let mut open: Vec<(usize, usize)> = Vec::new();
         edits.retain(|(made, (range, _))| {
             open.retain(|(_, end)| *end >= range.start);
@@ -133,7 +133,7 @@ impl Edits<'_> {
     }
 }
 
-/// The places of what an object or an array holds: members with their keys, or items.
+/// The spans of the items of an object or an array: members with their keys, or elements.
 fn spans(holder: &Node) -> Vec<Range<usize>> {
     let members = holder.entries().iter().map(|entry| entry.key_span.start..entry.value.span.end);
     members.chain(holder.items().iter().map(|item| item.span.clone())).collect()

@@ -12,7 +12,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// The way of a text. One that holds nothing gets two spaces and a line for each value.
+    /// The formatting style of a text. An empty one gets two spaces and a line for each value.
     pub(super) fn of(text: &str, root: &Node) -> Style {
         let first = root.entries().first().map(|entry| entry.key_span.start);
         let first = first.or_else(|| root.items().first().map(|item| item.span.start));
@@ -26,7 +26,7 @@ impl Style {
     }
 }
 
-/// A value as it stands in another text.
+/// A value as it is in another text.
 pub(super) struct SourceValue<'t> {
     text: &'t str,
     key: Option<&'t str>,

@@ -1,4 +1,4 @@
-//! Merging and taking out again: what comes of texts, byte for byte.
+//! Merging and removing, byte for byte.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn the_profile_wins_on_everything_else() {
 }
 
 #[test]
-fn what_is_no_json_is_told_by_its_side() {
+fn invalid_json_is_reported_by_its_side() {
     assert!(matches!(merge("{", "{}"), Err(InvalidJson::Target(_))));
     assert!(matches!(merge("{}", "{"), Err(InvalidJson::Profile(_))));
     assert!(matches!(take_out("{", None, "{}", Force::No), Err(InvalidJson::Target(_))));
@@ -69,7 +69,7 @@ fn edits_of_others_stay_when_it_is_taken_out() {
 }
 
 #[test]
-fn what_was_changed_since_stays_and_is_told() {
+fn later_changes_stay_and_are_reported() {
     let installed = merge("{\"a\": 1}", "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}}")
         .expect("JSON");
     let edited = "{\"a\": 5, \"b\": 4, \"c\": [1, 7], \"d\": {\"e\": 1, \"f\": 3}}";
@@ -94,7 +94,7 @@ fn nothing_is_left_of_a_file_that_was_not_there() {
 }
 
 #[test]
-fn force_takes_out_what_was_changed_and_nothing_that_is_somebody_elses() {
+fn force_removes_changed_values_and_nothing_of_the_users() {
     let base = "{\"a\": 1, \"o\": {\"p\": 1}}";
     let profile = "{\"a\": 2, \"b\": 3, \"c\": [1, 2], \"d\": {\"e\": 1, \"f\": 2}, \"o\": {\"q\": 1}}";
     let installed = merge(base, profile).expect("JSON");
@@ -104,11 +104,14 @@ fn force_takes_out_what_was_changed_and_nothing_that_is_somebody_elses() {
     let left = "{\"a\": 1, \"mine\": 1, \"c\": [7], \"d\": {\"g\": 3}, \"o\": {\"p\": 4}}";
     assert_eq!(taken.text.as_deref(), Some(left));
     assert_eq!(taken.left, ["`c` has lost an item that was added; one that was edited stays"]);
-    assert_eq!(taken.lost, ["a", "b", "d.e"].map(|path| format!("`{path}` was changed since and goes")));
+    assert_eq!(
+        taken.lost,
+        ["a", "b", "d.e"].map(|path| format!("`{path}` was changed since and is removed"))
+    );
     // Nothing but what was changed: the file goes with it.
     let taken = take_out("{\"x\": {\"y\": 2}}", None, "{\"x\": {\"y\": 1}}", Force::Yes).expect("JSON");
     assert_eq!((taken.text, taken.lost.len()), (None, 1));
-    // A whole of another kind has nothing in it that could be told apart.
+    // A value of another kind has no parts to compare.
     let taken = take_out("[1]", Some("{}"), "{\"x\": 1}", Force::Yes).expect("JSON");
     assert_eq!((taken.text.as_deref(), taken.left.len(), taken.lost.len()), (Some("[1]"), 1, 0));
 }

@@ -24,12 +24,13 @@ fn force_takes_only_what_the_profile_brought_out_of_shared_files() {
         text(".claude/settings.json"),
         "{\n\t\"mode\": \"ask\",\n\t\"allow\": [\n\t\t\"rm\"\n\t],\n\t\"mine\": 1\n}"
     );
-    assert_eq!(text(".gitignore"), "*.log\ntarget/*\nmine/\n", "a line that was edited is somebody's own");
+    assert_eq!(text(".gitignore"), "*.log\ntarget/*\nmine/\n", "an edited line belongs to the user");
     assert_eq!(text(".mcp.json"), "no JSON at all");
     assert_eq!(text(".claude/hooks/check.sh"), "exit 7\n");
-    let told = outcome.files.iter().find(|told| told.dest == ".claude/settings.json").unwrap();
-    assert_eq!(told.notes[0], "`mode` was changed since and goes");
-    let aside = told.notes[1].strip_prefix("what was there is kept as ").unwrap();
+    let outcome_file =
+        outcome.files.iter().find(|outcome_file| outcome_file.dest == ".claude/settings.json").unwrap();
+    assert_eq!(outcome_file.notes[0], "`mode` was changed since and is removed");
+    let aside = outcome_file.notes[1].strip_prefix("what was there is kept as ").unwrap();
     assert_eq!(std::fs::read_to_string(dir.path().join(aside)).unwrap(), settings);
 }
 

@@ -1,5 +1,5 @@
-//! What a manifest's parts say of each other once they are built: who may use which servers, whose turns nobody could
-//! take, and what is no fault and still surprises whoever runs it.
+//! Checks across a manifest's built parts: access to MCP servers, participants whose executors cannot take their turns,
+//! and warnings for the user who runs it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl PortBuilder<'_> {
         let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
         for (participant, server) in effectors.unknown_servers() {
             let body = Body::new(format!(
-                "`{participant}` may use the MCP server `{server}`, which nobody has configured"
+                "`{participant}` may use the MCP server `{server}`, which is not configured"
             ));
             let help = format!("add `[mcp.{server}]` to quorate.toml; until then it is not passed on");
             let body = body.at(self.effector_place(&participant, &server)).help(help);
@@ -54,8 +54,8 @@ impl PortBuilder<'_> {
     pub(super) fn check_executors(&mut self, substrate: &dyn Substrate, speakers: &[Option<Speaker>]) {
         let conversation = substrate.about().conversation;
         for (at, speaker) in speakers.iter().enumerate() {
-            let Some(Speaker { participant, member: seat, .. }) = speaker else { continue };
-            if let Err(refused) = seat.executor.check_participant(participant, conversation.as_deref()) {
+            let Some(Speaker { participant, member: config, .. }) = speaker else { continue };
+            if let Err(refused) = config.executor.check_participant(participant, conversation.as_deref()) {
                 let at = participant_place(self.document, at, refused.key.as_deref().unwrap_or("executor"));
                 let body = with_help(Body::new(refused.message).at(at), refused.help);
                 self.refuse(codes::EXECUTOR_INVALID, body);
@@ -63,7 +63,7 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// What is no fault and still surprises people.
+    /// Warnings about valid manifests that may behave unexpectedly.
     pub(super) fn collect_warnings(
         &mut self,
         substrate: &dyn Substrate,
@@ -75,12 +75,12 @@ impl PortBuilder<'_> {
             self.cautions
                 .warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.place_of("dispatcher", "")));
         }
-        // Of interest to whoever reads the conversation, too.
+        // Readers of the conversation get these, too.
         for caution in substrate.warnings() {
             self.report
                 .warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.place_of("substrate", "")));
         }
-        // Where authors have identities of their own, somebody else may answer for them as well (K8).
+        // Where authors have identities of their own, an operator of the remote side may answer as well (K8).
         let identities = substrate.about().capabilities.contains(&Capability::Identity);
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(speaker) = speaker else { continue };
@@ -92,14 +92,14 @@ impl PortBuilder<'_> {
     }
 
     /// Servers that an executor does not pass on.
-    fn warn_unpassed_servers(&mut self, Speaker { participant, member: seat, .. }: &Speaker) {
+    fn warn_unpassed_servers(&mut self, Speaker { participant, member: config, .. }: &Speaker) {
         let Some(server) = participant.tools.servers.first() else { return };
-        if seat.executor.forwards_mcp_servers() {
+        if config.executor.forwards_mcp_servers() {
             return;
         }
         let body = Body::new(format!(
             "`{}` may use MCP servers, and its executor `{}` passes none on",
-            participant.id, seat.executor_name
+            participant.id, config.executor_name
         ));
         let body = body.at(self.effector_place(&participant.id, server));
         let help =
@@ -107,10 +107,10 @@ impl PortBuilder<'_> {
         self.cautions.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
     }
 
-    /// Somebody for whom the other side may answer as well.
-    fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: seat, .. }: &Speaker) {
-        // It answers there because it is asked from here, and what it says is posted once.
-        if seat.executor.returns_answer_only() {
+    /// Warns of a participant for which the remote side may answer as well.
+    fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: config, .. }: &Speaker) {
+        // The remote side answers only because it is asked from here, so its answer is posted once.
+        if config.executor.returns_answer_only() {
             return;
         }
         let Some(operator) = participant.meta_text(OPERATOR_ID_KEY) else { return };
