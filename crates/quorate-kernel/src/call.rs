@@ -18,7 +18,7 @@ use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
 use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply};
+use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply, Retry};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
@@ -154,15 +154,15 @@ async fn call_in_span(
                 );
                 return Ok(FinishedCall { attempt: last, consultation });
             }
-            NextStep::Wait { ms } => {
-                let until = Instant::now() + Duration::from_millis(ms);
-                next = if until >= deadline {
-                    NextStep::Done(Err(AbsenceReason::Failed))
-                } else {
-                    asking.ask.next_call()
-                };
-                if until < deadline {
-                    tokio::time::sleep_until(until).await;
+            NextStep::Wait { at_least_ms, spread_ms } => {
+                let share = wait_share(&table.layout.nonce, &table.run, &invoke.id, asking.spent.calls, spread_ms);
+                let wait = Duration::from_millis(at_least_ms.saturating_add(share));
+                match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
+                    Some(until) => {
+                        tokio::time::sleep_until(until).await;
+                        next = asking.ask.next_call();
+                    }
+                    None => next = NextStep::Done(Err(AbsenceReason::Failed)),
                 }
             }
             NextStep::Call(why) => {
@@ -226,6 +226,14 @@ async fn call_in_span(
             }
         }
     }
+}
+
+/// How much of a spread of milliseconds, 0 to all of it, is waited before the call that follows this one. It follows from
+/// the run's seed, so that a run that is repeated waits the same.
+fn wait_share(nonce: &str, run: &Name, id: &Name, call: u32, spread_ms: u64) -> u64 {
+    let hash = sha256_hex(format!("{nonce}\0{run}\0{id}\0{call}").as_bytes());
+    let drawn = u64::from_str_radix(&hash[..15], 16).expect("a hash is hexadecimal");
+    drawn % spread_ms.saturating_add(1)
 }
 
 /// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
@@ -307,6 +315,7 @@ impl CallState {
         self.spent.add_call(usage);
         self.model = model.clone().or(self.model.take());
         self.version = version.clone().or(self.version.take());
+        let mut retry = Retry::Soon;
         let (status, raw, said) = match replied {
             Ok(reply) => {
                 self.posted = reply.posted.or(self.posted.take());
@@ -315,7 +324,10 @@ impl CallState {
             Err(Failure::TimedOut) => {
                 ("timed_out", noted.last_words.map_or(String::new(), timeout_message), false)
             }
-            Err(Failure::Failed { message }) => ("failed", message, false),
+            Err(Failure::Failed { message, retry: allowed }) => {
+                retry = allowed;
+                ("failed", message, false)
+            }
         };
         let (text, redacted) = table
             .redactor
@@ -325,7 +337,7 @@ impl CallState {
         let how = match (said, status) {
             (true, _) => AttemptResult::Output(text.clone()),
             (false, "timed_out") => AttemptResult::TimedOut,
-            (false, _) => AttemptResult::Failed,
+            (false, _) => AttemptResult::Failed(retry),
         };
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.record_result(&how, &shown);
