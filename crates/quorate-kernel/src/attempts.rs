@@ -18,7 +18,10 @@ pub enum NextStep {
     Call(CallReason),
     /// Wait, then [`Attempts::next_call`]: `at_least_ms`, and a part of `spread_ms` that the caller chooses evenly, so
     /// that members that failed together do not all ask again together.
-    Wait { at_least_ms: u64, spread_ms: u64 },
+    Wait {
+        at_least_ms: u64,
+        spread_ms: u64,
+    },
     Done(Result<Json, AbsenceReason>),
 }
 
@@ -105,7 +108,9 @@ impl Attempts {
                     self.why = CallReason::Retry;
                 }
                 let at_least_ms = match retry {
-                    Retry::After(pause) => u64::try_from(pause.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX),
+                    Retry::After(pause) => {
+                        u64::try_from(pause.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+                    }
                     Retry::Soon | Retry::Never => 0,
                 };
                 let spread_ms = self.backoff_ms;

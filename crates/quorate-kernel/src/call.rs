@@ -155,7 +155,8 @@ async fn call_in_span(
                 return Ok(FinishedCall { attempt: last, consultation });
             }
             NextStep::Wait { at_least_ms, spread_ms } => {
-                let share = wait_share(&table.layout.nonce, &table.run, &invoke.id, asking.spent.calls, spread_ms);
+                let share =
+                    wait_share(&table.layout.nonce, &table.run, &invoke.id, asking.spent.calls, spread_ms);
                 let wait = Duration::from_millis(at_least_ms.saturating_add(share));
                 match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
                     Some(until) => {

@@ -206,10 +206,7 @@ async fn it_waits_as_long_as_the_other_side_asks_where_there_is_time() {
     for pause in [Duration::from_secs(60), Duration::MAX] {
         let late = came(later(pause), Options { retries: 1, ..PLAIN }).await;
         assert_eq!((late.prompts.len(), late.asked.consultation.spent.took.as_millis()), (1, 0));
-        assert!(matches!(
-            late.asked.consultation.result,
-            ConsultationResult::Absent(AbsenceReason::Failed)
-        ));
+        assert!(matches!(late.asked.consultation.result, ConsultationResult::Absent(AbsenceReason::Failed)));
     }
 }
 
