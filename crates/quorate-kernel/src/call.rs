@@ -18,7 +18,7 @@ use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
 use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply, Retry};
+use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
@@ -316,18 +316,17 @@ impl CallState {
         self.spent.add_call(usage);
         self.model = model.clone().or(self.model.take());
         self.version = version.clone().or(self.version.take());
-        let mut retry = Retry::Soon;
-        let (status, raw, said) = match replied {
+        let (status, raw, failed) = match replied {
             Ok(reply) => {
                 self.posted = reply.posted.or(self.posted.take());
-                ("said", reply.text, true)
+                ("said", reply.text, None)
             }
             Err(Failure::TimedOut) => {
-                ("timed_out", noted.last_words.map_or(String::new(), timeout_message), false)
+                let message = noted.last_words.map_or(String::new(), timeout_message);
+                ("timed_out", message, Some(AttemptResult::TimedOut))
             }
-            Err(Failure::Failed { message, retry: allowed }) => {
-                retry = allowed;
-                ("failed", message, false)
+            Err(Failure::Failed { message, retry }) => {
+                ("failed", message, Some(AttemptResult::Failed(retry)))
             }
         };
         let (text, redacted) = table
@@ -335,11 +334,7 @@ impl CallState {
             .run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw))
             .await;
         self.redactions += redacted;
-        let how = match (said, status) {
-            (true, _) => AttemptResult::Output(text.clone()),
-            (false, "timed_out") => AttemptResult::TimedOut,
-            (false, _) => AttemptResult::Failed(retry),
-        };
+        let how = failed.unwrap_or_else(|| AttemptResult::Output(text.clone()));
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.record_result(&how, &shown);
         let number = self.spent.calls;

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::clock::System;
-use crate::ports::executor::{About, Executor, Usage};
+use crate::ports::executor::{About, Executor, Retry, Usage};
 use crate::ports::ledger::{Kind, Record};
 use crate::redact::Secrets;
 

@@ -129,6 +129,19 @@ impl Wire {
         !matches!(self, Wire::Messages | Wire::Responses)
     }
 
+    pub fn takes_context_tokens(self) -> bool {
+        self == Wire::Ollama
+    }
+
+    /// Whether a request can say what is cached, and for how long.
+    pub fn has_cache_control(self, server: Server) -> bool {
+        match self {
+            Wire::Messages => true,
+            Wire::Chat | Wire::Responses => server == Server::Vendor,
+            Wire::Gemini | Wire::Ollama => false,
+        }
+    }
+
     /// Whether [`Format::JsonObject`] asks for more than [`Format::Text`] does.
     pub fn has_json_mode(self) -> bool {
         self != Wire::Messages

@@ -193,3 +193,20 @@ fn words_of_settings_are_read_back() {
     }
     assert_eq!((Wire::read("Chat"), Auth::read("key")), (None, None));
 }
+
+#[test]
+fn a_setting_changes_the_request_where_the_wire_takes_it() {
+    for wire in Wire::ALL {
+        for server in [Server::Vendor, Server::Compatible] {
+            let auto = Request { cache: Cache::Auto, cuts: &[2], server, ..plain("prompt") };
+            let differs = |request: Request| wire.encode(&request) != wire.encode(&auto);
+            assert_eq!(differs(Request { temperature: Some(0.5), ..auto }), wire.takes_temperature());
+            assert_eq!(differs(Request { seed: Some(3), ..auto }), wire.takes_seed());
+            assert_eq!(differs(Request { context_tokens: Some(3), ..auto }), wire.takes_context_tokens());
+            assert_eq!(differs(Request { format: Format::JsonObject, ..auto }), wire.has_json_mode());
+            for cache in [Cache::Off, Cache::Minutes, Cache::Hour] {
+                assert_eq!(differs(Request { cache, ..auto }), wire.has_cache_control(server), "{wire:?}");
+            }
+        }
+    }
+}

@@ -24,7 +24,7 @@ pub struct Request<'a> {
     /// Sent where [`super::Wire::takes_seed`].
     pub seed: Option<i64>,
     pub cache: Cache,
-    /// The size of the context that a local server is to make room for; for `ollama`.
+    /// The size of the context that the server makes room for. Sent where [`super::Wire::takes_context_tokens`].
     pub context_tokens: Option<u32>,
     pub server: Server,
 }
@@ -40,7 +40,7 @@ pub enum Format<'a> {
     Schema { name: &'a str, schema: &'a Json },
 }
 
-/// How the service's prompt cache is used.
+/// How the service's prompt cache is used. What is not [`Cache::Auto`] counts where [`super::Wire::has_cache_control`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
     /// Nothing is written to it, as far as the wire can say so.
@@ -53,7 +53,7 @@ pub enum Cache {
     Hour,
 }
 
-/// Whose server it is. Only `chat` differs: compatible servers know older names of fields.
+/// Whose server it is. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
     Vendor,
