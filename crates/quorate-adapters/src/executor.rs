@@ -4,6 +4,7 @@ pub mod agent_cli;
 #[cfg(feature = "mcp")]
 pub mod db_operator;
 pub mod inline;
+pub mod llm;
 pub mod public_runtimes;
 pub mod rubric;
 pub mod script;

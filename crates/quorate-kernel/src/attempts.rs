@@ -5,19 +5,22 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, Json};
 
 use crate::answer;
+use crate::ports::executor::Retry;
 
-/// The first pause before a retry; it doubles.
+/// The longest first pause before a retry; it doubles.
 const FIRST_BACKOFF_MS: u64 = 250;
+const MAX_BACKOFF_MS: u64 = 8_000;
 
 /// What the caller is to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep {
     /// Reserve a call and make it.
     Call(CallReason),
-    /// Wait, then [`Attempts::next_call`].
+    /// Wait, then [`Attempts::next_call`]: `at_least_ms`, and a part of `spread_ms` that the caller chooses evenly, so
+    /// that members that failed together do not all ask again together.
     Wait {
-        /// How long, in milliseconds.
-        ms: u64,
+        at_least_ms: u64,
+        spread_ms: u64,
     },
     Done(Result<Json, AbsenceReason>),
 }
@@ -48,7 +51,7 @@ impl CallReason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptResult {
     Output(String),
-    Failed,
+    Failed(Retry),
     TimedOut,
     /// There was no call left in the run's budget.
     BudgetExhausted,
@@ -99,16 +102,22 @@ impl Attempts {
                 }
                 Err(complaints) => (NextStep::Done(Err(AbsenceReason::SchemaFailed)), complaints),
             },
-            AttemptResult::Failed if self.retries_left > 0 => {
+            AttemptResult::Failed(retry @ (Retry::Soon | Retry::After(_))) if self.retries_left > 0 => {
                 self.retries_left -= 1;
                 if self.why == CallReason::First {
                     self.why = CallReason::Retry;
                 }
-                let ms = self.backoff_ms;
-                self.backoff_ms = (ms * 2).min(8_000);
-                (NextStep::Wait { ms }, Vec::new())
+                let at_least_ms = match retry {
+                    Retry::After(pause) => {
+                        u64::try_from(pause.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+                    }
+                    Retry::Soon | Retry::Never => 0,
+                };
+                let spread_ms = self.backoff_ms;
+                self.backoff_ms = (spread_ms * 2).min(MAX_BACKOFF_MS);
+                (NextStep::Wait { at_least_ms, spread_ms }, Vec::new())
             }
-            AttemptResult::Failed => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
+            AttemptResult::Failed(_) => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
             AttemptResult::TimedOut => (NextStep::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
             AttemptResult::BudgetExhausted => (NextStep::Done(Err(AbsenceReason::RunOverBudget)), Vec::new()),
         }
@@ -117,6 +126,8 @@ impl Attempts {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const FINE: &str = r#"{"would_block": false}"#;
@@ -147,13 +158,12 @@ mod tests {
     fn failures_are_retried_and_timeouts_are_not() {
         // X4
         let mut ask = Attempts::new(Schema::FirstAnswer, 2);
-        assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Wait { ms: 250 });
+        let mut fail = |retry| ask.record_result(&AttemptResult::Failed(retry), &[]).0;
+        assert_eq!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, spread_ms: 250 });
+        let asked = Duration::from_micros(3_000_001);
+        assert_eq!(fail(Retry::After(asked)), NextStep::Wait { at_least_ms: 3_001, spread_ms: 500 });
+        assert_eq!(fail(Retry::Soon), NextStep::Done(Err(AbsenceReason::Failed)));
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Retry));
-        assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Wait { ms: 500 });
-        assert_eq!(
-            ask.record_result(&AttemptResult::Failed, &[]).0,
-            NextStep::Done(Err(AbsenceReason::Failed))
-        );
         let mut ask = Attempts::new(Schema::FirstAnswer, 5);
         assert_eq!(
             ask.record_result(&AttemptResult::TimedOut, &[]).0,
@@ -162,10 +172,25 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_that_would_repeat_is_not_retried() {
+        let mut ask = Attempts::new(Schema::FirstAnswer, 5);
+        let refused = AttemptResult::Failed(Retry::Never);
+        assert_eq!(ask.record_result(&refused, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+    }
+
+    #[test]
+    fn the_pause_grows_up_to_a_limit() {
+        let mut ask = Attempts::new(Schema::FirstAnswer, 100);
+        let fail = |ask: &mut Attempts| ask.record_result(&AttemptResult::Failed(Retry::Soon), &[]).0;
+        let last = (0..100).map(|_| fail(&mut ask)).last();
+        assert_eq!(last, Some(NextStep::Wait { at_least_ms: 0, spread_ms: 8_000 }));
+    }
+
+    #[test]
     fn a_retry_after_a_re_prompt_still_quotes_the_complaints() {
         let mut ask = Attempts::new(Schema::FirstAnswer, 1);
         ask.record_result(&said("no json"), &[]);
-        ask.record_result(&AttemptResult::Failed, &[]);
+        ask.record_result(&AttemptResult::Failed(Retry::Soon), &[]);
         assert!(
             matches!(ask.next_call(), NextStep::Call(CallReason::RePrompt(complaints)) if !complaints.is_empty())
         );

@@ -154,15 +154,16 @@ async fn call_in_span(
                 );
                 return Ok(FinishedCall { attempt: last, consultation });
             }
-            NextStep::Wait { ms } => {
-                let until = Instant::now() + Duration::from_millis(ms);
-                next = if until >= deadline {
-                    NextStep::Done(Err(AbsenceReason::Failed))
-                } else {
-                    asking.ask.next_call()
-                };
-                if until < deadline {
-                    tokio::time::sleep_until(until).await;
+            NextStep::Wait { at_least_ms, spread_ms } => {
+                let share =
+                    wait_share(&table.layout.nonce, &table.run, &invoke.id, asking.spent.calls, spread_ms);
+                let wait = Duration::from_millis(at_least_ms.saturating_add(share));
+                match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
+                    Some(until) => {
+                        tokio::time::sleep_until(until).await;
+                        next = asking.ask.next_call();
+                    }
+                    None => next = NextStep::Done(Err(AbsenceReason::Failed)),
                 }
             }
             NextStep::Call(why) => {
@@ -226,6 +227,14 @@ async fn call_in_span(
             }
         }
     }
+}
+
+/// How much of a spread of milliseconds, 0 to all of it, is waited before the call that follows this one. It follows from
+/// the run's seed, so that a run that is repeated waits the same.
+fn wait_share(nonce: &str, run: &Name, id: &Name, call: u32, spread_ms: u64) -> u64 {
+    let hash = sha256_hex(format!("{nonce}\0{run}\0{id}\0{call}").as_bytes());
+    let drawn = u64::from_str_radix(&hash[..15], 16).expect("a hash is hexadecimal");
+    drawn % spread_ms.saturating_add(1)
 }
 
 /// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
@@ -307,26 +316,25 @@ impl CallState {
         self.spent.add_call(usage);
         self.model = model.clone().or(self.model.take());
         self.version = version.clone().or(self.version.take());
-        let (status, raw, said) = match replied {
+        let (status, raw, failed) = match replied {
             Ok(reply) => {
                 self.posted = reply.posted.or(self.posted.take());
-                ("said", reply.text, true)
+                ("said", reply.text, None)
             }
             Err(Failure::TimedOut) => {
-                ("timed_out", noted.last_words.map_or(String::new(), timeout_message), false)
+                let message = noted.last_words.map_or(String::new(), timeout_message);
+                ("timed_out", message, Some(AttemptResult::TimedOut))
             }
-            Err(Failure::Failed { message }) => ("failed", message, false),
+            Err(Failure::Failed { message, retry }) => {
+                ("failed", message, Some(AttemptResult::Failed(retry)))
+            }
         };
         let (text, redacted) = table
             .redactor
             .run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw))
             .await;
         self.redactions += redacted;
-        let how = match (said, status) {
-            (true, _) => AttemptResult::Output(text.clone()),
-            (false, "timed_out") => AttemptResult::TimedOut,
-            (false, _) => AttemptResult::Failed,
-        };
+        let how = failed.unwrap_or_else(|| AttemptResult::Output(text.clone()));
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.record_result(&how, &shown);
         let number = self.spent.calls;

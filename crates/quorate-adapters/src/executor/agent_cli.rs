@@ -246,7 +246,8 @@ impl Executor for AgentCli {
 
 /// Adds to a failure the hint that the sandbox may have caused it.
 fn with_sandbox_hint(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
-    let Failure::Failed { message } = failure else { return failure };
+    let Failure::Failed { message, retry } = failure else { return failure };
     let why = sandbox.and_then(|sandbox| sandbox.failure_hint(&message));
-    Failure::failed(why.map_or_else(|| message.clone(), |why| format!("{message}; {why}")))
+    let message = why.map_or_else(|| message.clone(), |why| format!("{message}; {why}"));
+    Failure::Failed { message, retry }
 }

@@ -11,6 +11,7 @@ mod conformance;
 mod dispatchers;
 mod journal;
 mod lifecycles;
+mod llm;
 mod mcp;
 mod provisioning;
 mod states;

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::clock::System;
-use crate::ports::executor::{About, Executor, Usage};
+use crate::ports::executor::{About, Executor, Retry, Usage};
 use crate::ports::ledger::{Kind, Record};
 use crate::redact::Secrets;
 
@@ -177,20 +177,55 @@ async fn without_a_call_left_it_is_not_asked_again() {
     assert!(came.asked.consultation.message.is_some());
 }
 
-#[tokio::test]
+fn failed(retry: Retry) -> Result<Reply, Failure> {
+    Err(Failure::Failed { message: "no network".to_owned(), retry })
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failure_is_tried_again_after_a_wait_and_not_past_the_deadline() {
-    let failed = || Err(Failure::failed("no network"));
-    let started = Instant::now();
-    let patient = came(vec![failed(), reply(ANSWER)], Options { retries: 1, ..PLAIN }).await;
-    assert_eq!(patient.prompts.len(), 2);
-    assert!(started.elapsed() >= Duration::from_millis(100), "it waits before it tries again");
-    assert!(started.elapsed() < Duration::from_secs(60));
+    let answers = || vec![failed(Retry::Soon), failed(Retry::Soon), reply(ANSWER)];
+    let patient = came(answers(), Options { retries: 2, ..PLAIN }).await;
+    assert_eq!(patient.prompts.len(), 3);
     assert_eq!(patient.prompts[0].prompt, patient.prompts[1].prompt);
-    assert!(patient.asked.consultation.spent.took >= Duration::from_millis(100));
-    let short = Options { retries: 1, timeout: Duration::from_millis(200), ..PLAIN };
-    let hurried = came(vec![failed(), reply(ANSWER)], short).await;
+    let waited = patient.asked.consultation.spent.took;
+    assert!((1..=750).contains(&waited.as_millis()), "{waited:?}");
+    let again = came(answers(), Options { retries: 2, ..PLAIN }).await;
+    assert_eq!(again.asked.consultation.spent.took, waited, "the waits follow from the run");
+    let short = Options { retries: 2, timeout: Duration::from_millis(5), ..PLAIN };
+    let hurried = came(answers(), short).await;
     assert_eq!(hurried.prompts.len(), 1);
     assert_eq!(hurried.asked.consultation.message.as_deref(), Some("no network"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_waits_as_long_as_the_other_side_asks_where_there_is_time() {
+    let later = |pause| vec![failed(Retry::After(pause)), reply(ANSWER)];
+    let patient = came(later(Duration::from_secs(30)), Options { retries: 1, ..PLAIN }).await;
+    let waited = patient.asked.consultation.spent.took;
+    assert!((30_000..=30_250).contains(&waited.as_millis()), "{waited:?}");
+    for pause in [Duration::from_secs(60), Duration::MAX] {
+        let late = came(later(pause), Options { retries: 1, ..PLAIN }).await;
+        assert_eq!((late.prompts.len(), late.asked.consultation.spent.took.as_millis()), (1, 0));
+        assert!(matches!(late.asked.consultation.result, ConsultationResult::Absent(AbsenceReason::Failed)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_would_repeat_ends_the_invocation() {
+    let refused = came(vec![failed(Retry::Never), reply(ANSWER)], Options { retries: 3, ..PLAIN }).await;
+    assert_eq!((refused.prompts.len(), refused.asked.consultation.spent.took.as_millis()), (1, 0));
+    assert_eq!(refused.asked.consultation.message.as_deref(), Some("no network"));
+}
+
+#[test]
+fn the_share_of_a_wait_is_spread_evenly() {
+    let drawn = |nonce: &str, id: &str, call| wait_share(nonce, &"r1".into(), &id.into(), call, 9);
+    let mut counts = [0; 10];
+    for at in 0..1_000 {
+        counts[usize::try_from(drawn("n", &format!("r1/m{at}"), 1)).unwrap()] += 1;
+    }
+    assert!(counts.iter().all(|count| (50..=150).contains(count)), "{counts:?}");
+    assert_eq!(wait_share("n", &"r1".into(), &"r1/m".into(), 1, 0), 0);
 }
 
 #[tokio::test]

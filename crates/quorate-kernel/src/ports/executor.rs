@@ -68,11 +68,18 @@ pub struct Reply {
 /// What one attempt cost, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens read, those from a cache included.
+    /// Tokens of the prompt, those read from a cache and those written to one included.
     pub tokens_in: Option<u64>,
-    /// Tokens read from a cache.
+    /// Of `tokens_in`, those read from a cache.
     pub tokens_cached: Option<u64>,
+    /// Of `tokens_in`, those written to a cache that keeps them for minutes.
+    pub tokens_written: Option<u64>,
+    /// Of `tokens_in`, those written to a cache that keeps them for an hour or longer. None of them counts in `tokens_written`.
+    pub tokens_written_long: Option<u64>,
+    /// Tokens that the model wrote, its reasoning included.
     pub tokens_out: Option<u64>,
+    /// Of `tokens_out`, those of its reasoning.
+    pub tokens_reasoning: Option<u64>,
     /// Money, in billionths of a US dollar.
     pub usd_nanos: Option<u64>,
 }
@@ -88,7 +95,10 @@ impl Usage {
         };
         add(&mut self.tokens_in, other.tokens_in);
         add(&mut self.tokens_cached, other.tokens_cached);
+        add(&mut self.tokens_written, other.tokens_written);
+        add(&mut self.tokens_written_long, other.tokens_written_long);
         add(&mut self.tokens_out, other.tokens_out);
+        add(&mut self.tokens_reasoning, other.tokens_reasoning);
         add(&mut self.usd_nanos, other.usd_nanos);
     }
 }
@@ -144,18 +154,35 @@ pub enum Failure {
     /// The deadline passed. Not retried.
     #[error("timed out")]
     TimedOut,
-    /// Anything else. Retried while the executor's `retries` last.
+    /// Anything else. Retried as `retry` says while the executor's `retries` last.
     #[error("{message}")]
     Failed {
         /// What went wrong, for a person, with what the other side said (capped).
         message: String,
+        retry: Retry,
     },
 }
 
+/// Whether the same question may be asked again after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// After the caller's own pause.
+    Soon,
+    /// Not before this much time has passed, as the other side asked.
+    After(Duration),
+    /// The same question would fail the same way.
+    Never,
+}
+
 impl Failure {
-    /// A failure with a message.
+    /// A failure that may pass by itself.
     pub fn failed(message: impl Into<String>) -> Self {
-        Failure::Failed { message: message.into() }
+        Failure::Failed { message: message.into(), retry: Retry::Soon }
+    }
+
+    /// A failure that asking again would not mend.
+    pub fn never(message: impl Into<String>) -> Self {
+        Failure::Failed { message: message.into(), retry: Retry::Never }
     }
 }
 
@@ -279,7 +306,7 @@ pub struct Settings {
     pub name: String,
     /// One deadline spans all attempts of an invocation.
     pub timeout: Duration,
-    /// How many failures (not timeouts, not schema failures) are tried again.
+    /// How many failures (not timeouts, not schema failures, none with [`Retry::Never`]) are tried again.
     pub retries: u32,
     /// The directory that relative paths in the block are relative to.
     pub dir: std::path::PathBuf,

@@ -14,7 +14,13 @@ pub struct Spent {
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub tokens_cached: Option<u64>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub tokens_written: Option<u64>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub tokens_written_long: Option<u64>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub tokens_reasoning: Option<u64>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
     /// Calls made, re-prompts and retries included; `None` of one attempt.
@@ -36,12 +42,14 @@ const NANOS: u64 = 1_000_000_000;
 
 impl From<&Usage> for Spent {
     fn from(usage: &Usage) -> Spent {
-        let Usage { tokens_in, tokens_cached, tokens_out, usd_nanos } = *usage;
         Spent {
-            tokens_in,
-            tokens_cached,
-            tokens_out,
-            money: usd_nanos.map(Money::usd),
+            tokens_in: usage.tokens_in,
+            tokens_cached: usage.tokens_cached,
+            tokens_written: usage.tokens_written,
+            tokens_written_long: usage.tokens_written_long,
+            tokens_out: usage.tokens_out,
+            tokens_reasoning: usage.tokens_reasoning,
+            money: usage.usd_nanos.map(Money::usd),
             calls: None,
             ms: None,
         }
@@ -50,11 +58,13 @@ impl From<&Usage> for Spent {
 
 impl Spent {
     pub fn usage(&self) -> Usage {
-        let Spent { tokens_in, tokens_cached, tokens_out, .. } = *self;
         Usage {
-            tokens_in,
-            tokens_cached,
-            tokens_out,
+            tokens_in: self.tokens_in,
+            tokens_cached: self.tokens_cached,
+            tokens_written: self.tokens_written,
+            tokens_written_long: self.tokens_written_long,
+            tokens_out: self.tokens_out,
+            tokens_reasoning: self.tokens_reasoning,
             usd_nanos: self.money.as_ref().and_then(Money::usd_nanos),
         }
     }
@@ -94,8 +104,15 @@ mod tests {
     #[test]
     fn usage_is_read_back_as_it_was_written() {
         for usd_nanos in [None, Some(0), Some(1), Some(1_500_000_000), Some(13_037_250), Some(u64::MAX)] {
-            let usage =
-                Usage { tokens_in: Some(3), tokens_cached: None, tokens_out: Some(u64::MAX), usd_nanos };
+            let usage = Usage {
+                tokens_in: Some(3),
+                tokens_cached: None,
+                tokens_written: Some(1),
+                tokens_written_long: Some(2),
+                tokens_out: Some(u64::MAX),
+                tokens_reasoning: Some(0),
+                usd_nanos,
+            };
             let spent: Spent = read(&to_data(&Spent::from(&usage))).expect("it is read");
             assert_eq!(spent.usage(), usage);
         }

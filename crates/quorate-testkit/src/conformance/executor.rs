@@ -46,7 +46,7 @@ pub async fn respects_deadline(executor: &dyn Executor) {
 /// When it does not.
 pub async fn reports_failure(executor: &dyn Executor) {
     match executor.invoke(question(Duration::from_secs(20))).await {
-        Err(Failure::Failed { message }) => assert!(!message.trim().is_empty(), "a failure has a message"),
+        Err(Failure::Failed { message, .. }) => assert!(!message.trim().is_empty(), "a failure has a message"),
         result => panic!("expected a failure, got {result:?}"),
     }
 }

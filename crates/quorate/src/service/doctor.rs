@@ -226,7 +226,7 @@ async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration)
         Ok(inspected) if inspected.tried => passed(&name, inspected.detail),
         Ok(inspected) => Check { name, status: Status::Warning, detail: inspected.detail },
         Err(Failure::TimedOut) => failed(&name, format!("no version within {} s", timeout.as_secs())),
-        Err(Failure::Failed { message }) => failed(&name, message),
+        Err(Failure::Failed { message, .. }) => failed(&name, message),
     })
 }
 
@@ -262,7 +262,7 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
                 None => format!("no answer within {} s", timeout.as_secs()),
             },
         },
-        Err(Failure::Failed { message }) => Check { name: title, status: Status::Failed, detail: message },
+        Err(Failure::Failed { message, .. }) => Check { name: title, status: Status::Failed, detail: message },
     }
 }
 

@@ -70,7 +70,7 @@ impl OneshotCommand {
         let ended = match call::run(Arc::new(launch), text, clock::now() + timeout).await {
             Ok(ended) => ended,
             Err(Failure::TimedOut) => return fail(&late),
-            Err(Failure::Failed { message }) => return Err(message),
+            Err(Failure::Failed { message, .. }) => return Err(message),
         };
         match ended.termination {
             Termination::Exited(status) if status.success() => {

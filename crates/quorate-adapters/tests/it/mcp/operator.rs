@@ -30,7 +30,7 @@ pub(crate) fn asked() -> Invocation {
 
 async fn reply_text(executor: &dyn Executor, invocation: Invocation) -> String {
     match executor.invoke(invocation).await {
-        Err(Failure::Failed { message }) => message,
+        Err(Failure::Failed { message, .. }) => message,
         other => panic!("expected a failure, got {other:?}"),
     }
 }

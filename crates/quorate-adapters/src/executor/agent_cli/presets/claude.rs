@@ -159,7 +159,7 @@ fn usage(envelope: &Json) -> Usage {
             tokens_in: read.reduce(u64::saturating_add),
             tokens_cached: count(usage, cached),
             tokens_out: count(usage, output),
-            usd_nanos: None,
+            ..Usage::default()
         }
     };
     const LISTED: [&str; 4] =
@@ -274,7 +274,7 @@ mod tests {
         assert!(read(printed).is_err());
         let (model, usage) = model_and_usage(printed);
         assert_eq!(model.as_deref(), Some("large"));
-        let Usage { tokens_in, tokens_cached, tokens_out, usd_nanos } = usage;
+        let Usage { tokens_in, tokens_cached, tokens_out, usd_nanos, .. } = usage;
         assert_eq!((tokens_in, tokens_cached, tokens_out), (Some(40), Some(4), Some(8)));
         assert_eq!(usd_nanos, Some(13_037_250));
         assert_eq!(model_and_usage("no JSON"), (None, Usage::default()));

@@ -114,7 +114,7 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
                 tokens_in: count(counts, "input_tokens"),
                 tokens_cached: count(counts, "cached_input_tokens"),
                 tokens_out: count(counts, "output_tokens"),
-                usd_nanos: None,
+                ..Usage::default()
             };
         }
     }

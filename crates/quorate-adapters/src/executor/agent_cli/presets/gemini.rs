@@ -78,7 +78,7 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
         tokens_in: sum(&|model| tokens(model, "prompt")),
         tokens_cached: sum(&|model| tokens(model, "cached")),
         tokens_out: sum(&written),
-        usd_nanos: None,
+        ..Usage::default()
     };
     let model = models.iter().max_by_key(|(_, model)| written(model)).map(|(name, _)| name.clone());
     (model, usage)

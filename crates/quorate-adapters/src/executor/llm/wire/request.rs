@@ -1,0 +1,113 @@
+//! What is asked, whatever the wire, and the HTTP request that it becomes.
+
+use quorate_protocol::Json;
+use serde_json::json;
+
+/// One question to a model. The same text is sent whatever the wire.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The model, as the service names it.
+    pub model: &'a str,
+    /// The host's own instruction.
+    pub system: Option<&'a str>,
+    pub prompt: &'a str,
+    /// Where prefixes of the prompt end that other prompts share: byte offsets, ascending. One that is not between two
+    /// characters of the prompt is passed over.
+    pub cuts: &'a [usize],
+    pub format: Format<'a>,
+    /// The cap on output tokens, those of reasoning included.
+    pub max_tokens: u32,
+    /// How much the model thinks, in the vendor's words, such as `low`. For `gemini` also a number of tokens.
+    pub effort: Option<&'a str>,
+    /// Sent where [`super::Wire::takes_temperature`].
+    pub temperature: Option<f64>,
+    /// Sent where [`super::Wire::takes_seed`].
+    pub seed: Option<i64>,
+    pub cache: Cache,
+    /// The size of the context that the server makes room for. Sent where [`super::Wire::takes_context_tokens`].
+    pub context_tokens: Option<u32>,
+    pub server: Server,
+}
+
+/// What the answer is held to on the other side.
+#[derive(Debug, Clone, Copy)]
+pub enum Format<'a> {
+    /// Nothing: it is plain text, or the prompt alone says its form.
+    Text,
+    /// Some JSON object, where the wire can ask for one.
+    JsonObject,
+    /// A JSON Schema in the wire's dialect, as [`crate::executor::llm::schema::form`] makes it.
+    Schema { name: &'a str, schema: &'a Json },
+}
+
+/// How the service's prompt cache is used. What is not [`Cache::Auto`] counts where [`super::Wire::has_cache_control`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// Nothing is written to it, as far as the wire can say so.
+    Off,
+    /// As the vendor has it by itself; where it caches only what is marked, the cuts are marked.
+    Auto,
+    /// The cuts are marked, to be kept for the shorter time that the vendor has (5 or 30 minutes).
+    Minutes,
+    /// The cuts are marked, to be kept for the longer time that the vendor has (1 or 12 hours).
+    Hour,
+}
+
+/// Whose server it is. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    Vendor,
+    Compatible,
+}
+
+/// A POST request, without the key: see [`super::Auth::header`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// To be appended to the base URL; with its query.
+    pub path: String,
+    /// Names are in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub body: Vec<u8>,
+}
+
+impl HttpRequest {
+    pub(super) fn new(path: impl Into<String>, body: &Json) -> Self {
+        let headers = [("accept", "application/json"), ("content-type", "application/json")];
+        HttpRequest {
+            path: path.into(),
+            headers: headers.map(|(name, value)| (name, value.to_owned())).into(),
+            body: body.to_string().into_bytes(),
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The prompt as content blocks of a type. With a mark, a block ends at each of the last `max_marks` cuts, and has it.
+    pub(super) fn blocks(&self, kind: &str, mark: Option<(&str, &Json)>, max_marks: usize) -> Vec<Json> {
+        let mut blocks = Vec::new();
+        let mut start = 0;
+        for end in mark.map(|_| self.last_cuts(max_marks)).unwrap_or_default() {
+            blocks.push(json!({"type": kind, "text": &self.prompt[start..end]}));
+            start = end;
+        }
+        if let Some((key, mark)) = mark {
+            blocks.iter_mut().for_each(|block| block[key] = mark.clone());
+        }
+        if start < self.prompt.len() || blocks.is_empty() {
+            blocks.push(json!({"type": kind, "text": &self.prompt[start..]}));
+        }
+        blocks
+    }
+
+    /// The last cuts, at most so many: longer prefixes spare more than shorter ones.
+    fn last_cuts(&self, most: usize) -> Vec<usize> {
+        let mut cuts: Vec<usize> = Vec::new();
+        for &cut in self.cuts {
+            if self.prompt.is_char_boundary(cut) && cut > cuts.last().copied().unwrap_or(0) {
+                cuts.push(cut);
+            }
+        }
+        cuts.split_off(cuts.len().saturating_sub(most))
+    }
+}

@@ -1,0 +1,6 @@
+//! The wire formats of model services: what is sent, what is read, and what is told of forms.
+
+mod faults;
+mod goldens;
+mod schemas;
+mod streams;

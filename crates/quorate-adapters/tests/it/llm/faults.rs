@@ -1,0 +1,162 @@
+//! Error responses: which fault they are, and when the request may be sent again.
+
+use std::time::Duration;
+
+use quorate_adapters::executor::llm::fault::{Fault, Kind, from_response};
+use quorate_kernel::ports::executor::{Failure, Retry};
+use serde_json::{Value, json};
+
+fn fault(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Fault {
+    from_response(
+        status,
+        |name| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value),
+        body,
+    )
+}
+
+fn of_body(status: u16, body: Value) -> Fault {
+    fault(status, &[], body.to_string().as_bytes())
+}
+
+#[test]
+fn documented_errors_have_their_kind() {
+    let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
+    let openai = |kind: &str, code: Value| json!({"error": {"message": "m", "type": kind, "param": null, "code": code}});
+    let gemini = |code: u16, status: &str, details: Value| json!({"error": {"code": code, "message": "m", "status": status, "details": details}});
+    let spent = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "m",
+        "details": {"error_code": "enforced_spend_limit_reached"}}});
+    let per_day = json!([
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [
+            {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "50"}]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "12s"}
+    ]);
+    let refused = |category: &str| Kind::Refused { category: Some(category.to_owned()) };
+    for (status, body, kind, retry) in [
+        (401, anthropic("authentication_error", "invalid x-api-key"), Kind::Auth, Retry::Never),
+        (403, anthropic("permission_error", "m"), Kind::Auth, Retry::Never),
+        (404, anthropic("not_found_error", "model: claude-9"), Kind::UnknownModel, Retry::Never),
+        (413, anthropic("request_too_large", "m"), Kind::ContextOverflow, Retry::Never),
+        (
+            400,
+            anthropic("invalid_request_error", "prompt is too long: 9 > 8"),
+            Kind::ContextOverflow,
+            Retry::Never,
+        ),
+        (400, anthropic("invalid_request_error", "max_tokens: bad"), Kind::BadRequest, Retry::Never),
+        (
+            400,
+            anthropic("invalid_request_error", "Your credit balance is too low"),
+            Kind::SpendLimit,
+            Retry::Never,
+        ),
+        (402, anthropic("billing_error", "m"), Kind::SpendLimit, Retry::Never),
+        (429, anthropic("rate_limit_error", "m"), Kind::RateLimited, Retry::Soon),
+        (429, spent, Kind::SpendLimit, Retry::Never),
+        (500, anthropic("api_error", "m"), Kind::Server, Retry::Soon),
+        (529, anthropic("overloaded_error", "m"), Kind::Overloaded, Retry::Soon),
+        (401, openai("invalid_request_error", json!("invalid_api_key")), Kind::Auth, Retry::Never),
+        (404, openai("invalid_request_error", json!("model_not_found")), Kind::UnknownModel, Retry::Never),
+        (
+            400,
+            openai("invalid_request_error", json!("context_length_exceeded")),
+            Kind::ContextOverflow,
+            Retry::Never,
+        ),
+        (400, openai("invalid_request_error", Value::Null), Kind::BadRequest, Retry::Never),
+        (
+            400,
+            openai("invalid_request_error", json!("content_filter")),
+            Kind::ContentFilter { category: None },
+            Retry::Never,
+        ),
+        (400, openai("invalid_request_error", json!("bio_policy")), refused("bio_policy"), Retry::Never),
+        (429, openai("insufficient_quota", json!("insufficient_quota")), Kind::SpendLimit, Retry::Never),
+        (429, openai("tokens", json!("rate_limit_exceeded")), Kind::RateLimited, Retry::Soon),
+        (503, openai("server_error", Value::Null), Kind::Overloaded, Retry::Soon),
+        (
+            400,
+            gemini(400, "INVALID_ARGUMENT", json!([{"reason": "API_KEY_INVALID"}])),
+            Kind::BadRequest,
+            Retry::Never,
+        ),
+        (
+            400,
+            json!({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}}),
+            Kind::Auth,
+            Retry::Never,
+        ),
+        (403, gemini(403, "PERMISSION_DENIED", Value::Null), Kind::Auth, Retry::Never),
+        (404, gemini(404, "NOT_FOUND", Value::Null), Kind::UnknownModel, Retry::Never),
+        (429, gemini(429, "RESOURCE_EXHAUSTED", per_day), Kind::SpendLimit, Retry::Never),
+        (
+            429,
+            json!([gemini(429, "RESOURCE_EXHAUSTED", json!([{"retryDelay": "45.8s"}]))]),
+            Kind::RateLimited,
+            Retry::After(Duration::from_millis(45_800)),
+        ),
+        (503, gemini(503, "UNAVAILABLE", Value::Null), Kind::Overloaded, Retry::Soon),
+        (404, json!({"error": "model 'qwen' not found"}), Kind::UnknownModel, Retry::Never),
+        (
+            400,
+            json!({"error": {"code": 400, "message": "m", "type": "exceed_context_size_error"}}),
+            Kind::ContextOverflow,
+            Retry::Never,
+        ),
+        (408, json!({}), Kind::Server, Retry::Soon),
+        (409, json!({"detail": "locked"}), Kind::Server, Retry::Soon),
+        (307, json!(null), Kind::BadRequest, Retry::Never),
+    ] {
+        let fault = of_body(status, body.clone());
+        assert_eq!((&fault.kind, fault.retry(), fault.status), (&kind, retry, Some(status)), "{body}");
+    }
+}
+
+#[test]
+fn an_error_without_json_has_the_kind_of_its_status() {
+    let fault = fault(502, &[], b"<html>\r\n<h1>502 Bad\tGateway\x07</h1> \xff\n</html>");
+    assert_eq!(fault.kind, Kind::Server);
+    assert_eq!(
+        fault.to_string(),
+        "the service failed (HTTP 502): <html> <h1>502 Bad Gateway </h1> \u{fffd} </html>"
+    );
+}
+
+#[test]
+fn the_wait_that_is_asked_for_is_obeyed() {
+    let wait = |headers: &[(&str, &str)]| fault(429, headers, b"{}").retry();
+    let after = |ms| Retry::After(Duration::from_millis(ms));
+    assert_eq!(wait(&[("retry-after", "20")]), after(20_000));
+    assert_eq!(wait(&[("retry-after", " 1.5 ")]), after(1_500));
+    assert_eq!(wait(&[("retry-after", "20"), ("retry-after-ms", "250")]), after(250));
+    let date = ("date", "Wed, 21 Oct 2026 07:27:30 GMT");
+    assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"), date]), after(30_000));
+    assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT"), date]), after(0));
+    for unreadable in ["", "-1", "NaN", "inf", "1e300", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+        assert_eq!(wait(&[("retry-after", unreadable)]), Retry::Soon, "{unreadable}");
+    }
+    assert_eq!(fault(400, &[("retry-after", "1")], b"{}").retry(), Retry::Never);
+}
+
+#[test]
+fn what_the_service_says_of_retries_counts_but_never_for_what_would_repeat() {
+    let told = |status, answer, body: Value| {
+        fault(status, &[("x-should-retry", answer)], body.to_string().as_bytes()).retry()
+    };
+    assert_eq!(told(500, "false", json!({})), Retry::Never);
+    assert_eq!(told(429, "false", json!({})), Retry::Never);
+    assert_eq!(told(400, "true", json!({})), Retry::Soon);
+    assert_eq!(told(429, "true", json!({"error": {"code": "insufficient_quota"}})), Retry::Never);
+    assert_eq!(told(413, "true", json!({})), Retry::Never);
+    assert_eq!(told(429, "maybe", json!({})), Retry::Soon);
+}
+
+#[test]
+fn a_fault_says_in_plain_words_what_happened() {
+    let refused = Fault::new(Kind::Refused { category: Some("cyber".to_owned()) }, "No.\n\nNot this.");
+    assert_eq!(refused.to_string(), "the model refused to answer (cyber): No. Not this.");
+    let long = Fault::new(Kind::Server, "ä".repeat(10_000));
+    assert_eq!(long.said.chars().count(), 401);
+    let failure = Failure::from(of_body(401, json!({"error": {"type": "authentication_error"}})));
+    let message = "the service did not accept the key (HTTP 401): authentication_error".to_owned();
+    assert_eq!(failure, Failure::Failed { message, retry: Retry::Never });
+}

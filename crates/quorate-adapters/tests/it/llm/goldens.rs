@@ -1,0 +1,212 @@
+//! Requests compared with those that the vendors' own SDKs make. `record.py` beside the golden files makes them.
+
+use std::path::PathBuf;
+
+use quorate_adapters::executor::llm::wire::{Auth, Cache, Format, Request, Server, Wire};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+struct Given {
+    texts: Texts,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Texts {
+    system: String,
+    prompt: Vec<String>,
+    schema: Value,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    wire: String,
+    model: String,
+    effort: Option<String>,
+    cache: String,
+    format: String,
+    temperature: Option<f64>,
+    seed: Option<i64>,
+    context: Option<u32>,
+    #[serde(default)]
+    compatible: bool,
+    #[serde(default)]
+    plain: bool,
+}
+
+#[derive(Deserialize)]
+struct Golden {
+    method: String,
+    path: String,
+    headers: Value,
+    body: Value,
+}
+
+fn read<T: for<'de> Deserialize<'de>>(name: &str) -> T {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/llm");
+    serde_json::from_str(&std::fs::read_to_string(dir.join(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn requests_are_those_of_the_vendors_sdks() {
+    let Given { texts, cases } = read("cases.json");
+    let prompt = texts.prompt.concat();
+    let cuts = [texts.prompt[0].len(), texts.prompt[0].len() + texts.prompt[1].len()];
+    for case in &cases {
+        let wire = Wire::read(&case.wire).unwrap();
+        let request = Request {
+            model: &case.model,
+            system: (!case.plain).then_some(&texts.system),
+            prompt: &prompt,
+            cuts: &cuts,
+            format: match case.format.as_str() {
+                "schema" => Format::Schema { name: "answer", schema: &texts.schema },
+                "json" => Format::JsonObject,
+                _ => Format::Text,
+            },
+            max_tokens: 800,
+            effort: case.effort.as_deref(),
+            temperature: case.temperature,
+            seed: case.seed,
+            cache: match case.cache.as_str() {
+                "off" => Cache::Off,
+                "auto" => Cache::Auto,
+                "5m" => Cache::Minutes,
+                _ => Cache::Hour,
+            },
+            context_tokens: case.context,
+            server: if case.compatible { Server::Compatible } else { Server::Vendor },
+        };
+        let golden: Golden = read(&format!("{}.json", case.name));
+        let made = wire.encode(&request);
+        assert_eq!(golden.method, "POST");
+        // A base URL is `/v1` on the recording server where the vendor's has a path.
+        let vendor = url::Url::parse(wire.default_base_url()).unwrap();
+        let path = format!("{}{}", vendor.path().trim_end_matches('/'), made.path);
+        assert_eq!(path, golden.path, "{}", case.name);
+        let auth = if wire == Wire::Ollama { Auth::Bearer } else { wire.default_auth() };
+        let mut headers = json!({});
+        for (name, value) in made.headers.into_iter().chain(auth.header("KEY")) {
+            headers[name] = value.into();
+        }
+        let mut expected = golden.headers;
+        // Any form is accepted there, and JSON is one.
+        if wire == Wire::Gemini {
+            assert_eq!(expected["accept"], "*/*");
+            expected["accept"] = "application/json".into();
+        }
+        assert_eq!(headers, expected, "{}", case.name);
+        let mut expected = golden.body;
+        // An empty list of tools says nothing.
+        if wire == Wire::Ollama {
+            let tools = expected.as_object_mut().unwrap().remove("tools");
+            assert_eq!(tools, Some(json!([])));
+        }
+        let body: Value = serde_json::from_slice(&made.body).unwrap();
+        assert_eq!(body, expected, "{}", case.name);
+    }
+    for wire in Wire::ALL {
+        assert!(cases.iter().any(|case| case.wire == wire.as_str()), "{wire:?}");
+    }
+}
+
+/// A request for a few words.
+fn plain(prompt: &str) -> Request<'_> {
+    Request {
+        model: "m",
+        system: None,
+        prompt,
+        cuts: &[],
+        format: Format::Text,
+        max_tokens: 10,
+        effort: None,
+        temperature: None,
+        seed: None,
+        cache: Cache::Minutes,
+        context_tokens: None,
+        server: Server::Vendor,
+    }
+}
+
+fn body(wire: Wire, request: &Request) -> Value {
+    serde_json::from_slice(&wire.encode(request).body).unwrap()
+}
+
+#[test]
+fn marks_stand_at_the_last_four_cuts_that_are_between_characters() {
+    let prompt = "äbcdefgh";
+    let texts = |cuts: &[usize]| {
+        let body = body(Wire::Messages, &Request { cuts, ..plain(prompt) });
+        let blocks = body["messages"][0]["content"].as_array().unwrap().clone();
+        let text = |block: &Value| {
+            let mark = if block.get("cache_control").is_some() { "|" } else { "" };
+            format!("{}{mark}", block["text"].as_str().unwrap())
+        };
+        blocks.iter().map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&[]), ["äbcdefgh"]);
+    assert_eq!(texts(&[2, 3, 4, 5, 6]), ["äb|", "c|", "d|", "e|", "fgh"]);
+    assert_eq!(texts(&[0, 1, 2, 2, 1, 99]), ["ä|", "bcdefgh"]);
+    assert_eq!(texts(&[9]), ["äbcdefgh|"]);
+}
+
+#[test]
+fn the_same_text_is_sent_on_every_wire() {
+    let prompt = "one\n\ntwo \u{2028} \"three\"";
+    for wire in Wire::ALL {
+        let body = body(wire, &Request { cuts: &[5, 9], ..plain(prompt) });
+        fn texts(value: &Value, found: &mut String) {
+            match value {
+                Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+                Value::Object(entries) => {
+                    let text =
+                        entries.get("text").or_else(|| entries.get("content").filter(|it| it.is_string()));
+                    found.push_str(text.and_then(Value::as_str).unwrap_or_default());
+                    entries.values().for_each(|entry| texts(entry, found));
+                }
+                _ => {}
+            }
+        }
+        let mut found = String::new();
+        texts(&body, &mut found);
+        assert_eq!(found, prompt, "{wire:?}");
+    }
+}
+
+#[test]
+fn a_models_name_cannot_lead_elsewhere() {
+    let path = |model| Wire::Gemini.encode(&Request { model, ..plain("p") }).path;
+    assert_eq!(path("models/gemini-3-pro"), "/models/gemini-3-pro:streamGenerateContent?alt=sse");
+    assert_eq!(path("../x?key=1#é"), "/models/..%2Fx%3Fkey%3D1%23%C3%A9:streamGenerateContent?alt=sse");
+}
+
+#[test]
+fn words_of_settings_are_read_back() {
+    for wire in Wire::ALL {
+        assert_eq!(Wire::read(wire.as_str()), Some(wire));
+    }
+    for auth in Auth::ALL {
+        assert_eq!(Auth::read(auth.as_str()), Some(auth));
+        assert!(auth.header("k").is_none_or(|(_, value)| value.ends_with('k')));
+    }
+    assert_eq!((Wire::read("Chat"), Auth::read("key")), (None, None));
+}
+
+#[test]
+fn a_setting_changes_the_request_where_the_wire_takes_it() {
+    for wire in Wire::ALL {
+        for server in [Server::Vendor, Server::Compatible] {
+            let auto = Request { cache: Cache::Auto, cuts: &[2], server, ..plain("prompt") };
+            let differs = |request: Request| wire.encode(&request) != wire.encode(&auto);
+            assert_eq!(differs(Request { temperature: Some(0.5), ..auto }), wire.takes_temperature());
+            assert_eq!(differs(Request { seed: Some(3), ..auto }), wire.takes_seed());
+            assert_eq!(differs(Request { context_tokens: Some(3), ..auto }), wire.takes_context_tokens());
+            assert_eq!(differs(Request { format: Format::JsonObject, ..auto }), wire.has_json_mode());
+            for cache in [Cache::Off, Cache::Minutes, Cache::Hour] {
+                assert_eq!(differs(Request { cache, ..auto }), wire.has_cache_control(server), "{wire:?}");
+            }
+        }
+    }
+}
