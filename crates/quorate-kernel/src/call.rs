@@ -18,9 +18,9 @@ use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
 use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply};
+use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
-use crate::prompt::Layout;
+use crate::prompt::{Layout, Prompt};
 use crate::redact::Redactor;
 
 /// How long past the deadline an executor may take to end what it started.
@@ -128,7 +128,8 @@ async fn call_in_span(
     let _admitted = seat.executor.admit().await;
     let started = Instant::now();
     let deadline = started + seat.timeout;
-    let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
+    let Prompt { text, cuts } = table.layout.prompt(&invoke, &seat.context, &seat.role);
+    let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
     let schema = answer_schema::compiled(invoke.schema).schema.clone();
     let mut asking = CallState {
@@ -195,6 +196,7 @@ async fn call_in_span(
                     step: invoke.step.clone(),
                     attempt: asking.spent.calls,
                     prompt,
+                    cuts: cuts.clone(),
                     parts: parts.clone(),
                     role: seat.role.clone(),
                     persona: seat.persona.clone(),
@@ -203,6 +205,7 @@ async fn call_in_span(
                     conversation: seat.conversation.clone(),
                     deadline,
                     notes: notes.clone(),
+                    progress: progress(&table.observer, &invoke),
                 };
                 let started = Instant::now();
                 // A panic fails only this call.
@@ -227,6 +230,23 @@ async fn call_in_span(
             }
         }
     }
+}
+
+/// Tells the observer of an attempt's answer as it comes in, at intervals that a display can show.
+fn progress(observer: &Arc<dyn Observer>, invoke: &Invoke) -> Progress {
+    const INTERVAL: Duration = Duration::from_millis(200);
+    let (observer, invocation, member) = (Arc::clone(observer), invoke.id.clone(), invoke.member.clone());
+    let so_far: Shared<(usize, Option<Instant>)> = Shared::default();
+    Progress::new(move |bytes| {
+        let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        so_far.0 = so_far.0.saturating_add(bytes);
+        let now = Instant::now();
+        if so_far.1.is_none_or(|last| now.duration_since(last) >= INTERVAL) {
+            so_far.1 = Some(now);
+            let (invocation, member) = (invocation.clone(), member.clone());
+            observer.observe(RunEvent::Writing { invocation, member, bytes: so_far.0 });
+        }
+    })
 }
 
 /// How much of a spread of milliseconds, 0 to all of it, is waited before the call that follows this one. It follows from

@@ -24,6 +24,15 @@ pub enum RunEvent {
         /// What for.
         step: Name,
     },
+    /// A part of a member's answer came in. Executors that stream say so, several times a second at most.
+    Writing {
+        /// The id of the invocation.
+        invocation: Name,
+        /// Who answers.
+        member: Name,
+        /// The bytes of the attempt's answer so far; 0 while a model reasons.
+        bytes: usize,
+    },
     /// An attempt gave no usable answer, and another follows.
     Retried {
         /// The id of the invocation.

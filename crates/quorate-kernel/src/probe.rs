@@ -7,7 +7,7 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::{Invoke, Part, PartKind};
 
 use crate::entropy;
-use crate::ports::executor::{Invocation, Notes};
+use crate::ports::executor::{Invocation, Notes, Progress};
 use crate::prompt::Layout;
 
 /// The form that the answer has to have.
@@ -28,9 +28,11 @@ pub fn question(timeout: Duration) -> Invocation {
         extra_fields: serde_json::Map::new(),
     };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
+    let prompt = layout.prompt(&invoke, &[], ROLE);
     Invocation {
         run: "probe".into(),
-        prompt: layout.prompt(&invoke, &[], ROLE).into(),
+        prompt: prompt.text.into(),
+        cuts: prompt.cuts.into(),
         id: invoke.id,
         member: invoke.member,
         step: invoke.step,
@@ -43,5 +45,6 @@ pub fn question(timeout: Duration) -> Invocation {
         conversation: None,
         deadline: tokio::time::Instant::now() + timeout,
         notes: Notes::default(),
+        progress: Progress::default(),
     }
 }

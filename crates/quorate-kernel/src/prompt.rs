@@ -16,6 +16,15 @@ use crate::answer_schema;
 /// The approximate size of the markers around a piece of material, in bytes.
 const PART_OVERHEAD_BYTES: usize = 300;
 
+/// A prompt that is laid out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    pub text: String,
+    /// Where prefixes end that other prompts share, in bytes, ascending: after the host's instruction, which all runs
+    /// share, and after each piece of the material, which all members of a step share and later steps in part.
+    pub cuts: Vec<usize>,
+}
+
 /// Everything that the prompts of one run share besides the material.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -24,15 +33,17 @@ pub struct Layout {
 
 impl Layout {
     /// The whole prompt of one invocation.
-    pub fn prompt(&self, invoke: &Invoke, context: &[Part], role: &str) -> String {
+    pub fn prompt(&self, invoke: &Invoke, context: &[Part], role: &str) -> Prompt {
         let material: usize =
             invoke.parts.iter().chain(context).map(|part| part.text.len() + PART_OVERHEAD_BYTES).sum();
         let form = answer_schema::compiled(invoke.schema).text.len();
         let mut prompt = String::with_capacity(material + role.len() + form + 8 * PART_OVERHEAD_BYTES);
         write_opening(&mut prompt, invoke.schema);
+        let mut cuts = vec![prompt.len()];
         prompt.push_str(&format!("## The marker of this run\n\nMARKER is `{}`.\n\n", self.nonce));
         for part in &invoke.parts {
             self.material(&mut prompt, invoke.schema, part);
+            cuts.push(prompt.len());
         }
         prompt.push_str(&format!("## Who is asked\n\nYou are `{}`. {}\n\n", invoke.member, invoke.task));
         for part in context {
@@ -45,7 +56,7 @@ impl Layout {
             }
             false => "\n\nAnswer now with what you say, as plain text, and nothing else.\n",
         });
-        prompt
+        Prompt { text: prompt, cuts }
     }
 
     /// The first prompt again, with the errors of its answer.
@@ -217,16 +228,18 @@ mod tests {
     fn rounds_share_all_up_to_who_is_asked_and_runs_all_up_to_the_nonce() {
         // X2
         let layout = |nonce: &str| Layout { nonce: nonce.into() };
-        let first =
-            layout("aa11").prompt(&invoke(Schema::FirstAnswer, "r1", "Judge the text."), &[], "Role one.");
+        let first = layout("aa11")
+            .prompt(&invoke(Schema::FirstAnswer, "r1", "Judge the text."), &[], "Role one.")
+            .text;
         let mut second = invoke(Schema::SecondAnswer, "r2", "Judge it again.");
         second.member = "clarity".into();
-        let second = layout("aa11").prompt(&second, &[], "Role two.");
+        let second = layout("aa11").prompt(&second, &[], "Role two.").text;
         let asked = first.find("You are `").expect("somebody is asked") + "You are `".len();
         assert_eq!(shared(&first, &second), asked);
         assert!(first[..asked].contains("The draft.") && first[..asked].contains("\"irreducible\""));
-        let other =
-            layout("bb22").prompt(&invoke(Schema::FirstAnswer, "r1", "Judge the text."), &[], "Role one.");
+        let other = layout("bb22")
+            .prompt(&invoke(Schema::FirstAnswer, "r1", "Judge the text."), &[], "Role one.")
+            .text;
         assert_eq!(shared(&first, &other), first.find("aa11").expect("the nonce is named"));
         assert!(first[..first.find("aa11").unwrap()].contains("\"would_block\""));
         let again =
@@ -239,7 +252,7 @@ mod tests {
         let layout = Layout { nonce: "00ff".into() };
         let turns = || vec![Part::new(PartKind::Turns, "", "[]")];
         let prompt = |schema| {
-            layout.prompt(&Invoke { parts: turns(), ..invoke(schema, "dispatch", "Choose.") }, &[], "")
+            layout.prompt(&Invoke { parts: turns(), ..invoke(schema, "dispatch", "Choose.") }, &[], "").text
         };
         let (router, speaker) = (prompt(Schema::Selection), prompt(Schema::Turn));
         assert!(router.starts_with("You choose who speaks next"), "{router}");
@@ -272,7 +285,7 @@ mod tests {
                 task: "Reflect.".into(),
                 extra_fields: serde_json::Map::new(),
             };
-            let prompt = layout.prompt(&invoke, &[], "role");
+            let prompt = layout.prompt(&invoke, &[], "role").text;
             assert!(prompt.find("00ff") > prompt.find("JSON Schema"), "{prompt}");
             for kind in kinds {
                 assert!(prompt.contains(&format!("<<<material {} 00ff>>>\n<<<end …>>>\n", kind.as_str())));

@@ -53,6 +53,7 @@ pub struct Registry {
     presets: BTreeMap<&'static str, &'static str>,
     runtime_types: BTreeMap<&'static str, ExecutorBuilder>,
     command_kind: Option<&'static str>,
+    url_kind: Option<&'static str>,
     default_kind: Option<&'static str>,
     bare_presets: BTreeMap<&'static str, &'static str>,
     /// Kinds that are known but not built in; they refuse until registered.
@@ -176,6 +177,11 @@ impl Registry {
         self.command_kind = Some(kind);
     }
 
+    /// Says which kind asks at an address: its block is then `{"base_url": address}`.
+    pub fn set_url_kind(&mut self, kind: &'static str) {
+        self.url_kind = Some(kind);
+    }
+
     /// Sets the default kind, which needs no settings.
     pub fn set_default_kind(&mut self, kind: &'static str) {
         self.default_kind = Some(kind);
@@ -248,6 +254,11 @@ impl Registry {
     /// The kind that a table means which names a `command` and no kind.
     pub fn command_kind(&self) -> Option<&'static str> {
         self.command_kind
+    }
+
+    /// The kind that asks at an address.
+    pub fn url_kind(&self) -> Option<&'static str> {
+        self.url_kind
     }
 
     /// The default kind.

@@ -35,6 +35,8 @@ pub struct Invocation {
     pub attempt: u32,
     /// The whole prompt, laid out; what a model is shown.
     pub prompt: Arc<str>,
+    /// Where prefixes of the prompt end that other prompts share; see [`crate::prompt::Prompt::cuts`].
+    pub cuts: Arc<[usize]>,
     /// The same material as typed parts, for executors that need no prompt.
     pub parts: Arc<[Part]>,
     /// The member's role text.
@@ -51,6 +53,8 @@ pub struct Invocation {
     pub deadline: tokio::time::Instant,
     /// Where the executor notes what is known of the attempt whether or not it gives a reply.
     pub notes: Notes,
+    /// Where the executor says that the answer comes in.
+    pub progress: Progress,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -132,6 +136,30 @@ impl Notes {
     }
 }
 
+/// Tells a display that an answer comes in.
+#[derive(Clone, Default)]
+pub struct Progress(Option<Arc<dyn Fn(usize) + Send + Sync>>);
+
+impl Progress {
+    /// Calls `tell` with the bytes that came in since the call before; with 0 for a sign of life.
+    pub fn new(tell: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        Progress(Some(Arc::new(tell)))
+    }
+
+    /// Says that so many bytes of the answer came in.
+    pub fn wrote(&self, bytes: usize) {
+        if let Some(tell) = &self.0 {
+            tell(bytes);
+        }
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Progress").field(&self.0.is_some()).finish()
+    }
+}
+
 /// The right to have one invocation under way, given back when it is dropped.
 #[derive(Default)]
 pub struct Admission(Option<Box<dyn Send + Sync>>);
@@ -184,6 +212,15 @@ impl Failure {
     pub fn never(message: impl Into<String>) -> Self {
         Failure::Failed { message: message.into(), retry: Retry::Never }
     }
+
+    /// The same failure, to be asked again as said here. A deadline that passed is not asked again.
+    #[must_use]
+    pub fn with_retry(self, retry: Retry) -> Self {
+        match self {
+            Failure::Failed { message, .. } => Failure::Failed { message, retry },
+            Failure::TimedOut => Failure::TimedOut,
+        }
+    }
 }
 
 /// What an executor says of itself.
@@ -212,6 +249,15 @@ impl SideEffect {
     pub fn new(what: impl Into<String>) -> Self {
         SideEffect { what: what.into(), files: Vec::new() }
     }
+}
+
+/// The most that one call takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimit {
+    /// Tokens of the prompt and of the answer.
+    pub tokens: u64,
+    /// Money, in billionths of a US dollar; `None` where the price is not known.
+    pub usd_nanos: Option<u64>,
 }
 
 /// What the program behind an executor was found to be.
@@ -278,6 +324,31 @@ pub trait Executor: Send + Sync {
     /// invocation, with all its attempts, is over.
     async fn admit(&self) -> Admission {
         Admission::default()
+    }
+
+    /// The deadline of an invocation, with all its attempts, where the settings have none.
+    fn default_timeout(&self) -> Duration {
+        Duration::from_secs(180)
+    }
+
+    /// How many failures are tried again where the settings do not say.
+    fn default_retries(&self) -> u32 {
+        0
+    }
+
+    /// The models that can be asked where this one is, sorted; `None` where they cannot be listed.
+    async fn models(&self, _deadline: tokio::time::Instant) -> Option<Result<Vec<String>, Failure>> {
+        None
+    }
+
+    /// The most that one call with a prompt of this size takes; `None` where that is not known.
+    fn call_limit(&self, _prompt_bytes: usize) -> Option<CallLimit> {
+        None
+    }
+
+    /// Whether each question is paid for, so that `doctor` asks one only if a person says so.
+    fn is_metered(&self) -> bool {
+        false
     }
 
     /// The tools of a judge that uses it; `None` if unknown.

@@ -46,7 +46,9 @@ pub async fn respects_deadline(executor: &dyn Executor) {
 /// When it does not.
 pub async fn reports_failure(executor: &dyn Executor) {
     match executor.invoke(question(Duration::from_secs(20))).await {
-        Err(Failure::Failed { message, .. }) => assert!(!message.trim().is_empty(), "a failure has a message"),
+        Err(Failure::Failed { message, .. }) => {
+            assert!(!message.trim().is_empty(), "a failure has a message")
+        }
         result => panic!("expected a failure, got {result:?}"),
     }
 }
@@ -67,8 +69,10 @@ pub fn turn_invocation(executor: &dyn Executor, content: &str, timeout: Duration
         extra_fields: Map::new(),
     };
     let layout = Layout { nonce: "conformance".to_owned() };
+    let prompt = layout.prompt(&invoke, &[], "# Reviewer");
     Invocation {
-        prompt: layout.prompt(&invoke, &[], "# Reviewer").into(),
+        prompt: prompt.text.into(),
+        cuts: prompt.cuts.into(),
         id: invoke.id,
         member: invoke.member,
         step: invoke.step,

@@ -96,7 +96,7 @@ pub async fn build(
             Command::Invoke(invoke) => {
                 let role = spec.members.iter().find(|member| member.id == invoke.member);
                 let prompt = layout.prompt(invoke, &[], role.map_or("", |persona| &persona.prompt));
-                (&invoke.id, &invoke.member, Some(prompt.into()))
+                (&invoke.id, &invoke.member, Some(prompt.text.into()))
             }
             Command::Gather(gather) => (&gather.id, &gather.member, None),
             _ => continue,
