@@ -89,6 +89,11 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Whether a key's value is a string.
+    pub(crate) fn is_text(&self, key: &str) -> bool {
+        self.value(key).is_some_and(Json::is_string)
+    }
+
     /// Whether the block has a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()

@@ -3,7 +3,7 @@
 use quorate_kernel::registry::{Duplicate, Registry};
 
 use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
-use crate::executor::{agent_cli, inline, public_runtimes, rubric, script};
+use crate::executor::{agent_cli, inline, llm, public_runtimes, rubric, script};
 use crate::{provisioning, state, substrate};
 
 /// All adapters of this crate.
@@ -14,6 +14,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     let mut registry = Registry::new();
     registry.executor(rubric::KIND, rubric::new)?;
     registry.executor(agent_cli::KIND, agent_cli::new)?;
+    registry.executor(llm::KIND, llm::new)?;
     registry.executor(script::KIND, script::new)?;
     registry.unavailable_executor(inline::KIND, inline::new)?;
     registry.dispatcher(mention::KIND, mention::new)?;
@@ -39,8 +40,12 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;
     registry.set_default_state_kind(state::fs::KIND);
     for preset in agent_cli::PRESETS {
-        registry.preset(preset.name, agent_cli::KIND);
+        registry.preset(preset.executor, agent_cli::KIND);
     }
+    for preset in llm::PRESETS {
+        registry.preset(preset.name, llm::KIND);
+    }
+    registry.set_url_kind(llm::KIND);
     registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE_PRESET);
     registry.set_default_kind(rubric::KIND);
     registry.set_command_kind(agent_cli::KIND);

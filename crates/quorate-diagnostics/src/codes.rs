@@ -141,6 +141,7 @@ codes! {
     refusal OWNERSHIP_DUBIOUS = "quorate:ownership_dubious", "quorate/ownership_dubious.md";
     refusal TRUST_UNREADABLE = "quorate:trust_unreadable", "quorate/trust_unreadable.md";
     refusal COMMAND_MISSING = "quorate:command_missing", "quorate/command_missing.md";
+    refusal MODEL_KEY_MISSING = "quorate:model_key_missing", "quorate/model_key_missing.md";
     refusal EXECUTOR_INVALID = "quorate:executor_invalid", "quorate/executor_invalid.md";
     refusal RUNTIME_UNSUPPORTED = "quorate:runtime_unsupported", "quorate/runtime_unsupported.md";
     refusal PROMPT_MISSING = "quorate:prompt_missing", "quorate/prompt_missing.md";

@@ -1,7 +1,251 @@
-//! Models over HTTP, without the I/O: what is sent and what is read, one module for each wire format. A client sends what
-//! [`wire::encode`] returns and feeds what it receives to a [`wire::Stream`].
+//! The `llm` executor: asks a model over HTTP. In `llm/`: `config` reads the table, `presets` knows services by name,
+//! `key` finds the key, `wire` has the formats as pure modules with `schema`, `sse` and `fault`, `call` makes one request,
+//! `pool` limits how fast a service is asked, and `prices` says what a call costs.
 
+mod call;
+mod config;
 pub mod fault;
+mod key;
+mod models;
+mod pool;
+mod presets;
+pub(crate) mod prices;
 pub mod schema;
 pub mod sse;
 pub mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::ports::executor::{
+    About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Notes, Reply, Retry,
+    Settings, SideEffect, Usage,
+};
+use reqwest::Client;
+use tokio::sync::OnceCell;
+
+use call::CallFailure;
+use config::{Config, SchemaMode};
+use key::{Secret, without_key};
+use pool::{Outcome, Pool};
+pub use presets::{PRESETS, Preset};
+use schema::Form;
+use wire::{Event, Format, Request, Wire};
+
+use crate::http::{self, Redirects};
+
+/// The kind that `quorate.toml` names.
+pub const KIND: &str = "llm";
+
+/// Builds the executor from its table.
+///
+/// # Errors
+/// When the table has an unknown key or an unusable value, or does not say where the model is.
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
+    let config = Config::parse(settings)?;
+    let pool = Pool::named(&config.pool, config.concurrency);
+    Ok(Arc::new(Llm { config, pool, client: OnceCell::new() }))
+}
+
+struct Llm {
+    config: Config,
+    pool: Arc<Pool>,
+    /// Made for the first call, so that its connections serve all of them.
+    client: OnceCell<Client>,
+}
+
+impl Llm {
+    async fn client(&self) -> Result<&Client, Failure> {
+        let make =
+            || async { http::client(&self.config.base_url, self.config.ca.as_deref(), Redirects::Refused) };
+        self.client.get_or_try_init(make).await.map_err(Failure::never)
+    }
+
+    async fn key(&self) -> Result<Option<Secret>, Failure> {
+        match &self.config.key {
+            Some(key) => key.get().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn list_models(&self, deadline: tokio::time::Instant) -> Result<Vec<String>, Failure> {
+        let (client, key, wire) = (self.client().await?, self.key().await?, self.config.wire);
+        let list = call::get(client, &self.config, key.as_ref(), models::path(wire), deadline).await;
+        let list = list.map_err(|failed| failed.failure)?;
+        models::read(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))
+    }
+
+    /// What is sent for an invocation, and the form that its answer is translated back from.
+    fn request(&self, invocation: &Invocation) -> (wire::HttpRequest, Option<&'static Form>) {
+        let config = &self.config;
+        let form = schema::form(invocation.answer_schema, config.wire.dialect());
+        let (format, form) = match (config.schema, form) {
+            (SchemaMode::Native, Some(form)) => {
+                (Format::Schema { name: form.name, schema: &form.schema }, Some(form))
+            }
+            (SchemaMode::Json, Some(_)) => (Format::JsonObject, None),
+            (SchemaMode::Prompt, _) | (_, None) => (Format::Text, None),
+        };
+        // The host's instruction is what no member and no author has written.
+        let prompt = &*invocation.prompt;
+        let start = invocation.cuts.first().copied().filter(|cut| prompt.is_char_boundary(*cut)).unwrap_or(0);
+        let (system, prompt) = prompt.split_at(start);
+        let cuts: Vec<usize> =
+            invocation.cuts.iter().skip(1).filter_map(|cut| cut.checked_sub(start)).collect();
+        let request = Request {
+            model: &config.model,
+            system: Some(system).filter(|system| !system.is_empty()),
+            prompt,
+            cuts: &cuts,
+            format,
+            max_tokens: config.max_tokens,
+            effort: config.effort.as_deref(),
+            temperature: None,
+            seed: None,
+            cache: config.cache,
+            context_tokens: (config.wire == Wire::Ollama)
+                .then(|| self.context_tokens(invocation.prompt.len())),
+            server: config.server,
+        };
+        (config.wire.encode(&request), form)
+    }
+
+    /// The context that a local server is told to make room for: a power of two, so that it does not load its model anew
+    /// for each prompt.
+    fn context_tokens(&self, prompt_bytes: usize) -> u32 {
+        let needed =
+            u32::try_from(prompt_bytes / 2).unwrap_or(u32::MAX).saturating_add(self.config.max_tokens);
+        self.config.context.unwrap_or_else(|| needed.clamp(8_192, 1 << 20).next_power_of_two())
+    }
+
+    async fn call(
+        &self,
+        request: wire::HttpRequest,
+        key: Option<&Secret>,
+        invocation: &Invocation,
+    ) -> Result<wire::Response, CallFailure> {
+        let deadline = invocation.deadline;
+        let client = self.client().await.map_err(|failure| CallFailure {
+            failure,
+            outcome: Outcome::Answered,
+            is_auth: false,
+        })?;
+        let notes = &invocation.notes;
+        call::send(client, &self.config, key, request, deadline, |event| match event {
+            Event::Text(delta) => invocation.progress.wrote(delta.len()),
+            Event::Progress => invocation.progress.wrote(0),
+            Event::Ended(response) => self.note(notes, response),
+        })
+        .await
+    }
+
+    /// Notes what a response cost, also where it has no answer.
+    fn note(&self, notes: &Notes, response: &wire::Response) {
+        let usage = Usage { usd_nanos: self.cost(response), ..response.usage };
+        notes.note(|noted| {
+            noted.usage = Some(usage);
+            noted.model = response.model.clone().or_else(|| Some(self.config.model.clone()));
+        });
+    }
+
+    /// The cost of a response. A service may answer with another model than it was asked for: the dearer one counts.
+    fn cost(&self, response: &wire::Response) -> Option<u64> {
+        let asked = self.config.price.as_ref().and_then(|price| price.cost(&response.usage));
+        let is_own_price = self.config.price.as_ref().is_some_and(|price| *price == prices::Price::FREE);
+        let served = response.model.as_deref().filter(|_| !is_own_price);
+        let served = served.and_then(|model| prices::shipped().price(model)?.cost(&response.usage));
+        asked.map(|asked| asked.max(served.unwrap_or(0)))
+    }
+}
+
+#[async_trait]
+impl Executor for Llm {
+    fn about(&self) -> About {
+        About { kind: KIND, asks_a_model: true, model: Some(self.config.model.clone()) }
+    }
+
+    fn side_effects(&self) -> Vec<SideEffect> {
+        self.config.side_effects()
+    }
+
+    async fn admit(&self) -> Admission {
+        self.pool.admit().await
+    }
+
+    fn default_timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+
+    fn default_retries(&self) -> u32 {
+        2
+    }
+
+    async fn models(&self, deadline: tokio::time::Instant) -> Option<Result<Vec<String>, Failure>> {
+        Some(self.list_models(deadline).await)
+    }
+
+    fn call_limit(&self, prompt_bytes: usize) -> Option<CallLimit> {
+        // A token has two bytes or more in the languages and models that were measured.
+        let (read, wrote) = (prompt_bytes as u64 / 2 + 1, u64::from(self.config.max_tokens));
+        let usd_nanos = self.config.price.as_ref().map(|price| price.most(read, wrote));
+        Some(CallLimit { tokens: read + wrote, usd_nanos })
+    }
+
+    fn is_metered(&self) -> bool {
+        self.config.price != Some(prices::Price::FREE)
+    }
+
+    async fn inspect(&self, _: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
+        Some(match self.check_installed() {
+            Ok(()) => Ok(Inspection { tried: true, detail: self.config.describe() }),
+            Err(refused) => Err(Failure::never(refused.message)),
+        })
+    }
+
+    fn tools(&self) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
+    fn check_installed(&self) -> Result<(), ConfigError> {
+        self.config.key.as_ref().map_or(Ok(()), |key| key.source().check())
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        self.pool.wait_turn(invocation.deadline).await?;
+        let key = self.key().await?;
+        let (request, form) = self.request(&invocation);
+        let answered = self.call(request, key.as_ref(), &invocation).await;
+        let failure = match answered {
+            Ok(response) => {
+                self.pool.ended(Outcome::Answered, "");
+                let (text, model, usage) =
+                    (response.text.unwrap_or_default(), response.model, response.usage);
+                if call::was_truncated(self.config.wire, invocation.prompt.len(), usage.tokens_in) {
+                    return Err(Failure::never(format!(
+                        "the server read {} tokens of a prompt of {} bytes: it cut the prompt; raise its context",
+                        usage.tokens_in.unwrap_or(0),
+                        invocation.prompt.len()
+                    )));
+                }
+                let text = form.map_or_else(|| text.clone(), |form| form.restore(text.clone()));
+                return Ok(Reply { text: without_key(text, key.as_ref()), model, usage, posted: None });
+            }
+            Err(failure) => failure,
+        };
+        let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
+        if failure.is_auth
+            && let (Some(source), Some(key)) = (&self.config.key, &key)
+            && source.forget(key).await
+        {
+            // A command's key may have expired: the next attempt has another.
+            return Err(failure.failure.with_retry(Retry::Soon));
+        }
+        match failure.failure {
+            Failure::Failed { message, retry: Retry::Soon } if !wait.is_zero() => {
+                Err(Failure::Failed { message, retry: Retry::After(wait) })
+            }
+            failure => Err(failure),
+        }
+    }
+}

@@ -8,7 +8,7 @@ use quorate_kernel::registry::Registry;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::{agent_cli, rubric};
+use super::{agent_cli, llm, rubric};
 use crate::block::Block;
 
 /// The key that names the runtime. The caller has read it.
@@ -42,19 +42,20 @@ fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     rubric::new(&Settings { block: Map::new(), ..settings.clone() })
 }
 
-fn lmstudio(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    Err(needs_http("lmstudio"))
+/// The keys of the runtime that is a local server.
+const SERVER_KEYS: [&str; 4] = [TYPE, TIMEOUT, "model", "base_url"];
+
+fn lmstudio(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
+    Block::parse(&settings.block, &SERVER_KEYS)?;
+    let mut block = settings.block.clone();
+    [TYPE, TIMEOUT].iter().for_each(|key| drop(block.remove(*key)));
+    block.insert("preset".to_owned(), json!("lmstudio"));
+    llm::new(&Settings { block, ..settings.clone() })
 }
 
 fn gh_models(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    Err(needs_http("gh_models"))
-}
-
-fn needs_http(kind: &str) -> ConfigError {
-    ConfigError::for_key(TYPE, format!("the runtime `{kind}` needs HTTP, which this version does not have"))
-        .with_help(
-            "use `claude_cli` or `ollama`, or `agent-cli` with the `command` of a program that asks for you",
-        )
+    Err(ConfigError::for_key(TYPE, "the service behind `gh_models` was retired on 30 July 2026")
+        .with_help("use `claude_cli` or `lmstudio`, or name an executor: `--executor anthropic`"))
 }
 
 /// Refuses the block of a command that has an unknown key, or passes prompts in another way than on stdin.
@@ -166,11 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_http_says_what_to_use() {
-        for kind in ["lmstudio", "gh_models"] {
-            let error = build(kind, json!({"type": kind, "base_url": "http://localhost"})).unwrap_err();
-            assert!(error.message.contains("needs HTTP"));
-            assert!(error.help.unwrap().contains("agent-cli"));
-        }
+    fn a_local_server_is_asked_over_http_and_a_retired_service_is_refused() {
+        let about =
+            build("lmstudio", json!({"type": "lmstudio", "model": "m", "timeout_seconds": 60})).unwrap();
+        assert_eq!((about.kind, about.model.as_deref()), ("llm", Some("m")));
+        let error = build("lmstudio", json!({"type": "lmstudio", "modle": "m"})).unwrap_err();
+        assert!(error.is_unknown_key, "{error:?}");
+        let error = build("gh_models", json!({"type": "gh_models"})).unwrap_err();
+        assert!(error.message.contains("retired"), "{error:?}");
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Arguments;
-use super::error::{CallError, error_chain, excerpt};
+use super::error::{CallError, error_text, excerpt};
 use super::server::Server;
 use super::server_tools::ServerTools;
 use super::tool_result::{self, ResultError};
@@ -205,7 +205,7 @@ impl Connection {
             let listed = session.service.peer().list_tools(Some(page)).await;
             let listed = listed.map_err(|error| CallError::Unreachable {
                 server: self.server.id.clone(),
-                why: format!("it does not list its tools: {}", error_chain(&error)),
+                why: format!("it does not list its tools: {}", error_text(&error)),
             })?;
             let schema = |tool: rmcp::model::Tool| (tool.name.into_owned(), (*tool.input_schema).clone());
             tools.extend(listed.tools.into_iter().map(schema));
@@ -261,7 +261,7 @@ impl Connection {
                 tool,
                 why: self.server.without_secrets(&transport::transport_cause(error)),
             },
-            error => CallError::Lost { server, tool, why: error_chain(error) },
+            error => CallError::Lost { server, tool, why: error_text(error) },
         }
     }
 }

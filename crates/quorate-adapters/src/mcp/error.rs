@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::http::error_chain;
+
 /// The longest excerpt of the server's text, in characters.
 const MAX_EXCERPT_CHARS: usize = 600;
 
@@ -67,18 +69,8 @@ pub(crate) fn excerpt(text: &str) -> String {
 }
 
 /// An error with all of its causes, in one line.
-pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Many errors repeat their cause in their own text.
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    excerpt(&text)
+pub(super) fn error_text(error: &dyn std::error::Error) -> String {
+    excerpt(&error_chain(error))
 }
 
 #[cfg(test)]

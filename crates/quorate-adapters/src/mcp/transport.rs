@@ -1,10 +1,8 @@
 //! Connects to a server over HTTP, or over the pipes of a program that this process starts.
 
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::StatusCode;
-use reqwest::redirect::Policy;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::StreamableHttpClientTransport;
@@ -14,20 +12,16 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::{RoleClient, ServiceExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::error::{CallError, error_chain};
+use super::error::{CallError, error_text};
 use super::server::{Endpoint, Server};
 use crate::executor::agent_cli::sidecar::{Program, Sidecar};
+use crate::http::{self, Redirects};
 
 /// The largest message of a server, in bytes.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// The longest time for a TCP or TLS connection to be established.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long to wait for the stderr of a program that closed its output.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
-
-const MAX_REDIRECTS: usize = 5;
 
 pub(super) struct Session {
     pub(super) service: RunningService<RoleClient, ()>,
@@ -58,12 +52,13 @@ async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Se
     // The caller repeats a response that breaks off; the library does not know which requests may be repeated.
     config.retry_config = Arc::new(NoSseRetry);
     if let Some(name) = token {
-        let value = read_variable(name).ok_or_else(|| {
+        let value = http::read_variable(name).ok_or_else(|| {
             unusable(format!("the environment variable `{name}`, which its `token` names, is not set"))
         })?;
         config = config.auth_header(value.trim());
     }
-    let client = client(url).map_err(|error| unusable(error_chain(&error)))?;
+    let address = url::Url::parse(url).map_err(|error| unusable(error.to_string()))?;
+    let client = http::client(&address, None, Redirects::SameHost).map_err(unusable)?;
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let service = ().serve(transport).await.map_err(|error| match error.is_authorization_required() {
         true if token.is_some() => unusable("it does not accept the token".to_owned()),
@@ -103,7 +98,7 @@ fn session_error(server: &Server, error: &ClientInitializeError) -> CallError {
     let cause = match error {
         // The library's own text names its internal types.
         ClientInitializeError::TransportError { error, .. } => transport_cause(error),
-        error => error_chain(error),
+        error => error_text(error),
     };
     CallError::Unreachable {
         server: server.id.clone(),
@@ -114,49 +109,7 @@ fn session_error(server: &Server, error: &ClientInitializeError) -> CallError {
 /// The cause of a failed message, in words. The library's errors do not name their sources.
 pub(super) fn transport_cause(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(error)) => error_chain(error),
-        _ => error_chain(&*error.error),
+        Some(StreamableHttpError::Client(error)) => error_text(error),
+        _ => error_text(&*error.error),
     }
-}
-
-/// An HTTP client that speaks TLS with ring, and bypasses the proxy for this machine.
-fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| {
-        // A provider that the embedding program installed serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
-    let mut builder = reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        // A connection whose last response was not read to its end would stall its next user.
-        .pool_max_idle_per_host(0)
-        .redirect(Policy::custom(|attempt| {
-            // A redirect is followed if it keeps the method and stays on the same host, which the token is for.
-            let keeps =
-                matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-            let same_host =
-                attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-            match keeps && same_host && attempt.previous().len() <= MAX_REDIRECTS {
-                true => attempt.follow(),
-                false => attempt.stop(),
-            }
-        }));
-    if reqwest::Url::parse(url).is_ok_and(|url| is_loopback(&url)) {
-        builder = builder.no_proxy();
-    }
-    builder.build()
-}
-
-fn is_loopback(url: &reqwest::Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// An environment variable that is not empty.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tokens are handed over in the environment, and read here alone"
-)]
-fn read_variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }

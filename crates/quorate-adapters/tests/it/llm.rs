@@ -1,6 +1,8 @@
 //! The wire formats of model services: what is sent, what is read, and what is told of forms.
 
+mod client;
 mod faults;
 mod goldens;
 mod schemas;
+mod server;
 mod streams;

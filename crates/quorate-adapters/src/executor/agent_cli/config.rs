@@ -376,7 +376,7 @@ fn preset_names() -> Vec<&'static str> {
 }
 
 fn find_preset(key: &str, name: &str) -> Result<&'static Preset, ConfigError> {
-    PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
+    PRESETS.iter().find(|preset| [preset.name, preset.executor].contains(&name)).ok_or_else(|| {
         let names = preset_names();
         ConfigError::for_key(key, format!("there is no preset `{name}`")).with_help(
             match nearest(name, &names) {

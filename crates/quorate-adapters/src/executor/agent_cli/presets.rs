@@ -26,6 +26,9 @@ pub const BARE_PRESET: &str = claude::PRESET.name;
 pub struct Preset {
     /// The value of the key `preset`.
     pub name: &'static str,
+    /// The name of the executor that needs no table. It differs where a service over HTTP has the preset's name; the key
+    /// `preset` takes both.
+    pub executor: &'static str,
     /// The program, unless the block names another.
     pub(super) command: &'static str,
     /// How to install it, in one line.

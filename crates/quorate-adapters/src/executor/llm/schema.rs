@@ -95,7 +95,10 @@ impl Form {
     /// An answer as the host's form has it. A text that is no JSON stays as it is, as does each value that does not fit.
     pub fn restore(&self, text: String) -> String {
         match strict_json::parse(&text) {
-            Ok(answer) => restore::value(answer, &self.host).to_string(),
+            Ok(answer) => match restore::value(answer.clone(), &self.host) {
+                restored if restored == answer => text,
+                restored => restored.to_string(),
+            },
             Err(_) => text,
         }
     }

@@ -51,6 +51,7 @@ async fn ask_for(
         step: step.into(),
         attempt,
         prompt: "".into(),
+        cuts: Arc::new([]),
         parts: Arc::new([]),
         role: "".into(),
         persona: None,
@@ -59,6 +60,7 @@ async fn ask_for(
         conversation: None,
         deadline: Instant::now() + Duration::from_millis(200),
         notes: quorate_kernel::ports::executor::Notes::default(),
+        progress: quorate_kernel::ports::executor::Progress::default(),
     };
     executor.invoke(invocation).await.map(|reply| reply.text)
 }

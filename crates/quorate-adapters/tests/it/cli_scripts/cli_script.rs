@@ -87,6 +87,7 @@ impl CliScript {
             step: "r1".into(),
             attempt: 1,
             prompt: prompt.into(),
+            cuts: Arc::new([]),
             parts: Arc::new([]),
             role: "".into(),
             persona: None,
@@ -95,6 +96,7 @@ impl CliScript {
             conversation: None,
             deadline: tokio::time::Instant::now() + timeout,
             notes: quorate_kernel::ports::executor::Notes::default(),
+            progress: quorate_kernel::ports::executor::Progress::default(),
         };
         self.executor.invoke(invocation).await
     }

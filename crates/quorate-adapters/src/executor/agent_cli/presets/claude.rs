@@ -19,6 +19,7 @@ const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 pub(super) const PRESET: Preset = Preset {
     name: "claude",
+    executor: "claude",
     command: "claude",
     install: "`npm install -g @anthropic-ai/claude-code`",
     output: OutputFormat::ClaudeJson,

@@ -19,6 +19,7 @@ use crate::executor::agent_cli::tool_grants::Server;
 
 pub(super) const PRESET: Preset = Preset {
     name: "codex",
+    executor: "codex",
     command: "codex",
     install: "`npm install -g @openai/codex`",
     output: OutputFormat::CodexJsonl,

@@ -16,6 +16,7 @@ use crate::executor::agent_cli::output_format::{OutputFormat, ReplyError};
 
 pub(super) const PRESET: Preset = Preset {
     name: "gemini",
+    executor: "gemini-cli",
     command: "gemini",
     install: "`npm install -g @google/gemini-cli`",
     output: OutputFormat::GeminiJson,

@@ -8,6 +8,7 @@ use crate::executor::agent_cli::output_format::OutputFormat;
 
 pub(super) const PRESET: Preset = Preset {
     name: "ollama",
+    executor: "ollama-cli",
     command: "ollama",
     install: "see https://ollama.com/download",
     output: OutputFormat::Text,

@@ -83,6 +83,24 @@ impl HttpRequest {
 }
 
 impl<'a> Request<'a> {
+    /// The smallest question.
+    pub fn probe(model: &'a str) -> Self {
+        Request {
+            model,
+            system: None,
+            prompt: "ping",
+            cuts: &[],
+            format: Format::Text,
+            max_tokens: 1,
+            effort: None,
+            temperature: None,
+            seed: None,
+            cache: Cache::Off,
+            context_tokens: None,
+            server: Server::Vendor,
+        }
+    }
+
     /// The prompt as content blocks of a type. With a mark, a block ends at each of the last `max_marks` cuts, and has it.
     pub(super) fn blocks(&self, kind: &str, mark: Option<(&str, &Json)>, max_marks: usize) -> Vec<Json> {
         let mut blocks = Vec::new();

@@ -1,0 +1,199 @@
+//! The key of a service: where it comes from, and its value, which is read when it is first needed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
+use tokio::sync::Mutex;
+use zeroize::Zeroizing;
+
+use crate::block::Block;
+use crate::executor::agent_cli::oneshot::OneshotCommand;
+use crate::{http, regular_file};
+
+/// The largest key, in bytes: tokens of identity services have some thousand.
+const MAX_BYTES: usize = 64 << 10;
+
+/// How long a command may take that prints a key.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The value, wiped from memory when it is dropped.
+pub(super) type Secret = Zeroizing<String>;
+
+/// Where a key comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// The first of these environment variables that is set.
+    Variables(Vec<String>),
+    File(PathBuf),
+    /// What a command prints. It is run again once a service does not accept what it printed.
+    Command(OneshotCommand),
+}
+
+impl Source {
+    /// Reads the table `key`: exactly one of `env`, `file` and `command`.
+    ///
+    /// # Errors
+    /// When it is something else. A text is not repeated, since it may be the key itself.
+    pub(super) fn parse(block: &Block<'_>, dir: &Path) -> Result<Option<Source>, ConfigError> {
+        const HELP: &str = "write `key = { env = \"NAME\" }`, `{ file = \"path\" }` or `{ command = [\"program\", \"argument\"] }`";
+        if block.is_text("key") {
+            let message = "`key` says where the key is, and does not hold it";
+            return Err(ConfigError::for_key("key", message).with_help(HELP));
+        }
+        let Some(table) = block.table("key")? else { return Ok(None) };
+        let inside = |error: ConfigError| {
+            let key = error.key.as_deref().map_or("key".to_owned(), |key| format!("key.{key}"));
+            ConfigError { key: Some(key), ..error }
+        };
+        let keys = Block::parse(table, &["env", "file", "command"]).map_err(inside)?;
+        let source = match (keys.text("env"), keys.text("file"), keys.texts("command")) {
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(inside(error)),
+            (Ok(Some(name)), Ok(None), Ok(command)) if command.is_empty() => {
+                Source::Variables(vec![variable(name)?])
+            }
+            (Ok(None), Ok(Some(path)), Ok(command)) if command.is_empty() => Source::File(dir.join(path)),
+            (Ok(None), Ok(None), Ok(command)) if !command.is_empty() => {
+                let (program, arguments) =
+                    command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+                let command =
+                    OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir).map_err(inside)?;
+                Source::Command(command)
+            }
+            _ => {
+                let message = "`key` needs exactly one of `env`, `file` and `command`";
+                return Err(ConfigError::for_key("key", message).with_help(HELP));
+            }
+        };
+        Ok(Some(source))
+    }
+
+    /// What a person is told about it before they trust the file that names it.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Source::Variables(names) => format!("the value of {}", names.join(" or ")),
+            Source::File(path) => format!("the content of {}", path.display()),
+            Source::Command(_) => "what a command prints".to_owned(),
+        }
+    }
+
+    /// The command that is run for it.
+    pub(super) fn side_effect(&self) -> Option<SideEffect> {
+        match self {
+            Source::Command(command) => Some(command.side_effect()),
+            Source::Variables(_) | Source::File(_) => None,
+        }
+    }
+
+    /// Refuses a source that is known to have no key, without starting anything.
+    ///
+    /// # Errors
+    /// When no variable is set, or the file is not there.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Source::Variables(names) if !names.iter().any(|name| http::read_variable(name).is_some()) => {
+                let message = match &names[..] {
+                    [only] => format!("the environment variable {only}, which holds the key, is not set"),
+                    all => format!(
+                        "none of the environment variables {} is set, which hold the key",
+                        all.join(", ")
+                    ),
+                };
+                let help = format!("export {}=…", names.first().map_or("", String::as_str));
+                Err(ConfigError::for_key("key", message).with_help(help))
+            }
+            Source::File(path) => regular_file::open(path).map(drop).map_err(|error| {
+                ConfigError::for_key("key", format!("cannot read the key from {}: {error}", path.display()))
+            }),
+            Source::Variables(_) | Source::Command(_) => Ok(()),
+        }
+    }
+
+    async fn read(&self) -> Result<Secret, Failure> {
+        let text = match self {
+            Source::Variables(names) => {
+                let value = names.iter().find_map(|name| http::read_variable(name));
+                Zeroizing::new(value.ok_or_else(|| {
+                    Failure::never(format!("the environment variable {} is not set", names.join(" or ")))
+                })?)
+            }
+            Source::File(path) => {
+                let text = regular_file::read_text(path, MAX_BYTES as u64).map_err(|error| {
+                    Failure::never(format!("cannot read the key from {}: {error}", path.display()))
+                })?;
+                Zeroizing::new(text)
+            }
+            Source::Command(command) => {
+                let printed = command.run_for_output("".into(), COMMAND_TIMEOUT).await;
+                // What it printed is not quoted: it may hold a key.
+                Zeroizing::new(printed.map_err(|why| Failure::never(format!("no key: {why}")))?)
+            }
+        };
+        let key = text.trim();
+        // Anything else cannot stand in a header, and would end it.
+        match !key.is_empty() && key.len() <= MAX_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Zeroizing::new(key.to_owned())),
+            false => Err(Failure::never(format!(
+                "{} is no key: it is empty, too long, or has blanks or characters outside of ASCII",
+                self.describe()
+            ))),
+        }
+    }
+}
+
+/// A key that is read once.
+#[derive(Debug)]
+pub(super) struct Key {
+    source: Source,
+    value: Mutex<Option<Secret>>,
+}
+
+impl Key {
+    pub(super) fn new(source: Source) -> Self {
+        Key { source, value: Mutex::new(None) }
+    }
+
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The key.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub(super) async fn get(&self) -> Result<Secret, Failure> {
+        let mut value = self.value.lock().await;
+        if value.is_none() {
+            *value = Some(self.source.read().await?);
+        }
+        value.clone().ok_or_else(|| Failure::never("there is no key"))
+    }
+
+    /// Forgets a key that a service did not accept, if a command may print another. Says whether it did.
+    pub(super) async fn forget(&self, refused: &Secret) -> bool {
+        let Source::Command(_) = self.source else { return false };
+        let mut value = self.value.lock().await;
+        // Another call may have renewed it meanwhile.
+        if value.as_ref() == Some(refused) {
+            *value = None;
+        }
+        true
+    }
+}
+
+fn variable(name: &str) -> Result<String, ConfigError> {
+    let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    match fits && !name.starts_with(|first: char| first.is_ascii_digit()) {
+        true => Ok(name.to_owned()),
+        false => Err(ConfigError::for_key("key.env", "`key.env` is not the name of an environment variable")
+            .with_help("put the key into a variable, and its name here, for example `ANTHROPIC_API_KEY`")),
+    }
+}
+
+/// The text without the key, where it has it.
+pub(super) fn without_key(text: String, key: Option<&Secret>) -> String {
+    match key.filter(|key| key.len() >= 4 && text.contains(key.as_str())) {
+        Some(key) => text.replace(key.as_str(), "[key]"),
+        None => text,
+    }
+}

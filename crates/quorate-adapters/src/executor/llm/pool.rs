@@ -1,0 +1,298 @@
+//! How fast one service is asked: a number of calls at once that adapts to what it allows, one time before which nobody
+//! asks again after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
+//! share it within this process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quorate_kernel::ports::executor::{Admission, Failure};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A service that says no time is left alone this long after it limited a call, doubled with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Limits within this time of each other are one: the calls were under way together.
+const SAME_STORM: Duration = Duration::from_secs(1);
+
+/// How long the number of calls stays below one that was limited, before one more is tried.
+const PROBES_AFTER: Duration = Duration::from_secs(30);
+
+/// So many calls in a row that reach nothing, or a failing server, open the breaker.
+const BREAKS_AFTER: u32 = 3;
+
+/// How long a broken pool refuses calls; then one is tried.
+const BROKEN_FOR: Duration = Duration::from_secs(10);
+
+/// Name and concurrency: an executor with another concurrency has a pool of its own.
+static POOLS: Mutex<BTreeMap<(String, usize), Arc<Pool>>> = Mutex::new(BTreeMap::new());
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    name: String,
+    most: usize,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How many calls may be under way; whole steps count.
+    allowed: f64,
+    under_way: usize,
+    /// What `allowed` stays below, and until when.
+    ceiling: Option<(f64, Instant)>,
+    not_before: Option<Instant>,
+    last_limit: Option<Instant>,
+    /// Limits since the last answer.
+    limits: u32,
+    /// Failures to reach the service since something was answered.
+    unreached: u32,
+    /// The last of these failures, for the messages of calls that are not made.
+    last_failure: String,
+    broken_until: Option<Instant>,
+}
+
+/// How a call ended, as far as the pool is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The service answered, well or not.
+    Answered,
+    /// It asks for fewer calls, and says after what time, if it does.
+    Limited(Option<Duration>),
+    /// It was not reached, or failed itself.
+    Unreached,
+}
+
+impl Pool {
+    /// The pool of a name.
+    pub(super) fn named(name: &str, most: usize) -> Arc<Pool> {
+        let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(pools.entry((name.to_owned(), most)).or_insert_with(|| Arc::new(Pool::new(name, most))))
+    }
+
+    fn new(name: &str, most: usize) -> Pool {
+        #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+        let state = State {
+            allowed: most.max(1) as f64,
+            under_way: 0,
+            ceiling: None,
+            not_before: None,
+            last_limit: None,
+            limits: 0,
+            unreached: 0,
+            last_failure: String::new(),
+            broken_until: None,
+        };
+        Pool { name: name.to_owned(), most: most.max(1), state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room for one more call. It is given back when the admission is dropped.
+    pub(super) async fn admit(self: &Arc<Self>) -> Admission {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the look, so that a change in between is not missed.
+            changed.as_mut().enable();
+            let wait = {
+                let mut state = self.state();
+                let waits = state.not_before.filter(|until| *until > Instant::now());
+                if waits.is_none() && state.has_room() {
+                    state.under_way += 1;
+                    return Admission::with_permit(Permit(Arc::clone(self)));
+                }
+                waits
+            };
+            match wait {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Waits until calls may be sent again.
+    ///
+    /// # Errors
+    /// When that is not before the deadline, or the service was not reached just now.
+    pub(super) async fn wait_turn(&self, deadline: Instant) -> Result<(), Failure> {
+        loop {
+            let now = Instant::now();
+            let wait = {
+                let state = self.state();
+                if state.broken_until.is_some_and(|until| until > now) {
+                    return Err(Failure::never(format!(
+                        "not asked, as the last {BREAKS_AFTER} calls through pool `{}` failed: {}",
+                        self.name, state.last_failure
+                    )));
+                }
+                state.not_before
+            };
+            let Some(until) = wait.filter(|until| *until > now) else { return Ok(()) };
+            if until >= deadline {
+                return Err(Failure::TimedOut);
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// Takes how a call ended, and the failure's message where it failed. Returns how long the caller has to wait at least before it asks again.
+    pub(super) fn ended(&self, outcome: Outcome, message: &str) -> Duration {
+        let now = Instant::now();
+        let mut state = self.state();
+        let wait = match outcome {
+            Outcome::Answered => {
+                #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+                let most = self.most as f64;
+                let ceiling =
+                    state.ceiling.filter(|(_, until)| *until > now).map_or(most, |(ceiling, _)| ceiling);
+                state.allowed = (state.allowed + 1.0 / state.allowed).min(most).min(ceiling);
+                (state.limits, state.unreached, state.broken_until) = (0, 0, None);
+                Duration::ZERO
+            }
+            Outcome::Limited(after) => {
+                state.unreached = 0;
+                if state.last_limit.is_none_or(|last| now.duration_since(last) >= SAME_STORM) {
+                    #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+                    let ceiling = state.under_way.saturating_sub(1).max(1) as f64;
+                    state.ceiling = Some((ceiling, now + PROBES_AFTER));
+                    state.allowed = (state.allowed / 2.0).max(1.0);
+                    state.last_limit = Some(now);
+                }
+                state.limits = state.limits.saturating_add(1);
+                let pause = FIRST_PAUSE.saturating_mul(1 << state.limits.min(10)) / 2;
+                let wait = after.unwrap_or(pause.min(LONGEST_PAUSE));
+                state.not_before = state.not_before.max(now.checked_add(wait));
+                wait
+            }
+            Outcome::Unreached => {
+                state.unreached = state.unreached.saturating_add(1);
+                message.clone_into(&mut state.last_failure);
+                if state.unreached >= BREAKS_AFTER {
+                    state.broken_until = Some(now + BROKEN_FOR);
+                }
+                Duration::ZERO
+            }
+        };
+        drop(state);
+        self.changed.notify_waiters();
+        wait
+    }
+}
+
+impl State {
+    #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+    fn has_room(&self) -> bool {
+        (self.under_way as f64) < self.allowed.floor()
+    }
+}
+
+struct Permit(Arc<Pool>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.under_way = state.under_way.saturating_sub(1);
+        drop(state);
+        self.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn eight_calls_converge_to_the_three_that_a_service_allows() {
+        let pool = Arc::new(Pool::new("p", 8));
+        let service = Arc::new(Mutex::new((0_usize, Vec::new(), None::<Instant>)));
+        let after = Duration::from_secs(2);
+        let call = |_| {
+            let (pool, service) = (pool.clone(), service.clone());
+            async move {
+                for _ in 0..40 {
+                    let _admitted = pool.admit().await;
+                    loop {
+                        pool.wait_turn(Instant::now() + Duration::from_secs(3_600)).await.unwrap();
+                        let refused = {
+                            let mut service = service.lock().unwrap();
+                            assert!(
+                                service.2.is_none_or(|until| Instant::now() >= until),
+                                "it was told to wait"
+                            );
+                            service.0 += 1;
+                            let under_way = service.0;
+                            service.1.push(under_way);
+                            under_way > 3
+                        };
+                        if !refused {
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                            service.lock().unwrap().0 -= 1;
+                            pool.ended(Outcome::Answered, "");
+                            break;
+                        }
+                        {
+                            let mut state = service.lock().unwrap();
+                            state.0 -= 1;
+                            state.2 = state.2.max(Some(Instant::now() + after));
+                        }
+                        assert_eq!(pool.ended(Outcome::Limited(Some(after)), ""), after);
+                        // The calls that were sent together may all be refused.
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        };
+        futures_of(8, call).await;
+        let seen = &service.lock().unwrap().1;
+        let late = &seen[seen.len() / 2..];
+        assert!(late.iter().all(|under_way| *under_way <= 4), "{late:?}");
+        assert!(late.iter().filter(|under_way| **under_way > 3).count() * 16 <= late.len(), "{late:?}");
+    }
+
+    async fn futures_of<F: Future<Output = ()> + Send + 'static>(count: usize, make: impl Fn(usize) -> F) {
+        let mut tasks = tokio::task::JoinSet::new();
+        (0..count).for_each(|at| drop(tasks.spawn(make(at))));
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_is_not_reached_is_left_alone_and_tried_again() {
+        let pool = Arc::new(Pool::new("p", 2));
+        let later = || Instant::now() + Duration::from_secs(60);
+        for _ in 0..BREAKS_AFTER {
+            pool.wait_turn(later()).await.unwrap();
+            pool.ended(Outcome::Unreached, "refused");
+        }
+        assert!(pool.wait_turn(later()).await.unwrap_err().to_string().contains("failed: refused"));
+        tokio::time::sleep(BROKEN_FOR).await;
+        pool.wait_turn(later()).await.unwrap();
+        pool.ended(Outcome::Unreached, "refused");
+        assert!(pool.wait_turn(later()).await.is_err(), "one more failure breaks it again");
+        tokio::time::sleep(BROKEN_FOR).await;
+        pool.ended(Outcome::Answered, "");
+        pool.ended(Outcome::Unreached, "refused");
+        pool.wait_turn(later()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_past_the_deadline_is_a_timeout_at_once() {
+        let pool = Arc::new(Pool::new("p", 2));
+        pool.ended(Outcome::Limited(Some(Duration::from_secs(100))), "");
+        let start = Instant::now();
+        let deadline = start + Duration::from_secs(10);
+        assert_eq!(pool.wait_turn(deadline).await, Err(Failure::TimedOut));
+        assert_eq!(Instant::now(), start);
+        // Without a time of its own, the pause doubles.
+        let pool = Arc::new(Pool::new("q", 2));
+        let pauses: Vec<u128> = (0..8).map(|_| pool.ended(Outcome::Limited(None), "").as_millis()).collect();
+        assert_eq!(pauses, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+    }
+}

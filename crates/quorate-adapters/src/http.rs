@@ -1,0 +1,115 @@
+//! HTTP clients for models and MCP servers: TLS with ring, the system's certificate authorities and the environment's
+//! proxies. The callers own what is sent, deadlines, and what a response means.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Once;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
+use url::Url;
+
+use crate::regular_file;
+
+/// The longest time for a TCP or TLS connection to be established.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest file of certificate authorities, in bytes.
+const MAX_CA_BYTES: u64 = 4 << 20;
+
+const MAX_REDIRECTS: usize = 5;
+
+/// Which redirects a client follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redirects {
+    /// None: the response is returned as it is.
+    Refused,
+    /// Those that keep the method and stay on the host, which the key is for.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only MCP servers redirect"))]
+    SameHost,
+}
+
+/// A client for requests to `url`. `ca` is a PEM file of authorities that are trusted beside the system's. Each request is
+/// sent once: the caller decides what is repeated.
+///
+/// # Errors
+/// When the file cannot be read as certificates, or the system's cannot be loaded. The text is meant for a person.
+pub(crate) fn client(url: &Url, ca: Option<&Path>, redirects: Redirects) -> Result<Client, String> {
+    let mut builder = builder(redirects);
+    if let Some(path) = ca {
+        builder = builder.tls_certs_merge(authorities(path)?);
+    }
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| error_chain(&error))
+}
+
+fn builder(redirects: Redirects) -> ClientBuilder {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // A provider that the embedding program installed serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    let builder = Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http1_only()
+        .retry(reqwest::retry::never())
+        .user_agent(concat!("quorate/", env!("CARGO_PKG_VERSION")));
+    match redirects {
+        Redirects::Refused => builder.redirect(Policy::none()),
+        Redirects::SameHost => builder
+            // A connection whose last response was not read to its end would stall its next user.
+            .pool_max_idle_per_host(0)
+            .redirect(Policy::custom(|attempt| {
+                let keeps = matches!(
+                    attempt.status(),
+                    StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+                );
+                let same_host =
+                    attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+                match keeps && same_host && attempt.previous().len() <= MAX_REDIRECTS {
+                    true => attempt.follow(),
+                    false => attempt.stop(),
+                }
+            })),
+    }
+}
+
+fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
+    let unusable = |why: String| format!("cannot read certificates from {}: {why}", path.display());
+    let pem = regular_file::read(path, MAX_CA_BYTES).map_err(|error| unusable(error.to_string()))?;
+    let found = Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error_chain(&error)))?;
+    match found.is_empty() {
+        true => Err(unusable("it has none in PEM form".to_owned())),
+        false => Ok(found),
+    }
+}
+
+/// Whether an address is this machine's own; requests to it bypass the proxy.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// An error with its causes, each once.
+pub(crate) fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        // Many errors repeat their cause in their own text.
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// An environment variable that is not empty.
+#[expect(clippy::disallowed_methods, reason = "keys are handed over in the environment, and read here alone")]
+pub(crate) fn read_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}

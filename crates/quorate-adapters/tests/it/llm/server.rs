@@ -1,0 +1,144 @@
+//! A server on loopback that answers each request with bytes as a test says, and keeps what it was sent.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What the server does next on a connection.
+#[derive(Clone)]
+pub(crate) enum Step {
+    Send(Vec<u8>),
+    /// Sends a comment so often, at intervals.
+    Comments(usize, Duration),
+    /// Keeps the connection open until the client closes it.
+    Hold,
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    /// The request line and the headers, as text.
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) url: String,
+    received: Arc<Mutex<Vec<Received>>>,
+    closed_by_client: Arc<Mutex<usize>>,
+}
+
+impl Server {
+    /// Starts a server whose answer to request number n (from 0) is `answer(n)`.
+    pub(crate) async fn start(answer: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            received: Arc::default(),
+            closed_by_client: Arc::default(),
+        };
+        let (answer, shared) = (Arc::new(answer), server.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (answer, shared) = (answer.clone(), shared.clone());
+                tokio::spawn(async move { shared.serve(stream, &*answer).await });
+            }
+        });
+        server
+    }
+
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
+    }
+
+    /// How many held connections the client has closed.
+    pub(crate) fn closed_by_client(&self) -> usize {
+        *self.closed_by_client.lock().unwrap()
+    }
+
+    async fn serve(&self, mut stream: TcpStream, answer: &(impl Fn(usize) -> Vec<Step> + Sync)) {
+        let Some(request) = read_request(&mut stream).await else { return };
+        let number = {
+            let mut received = self.received.lock().unwrap();
+            received.push(request);
+            received.len() - 1
+        };
+        for step in answer(number) {
+            match step {
+                Step::Send(bytes) => {
+                    if stream.write_all(&bytes).await.is_err() {
+                        return;
+                    }
+                }
+                Step::Comments(times, every) => {
+                    for _ in 0..times {
+                        if stream.write_all(b": still here\n\n").await.is_err() {
+                            return;
+                        }
+                        tokio::time::sleep(every).await;
+                    }
+                }
+                Step::Hold => {
+                    let mut rest = [0; 64];
+                    while matches!(stream.read(&mut rest).await, Ok(read) if read > 0) {}
+                    *self.closed_by_client.lock().unwrap() += 1;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<Received> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        let mut more = [0; 4096];
+        let read = stream.read(&mut more).await.ok().filter(|read| *read > 0)?;
+        bytes.extend(&more[..read]);
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let length = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = bytes.split_off(end);
+    while body.len() < length.unwrap_or(0) {
+        let mut more = [0; 4096];
+        let read = stream.read(&mut more).await.ok().filter(|read| *read > 0)?;
+        body.extend(&more[..read]);
+    }
+    Some(Received { head, body })
+}
+
+/// The head of a successful response whose body ends with the connection.
+pub(crate) fn ok() -> Step {
+    Step::Send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec())
+}
+
+/// A response with a status, headers and a body.
+pub(crate) fn status(status: &str, headers: &str, body: &str) -> Vec<Step> {
+    let text = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
+    vec![Step::Send(text.into_bytes())]
+}
+
+/// A stream of the chat wire that says a text, with its end.
+pub(crate) fn chat(text: &str) -> Vec<Step> {
+    vec![ok(), Step::Send(chat_delta(text)), Step::Send(chat_end())]
+}
+
+pub(crate) fn chat_delta(text: &str) -> Vec<u8> {
+    let chunk = serde_json::json!({"model": "served", "choices": [{"index": 0, "delta": {"content": text}}]});
+    format!("data: {chunk}\n\n").into_bytes()
+}
+
+pub(crate) fn chat_end() -> Vec<u8> {
+    let stop = serde_json::json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let usage = serde_json::json!({"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 20,
+        "prompt_tokens_details": {"cached_tokens": 600}}});
+    format!("data: {stop}\n\ndata: {usage}\n\ndata: [DONE]\n\n").into_bytes()
+}
