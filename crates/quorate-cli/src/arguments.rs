@@ -53,7 +53,7 @@ impl ProducerArguments {
 /// The executor of a run, and its limits.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ExecutorArguments {
-    /// The executor: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
     /// The model, in place of the executor's own

@@ -16,6 +16,7 @@ mod locks;
 mod log;
 mod man;
 mod mcp;
+mod models;
 mod overlays;
 mod override_run;
 mod playbook;
@@ -151,6 +152,7 @@ enum Command {
     Schema(schema::Arguments),
     Fmt(fmt::Arguments),
     Doctor(doctor::Arguments),
+    Models(models::Arguments),
     Explain(explain::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -235,6 +237,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
         Command::Trust(arguments) => trust::run(&arguments, environment, terminal),
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
+        Command::Models(arguments) => models::run(arguments, environment, terminal).await,
         Command::Explain(arguments) => explain::run(&arguments, terminal),
         Command::Completions(arguments) => completions::run(&arguments, terminal),
         Command::Man(arguments) => man::run(&arguments, environment, terminal),

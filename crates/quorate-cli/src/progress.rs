@@ -74,6 +74,9 @@ impl Observer for Progress {
             (Display::Live(live), RunEvent::Asked { invocation, member, step }) => {
                 live.asked(&invocation, &member, &step);
             }
+            (Display::Live(live), RunEvent::Writing { invocation, bytes, .. }) => {
+                live.writing(&invocation, bytes);
+            }
             (Display::Live(live), RunEvent::Retried { invocation, why, .. }) => {
                 live.asked_again(&invocation, &why)
             }

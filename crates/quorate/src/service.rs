@@ -25,6 +25,7 @@ pub mod load_report;
 pub mod locks;
 pub mod manifests;
 mod member_access;
+pub mod models;
 pub mod modularity;
 pub mod open_session;
 pub mod operate;

@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Agents", &["run", "say", "log", "state", "weave", "playbook", "overlays", "mcp"]),
     ("Manifests", &["check", "resolve", "fmt", "schema", "locks"]),
     ("Ledger", &["ledger", "keys"]),
-    ("Set up", &["init", "provision", "trust", "doctor", "explain", "completions", "man", "help"]),
+    ("Set up", &["init", "provision", "trust", "doctor", "models", "explain", "completions", "man", "help"]),
 ];
 
 /// The command that clap adds.

@@ -81,6 +81,10 @@ impl Council {
         lock(&self.board).asked_again(id, reason);
     }
 
+    pub(super) fn writing(&self, id: &str, bytes: usize) {
+        lock(&self.board).writing(id, bytes);
+    }
+
     pub(super) fn ended(&self, id: &str, status: &str, took: Duration) {
         lock(&self.board).ended(id, status, took);
     }
@@ -146,10 +150,24 @@ impl Board {
     }
 
     pub(super) fn asked_again(&self, id: &str, reason: &str) {
-        if let Some(member) =
-            self.step.as_ref().and_then(|step| step.members.iter().find(|member| member.id == id))
-        {
-            member.bar.set_message(format!("asked again: {}", truncate(&one_line(reason), MAX_REASON_CHARS)));
+        self.set_message(id, format!("asked again: {}", truncate(&one_line(reason), MAX_REASON_CHARS)));
+    }
+
+    /// Shows how much of an answer came in. A token has about four bytes.
+    pub(super) fn writing(&self, id: &str, bytes: usize) {
+        self.set_message(
+            id,
+            match bytes {
+                0 => "thinks".to_owned(),
+                bytes => format!("{} tokens so far", bytes / 4 + 1),
+            },
+        );
+    }
+
+    fn set_message(&self, id: &str, message: String) {
+        let step = self.step.as_ref();
+        if let Some(member) = step.and_then(|step| step.members.iter().find(|member| member.id == id)) {
+            member.bar.set_message(message);
         }
     }
 

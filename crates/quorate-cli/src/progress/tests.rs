@@ -149,6 +149,23 @@ fn a_line_for_each_member_of_the_step_that_is_on() {
 }
 
 #[test]
+fn an_answer_that_comes_in_is_counted() {
+    let terminal = Terminal::default();
+    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
+    for member in ["skeptic", "evidence"] {
+        council.asked(&format!("r1/{member}"), member, "r1");
+    }
+    council.writing("r1/skeptic", 0);
+    council.writing("r1/evidence", 4_000);
+    council.tick();
+    insta::assert_snapshot!(terminal.shown(), @"
+    round 1
+      / skeptic            0s thinks
+      / evidence           0s 1001 tokens so far
+    ");
+}
+
+#[test]
 fn many_members_take_turns_on_the_screen() {
     let terminal = Terminal::default();
     let mut council = council::Board::new(Glyphs::Ascii, terminal.target());

@@ -76,7 +76,7 @@ fn a_preset_needs_no_table() {
     place.write("bin/ollama", script);
     place.write("bin/answer", ANSWER);
     executable(&place, "bin/ollama");
-    let named = ["review", "draft.md", "--executor", "ollama"];
+    let named = ["review", "draft.md", "--executor", "ollama-cli"];
     with_path(&place, &named, "bin").assert_code(5).assert_stderr_contains("--model llama3.2");
     with_path(&place, &[&named[..], &["--model", "llama3.2"]].concat(), "bin").assert_code(0);
 }
@@ -87,7 +87,7 @@ fn a_missing_program_is_refused_before_anything_is_recorded() {
     for (preset, install) in [
         ("claude", "npm install -g @anthropic-ai/claude-code"),
         ("codex", "npm install -g @openai/codex"),
-        ("gemini", "npm install -g @google/gemini-cli"),
+        ("gemini-cli", "npm install -g @google/gemini-cli"),
     ] {
         let ran = with_path(&place, &["review", "draft.md", "--executor", preset], "none").assert_code(5);
         ran.assert_stderr_contains("quorate:command_missing").assert_stderr_contains(install);

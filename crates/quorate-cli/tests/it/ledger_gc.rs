@@ -2,7 +2,7 @@
 //! can be shown, and a kill at any time leaves all or nothing.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support;
@@ -14,9 +14,9 @@ use quorate_protocol::Name;
 use records::block_on;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
-use support::TestDir;
 use support::assembly::{self, vote_answer};
 use support::council::all_ship_except;
+use support::{TestDir, files};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 const LEDGER: &str = ".quorate/ledger.db";
@@ -63,20 +63,6 @@ fn age(place: &TestDir, days: i64) {
 fn earlier(record: &Record, days: i64) -> Entry {
     let kind = KINDS.into_iter().find(|kind| record.is(*kind)).expect("a kind of a run");
     Entry { kind, at_ms: record.at_ms - days * DAY_MS, data: record.data.clone().expect("kept") }
-}
-
-/// All files below a directory with their bytes.
-fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(dir).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => all.extend(files(&path)),
-            false => all.push((path.clone(), std::fs::read(&path).expect("readable"))),
-        }
-    }
-    all.sort();
-    all
 }
 
 /// The files that have a text in them.

@@ -55,6 +55,7 @@ mod mcp_public;
 mod mcp_together;
 mod mcp_typescript;
 mod members;
+mod models;
 mod own_rule;
 mod playbook_bad_input;
 mod playbook_commands;

@@ -148,7 +148,7 @@ fn a_broken_configuration_is_5_at_its_line() {
             "quorate:runtime_unsupported",
             Some(7),
         ),
-        (format!("{COUNCIL}runtime: {{type: lmstudio}}\n"), "quorate:runtime_unsupported", Some(7)),
+        (format!("{COUNCIL}runtime: {{type: lmstudio}}\n"), "quorate:executor_invalid", Some(7)),
         (format!("{COUNCIL}runtime: {{type: telepathy}}\n"), "quorate:kind_unknown", Some(7)),
         (format!("{COUNCIL}{COUNCIL}"), "quorate:syntax", Some(7)),
         ("deliberators: []\n".to_owned(), "quorate:council_invalid", Some(1)),
@@ -169,14 +169,14 @@ fn a_broken_configuration_is_5_at_its_line() {
 }
 
 #[test]
-fn a_runtime_that_needs_http_says_what_to_use() {
+fn a_runtime_whose_service_was_retired_says_what_to_use() {
     let place = TestDir::with("draft.md", "text");
-    place.write("council.yaml", format!("{COUNCIL}runtime: {{type: lmstudio}}\n"));
+    place.write("council.yaml", format!("{COUNCIL}runtime: {{type: gh_models, model: gpt-4o}}\n"));
     place
         .run(&["review", "draft.md"])
         .assert_code(5)
-        .assert_stderr_contains("HTTP")
-        .assert_stderr_contains("agent-cli");
+        .assert_stderr_contains("retired")
+        .assert_stderr_contains("--executor anthropic");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     rounds: Option<Whole<1, 100>>,
     /// Hierarchy: the matter to assess
     request: Option<Subject>,
-    /// Who answers, for all members: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// Who answers, for all members: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`
     executor: Option<String>,
     /// The most calls of the run
     max_calls: Option<MaxCalls>,

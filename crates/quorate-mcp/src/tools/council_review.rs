@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     artifact_type: Option<String>,
     /// Its tier, in place of the tier rules
     tier: Option<Whole<1, 3>>,
-    /// The executor: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL
     executor: Option<String>,
     /// The verdict policy; by default council.yaml's, else seed
     policy: Option<PolicyName>,

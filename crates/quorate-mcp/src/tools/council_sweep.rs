@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     dry_run: bool,
     /// The number of concurrent reviews; default 4
     jobs: Option<Whole<1, MAX_JOBS>>,
-    /// The executor: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL
     executor: Option<String>,
     /// The verdict policy; by default council.yaml's, else seed
     policy: Option<PolicyName>,

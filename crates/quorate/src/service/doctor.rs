@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_kernel::answer;
 use quorate_kernel::clock::rfc3339;
-use quorate_kernel::ports::executor::Failure;
+use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
 use quorate_kernel::probe;
 use quorate_ledger::stats::Stats;
 use quorate_protocol::Json;
@@ -42,7 +42,7 @@ pub enum Status {
     Failed,
 }
 
-/// Runs all checks. `timeout` is each executor's deadline.
+/// Runs all checks. `timeout` is each executor's deadline; `ask` allows questions that are paid for.
 ///
 /// # Errors
 /// If the configuration is refused; every other problem is a check.
@@ -50,11 +50,12 @@ pub async fn doctor(
     environment: &Environment,
     places: &PathOverrides,
     timeout: Duration,
+    ask: bool,
 ) -> Result<Vec<Check>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     member_access::deny_to_members(&workspace);
     let mut checks = configuration(environment, &workspace);
-    checks.extend(executors(environment, &workspace, timeout).await);
+    checks.extend(executors(environment, &workspace, timeout, ask).await);
     checks.push(processes());
     checks.push(sandbox(&workspace));
     checks.extend(playbooks(environment, places));
@@ -176,7 +177,12 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 }
 
 /// Calls the executor that a review would use, and every one that quorate.toml names.
-async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
+async fn executors(
+    environment: &Environment,
+    workspace: &Workspace,
+    timeout: Duration,
+    ask: bool,
+) -> Vec<Check> {
     let registry = &workspace.registry;
     let mut chosen = vec![("the council's".to_owned(), select_executor(workspace, &RunOptions::default()))];
     for name in workspace.host.executors.keys() {
@@ -206,9 +212,11 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                 let program = inspect(&chosen, admitted, timeout).await;
                 let callable = program.as_ref().is_none_or(|check| check.status != Status::Failed);
                 checks.extend(program);
+                let executor = chosen.executor(admitted);
                 match callable {
+                    true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor)),
                     true => call(title, &chosen, admitted, timeout).await,
-                    false => failed(&title, "not asked: its program cannot be called as a judge".to_owned()),
+                    false => failed(&title, "not asked: it cannot be called as a judge".to_owned()),
                 }
             }
             Err(error) => failed(&format!("executor {name}"), error_line(&error)),
@@ -216,6 +224,36 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
         checks.push(check);
     }
     checks
+}
+
+/// The calls of a review without retries: two rounds of four deliberators, and the adjudicator.
+const REVIEW_CALLS: u64 = 9;
+/// The size of their prompts for a text of a page or two, in bytes.
+const REVIEW_PROMPT_BYTES: usize = 9_000;
+
+/// What a question cost, as far as the service says, and whether it kept to the answer's form by itself.
+fn spent(noted: &AttemptInfo, answer: &str) -> String {
+    let Some(usage) = noted.usage else { return String::new() };
+    let mut text = noted.model.as_ref().map_or(String::new(), |model| format!(", `{model}`"));
+    if let (Some(read), Some(wrote)) = (usage.tokens_in, usage.tokens_out) {
+        text.push_str(&format!(", {read} tokens in, {wrote} out"));
+    }
+    text.push_str(match serde_json::from_str::<Json>(answer) {
+        Ok(_) => ", the answer is JSON alone",
+        Err(_) => ", the answer stands in other text",
+    });
+    text
+}
+
+/// Why a paid executor is not asked, and what asking it would cost.
+fn not_asked(executor: &dyn Executor) -> String {
+    let most = |limit: CallLimit| Some(limit.usd_nanos?.saturating_mul(REVIEW_CALLS));
+    let cost = match executor.call_limit(REVIEW_PROMPT_BYTES).and_then(most) {
+        #[expect(clippy::cast_precision_loss, reason = "it is shown in cents")]
+        Some(nanos) => format!("a review of a page or two costs at most {:.2} USD", nanos as f64 / 1e9),
+        None => "what it costs is not known".to_owned(),
+    };
+    format!("not asked: `quorate doctor --ask` asks one small question; {cost}")
 }
 
 /// Compares the tools that an executor gives a judge with those it needs.
@@ -244,7 +282,7 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
             Ok(_) => Check {
                 name: title,
                 status: Status::Passed,
-                detail: format!("answered in {took} ms ({kind})"),
+                detail: format!("answered in {took} ms ({kind}{})", spent(&notes.read(), &reply.text)),
             },
             Err(why) => Check {
                 name: title,
@@ -262,7 +300,9 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
                 None => format!("no answer within {} s", timeout.as_secs()),
             },
         },
-        Err(Failure::Failed { message, .. }) => Check { name: title, status: Status::Failed, detail: message },
+        Err(Failure::Failed { message, .. }) => {
+            Check { name: title, status: Status::Failed, detail: message }
+        }
     }
 }
 

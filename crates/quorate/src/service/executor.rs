@@ -20,9 +20,6 @@ use serde_json::{Map, json};
 use super::error::{ExitClass, ServiceError};
 use super::trust::{Permit, TrustRequest};
 
-/// The default deadline of an invocation.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
-
 /// Who named an executor.
 #[derive(Debug, Clone, Copy)]
 pub enum SelectedBy<'a> {
@@ -78,10 +75,10 @@ impl SelectedExecutor {
         Arc::clone(&self.executor)
     }
 
-    /// Checks that the program it starts exists.
+    /// Checks that the program it starts, or the key that it sends, exists.
     ///
     /// # Errors
-    /// [`codes::COMMAND_MISSING`], with the way to install it.
+    /// [`codes::COMMAND_MISSING`] with the way to install it, or [`codes::MODEL_KEY_MISSING`].
     pub fn ensure_installed(&self) -> Result<(), ServiceError> {
         installed(&self.name, &*self.executor)
     }
@@ -178,21 +175,25 @@ pub fn with_model(
     match built.is_err().then(|| build(Map::new())) {
         Some(Ok(without)) if !without.about().asks_a_model => {
             let body = Body::new(format!("cannot ask the model `{model}`: `{}` asks no model", without.name));
-            let help = "name an executor that does: `--executor claude`, codex, gemini, ollama, or a table of quorate.toml";
+            let help = "name an executor that does: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
             Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
         _ => built,
     }
 }
 
-/// Refuses an executor whose program does not exist.
+/// Refuses an executor whose program or key does not exist.
 ///
 /// # Errors
-/// [`codes::COMMAND_MISSING`].
+/// [`codes::COMMAND_MISSING`] or [`codes::MODEL_KEY_MISSING`].
 pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
     executor.check_installed().map_err(|refused| {
         let body = Body::new(format!("executor `{name}`: {}", refused.message));
-        ServiceError::configuration(codes::COMMAND_MISSING, with_help(body, refused.help))
+        let code = match refused.key.as_deref() {
+            Some("key") => codes::MODEL_KEY_MISSING,
+            _ => codes::COMMAND_MISSING,
+        };
+        ServiceError::configuration(code, with_help(body, refused.help))
     })
 }
 
@@ -248,10 +249,7 @@ pub fn by_name_with(
         return by_table(registry, &table, name, host);
     }
     let servers_file = host.path();
-    let (kind, mut block) = match registry.preset_kind(name) {
-        Some(kind) => (kind, Map::from_iter([("preset".to_owned(), json!(name))])),
-        None => (name, Map::new()),
-    };
+    let (kind, mut block) = ready_made(registry, name);
     let Some(new) = registry.executor_kind(kind) else {
         let body = Body::new(format!("there is no executor `{name}`")).help(known_executors(registry, host));
         let body = match place {
@@ -263,7 +261,7 @@ pub fn by_name_with(
     block.extend(extra);
     let settings = Settings {
         name: name.to_owned(),
-        timeout: DEFAULT_TIMEOUT,
+        timeout: Duration::ZERO,
         retries: 0,
         dir: host.dir.clone(),
         block,
@@ -274,12 +272,37 @@ pub fn by_name_with(
         SelectedBy::File(file) => Some(file),
     };
     let origin = Origin { file, servers: &servers_file };
-    let build = Build { new, kind: kind.to_owned(), settings, origin };
+    let build = Build { new, kind: kind.to_owned(), settings, limits: (None, None), origin };
     build.finish(|refused| {
         let mut report = Report::new();
         report.refuse(codes::EXECUTOR_INVALID, with_help(Body::new(refused.message), refused.help));
         report
     })
+}
+
+/// The kind and the table of a name that no file configures: a preset, a preset with a model (`anthropic:claude-opus-4-8`),
+/// an address with a model (`http://localhost:8080/v1#qwen3`), or a kind that needs no settings.
+fn ready_made<'a>(registry: &'a Registry, name: &'a str) -> (&'a str, Map<String, Json>) {
+    let table =
+        |keys: &[(&str, &str)]| keys.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+    if let Some(kind) = registry.preset_kind(name) {
+        return (kind, table(&[("preset", name)]));
+    }
+    if let Some(kind) =
+        registry.url_kind().filter(|_| name.starts_with("http://") || name.starts_with("https://"))
+    {
+        return match name.split_once('#') {
+            Some((address, model)) => (kind, table(&[("base_url", address), ("model", model)])),
+            None => (kind, table(&[("base_url", name)])),
+        };
+    }
+    match name.split_once(':') {
+        Some((preset, model)) => match registry.preset_kind(preset) {
+            Some(kind) => (kind, table(&[("preset", preset), ("model", model)])),
+            None => (name, Map::new()),
+        },
+        None => (name, Map::new()),
+    }
 }
 
 fn by_table(
@@ -354,7 +377,8 @@ fn build(
     code: RefusalCode,
 ) -> Result<SelectedExecutor, ServiceError> {
     let settings = settings(name, table, dir, servers);
-    Build { new, kind, settings, origin }.finish(|mut refused| {
+    let limits = (table.timeout, table.retries);
+    Build { new, kind, settings, limits, origin }.finish(|mut refused| {
         // The adapter does not know the common keys, so it cannot suggest them.
         let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
         if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
@@ -375,7 +399,7 @@ const SHARED_KEYS: [&str; 2] = ["timeout", "retries"];
 fn settings(name: &str, table: &ExecutorTable, dir: &Path, servers: Servers) -> Settings {
     Settings {
         name: name.to_owned(),
-        timeout: table.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        timeout: table.timeout.unwrap_or_default(),
         retries: table.retries.unwrap_or(0),
         dir: dir.to_owned(),
         block: table.block.json.clone(),
@@ -413,16 +437,26 @@ struct Build<'a> {
     new: ExecutorBuilder,
     kind: String,
     settings: Settings,
+    /// The timeout and the retries that a table sets; the executor has defaults for both.
+    limits: (Option<Duration>, Option<u32>),
     origin: Origin<'a>,
 }
 
 impl Build<'_> {
-    fn finish(self, refused: impl FnOnce(ConfigError) -> Report) -> Result<SelectedExecutor, ServiceError> {
+    fn finish(
+        mut self,
+        refused: impl FnOnce(ConfigError) -> Report,
+    ) -> Result<SelectedExecutor, ServiceError> {
         let executor = (self.new)(&self.settings)
             .map_err(|error| ServiceError::from_report(ExitClass::Configuration, refused(error)))?;
+        let (timeout, retries) = self.limits;
+        self.settings.timeout = timeout.unwrap_or_else(|| executor.default_timeout());
+        self.settings.retries = retries.unwrap_or_else(|| executor.default_retries());
         // Deadline, retries and concurrency are left out: a resume with more time calls the same executor.
         let mut block = self.settings.block.clone();
-        block.remove("max_processes");
+        for limit in ["max_processes", "concurrency", "idle", "pool"] {
+            block.remove(limit);
+        }
         let settings = json!({
             "name": self.settings.name,
             "kind": self.kind,

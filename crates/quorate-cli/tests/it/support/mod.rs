@@ -201,6 +201,20 @@ impl CommandOutput {
     }
 }
 
+/// All files below a directory with their bytes.
+pub fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => all.push((path.clone(), std::fs::read(&path).expect("readable"))),
+        }
+    }
+    all.sort();
+    all
+}
+
 /// The output of a child that was started here. One that hangs is killed, and that shows in its code.
 pub fn finish(child: Child) -> CommandOutput {
     let id = Pid::from_child(&child);

@@ -30,7 +30,7 @@ use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
 use super::request::Request;
 use crate::service::compose::Sources;
 use crate::service::error::{ExitClass, ServiceError};
-use crate::service::executor::{self, DEFAULT_TIMEOUT, Origin, SelectedBy, SelectedExecutor, with_help};
+use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::host::Host;
 use crate::service::trust::TrustRequest;
 use crate::service::workspace::Workspace;
@@ -342,15 +342,18 @@ impl PortBuilder<'_> {
         };
         let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;
         let retries = whole("retries", config.remove("retries"), 0)?;
-        let settings = Settings {
+        let mut settings = Settings {
             name: kind.to_owned(),
-            timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis),
-            retries: retries.map_or(0, |retries| u32::try_from(retries).unwrap_or(u32::MAX)),
+            timeout: Duration::ZERO,
+            retries: 0,
             dir: self.written.dir.clone(),
             block: config,
             servers: self.servers.with_own_usage(),
         };
         let executor = new(&settings).map_err(refused)?;
+        settings.timeout = timeout.map_or_else(|| executor.default_timeout(), Duration::from_millis);
+        settings.retries = retries
+            .map_or_else(|| executor.default_retries(), |retries| u32::try_from(retries).unwrap_or(u32::MAX));
         let recorded = json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()});
         let servers = self.configuration.path();
         let origin = Origin { file: Some(&self.written.path), servers: &servers };
