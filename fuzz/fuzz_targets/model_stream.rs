@@ -6,7 +6,7 @@ use quorate_adapters::executor::llm::wire::{Event, Stream, Wire};
 fn events<'b>(wire: Wire, pieces: impl Iterator<Item = &'b [u8]>) -> Vec<Event> {
     let mut stream = Stream::new(wire);
     let mut events: Vec<Event> = pieces.flat_map(|piece| stream.feed(piece)).collect();
-    events.extend(stream.finish().map(|response| Event::Ended(Box::new(response))));
+    events.extend(stream.finish());
     events
 }
 

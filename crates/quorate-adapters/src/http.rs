@@ -93,6 +93,12 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// The host of an address, with its port where that is not the scheme's own.
+pub(crate) fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
 /// An error with its causes, each once.
 pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

@@ -29,7 +29,7 @@ use call::CallFailure;
 use config::{Config, SchemaMode};
 use key::{Secret, without_key};
 use pool::{Outcome, Pool};
-pub use presets::{PRESETS, Preset};
+pub use presets::{PRESETS, Preset, with_key};
 use schema::Form;
 use wire::{Event, Format, Request, Wire};
 

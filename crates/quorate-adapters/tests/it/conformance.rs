@@ -8,6 +8,8 @@ use quorate_kernel::ports::executor::{Executor, Settings};
 use quorate_testkit::conformance::executor::{answers, reports_failure, respects_deadline};
 use serde_json::{Value, json};
 
+use crate::llm::server::{Server, Step, chat, ok, status};
+
 fn executor(kind: &str, dir: &Path, block: Value) -> Arc<dyn Executor> {
     let new = default_registry().unwrap().executor_kind(kind).expect("a shipped kind");
     let settings = Settings {
@@ -29,7 +31,7 @@ fn command(dir: &Path, name: &str, script: &str) -> Value {
 
 #[test]
 fn every_shipped_kind_is_held_against_the_contract() {
-    let held = ["agent-cli", "inline", "rubric", "script"];
+    let held = ["agent-cli", "inline", "llm", "rubric", "script"];
     // What the feature adds is compared with it in `mcp/conformance.rs`.
     let elsewhere: &[&str] = if cfg!(feature = "mcp") { &["db-operator"] } else { &[] };
     let registry = default_registry().unwrap();
@@ -54,6 +56,19 @@ async fn a_script_answers_hangs_and_fails() {
     answers(&*script("fits.json", json!({"_": {"would_block": false}}))).await;
     respects_deadline(&*script("hangs.json", json!({"_": {"$timeout": true}}))).await;
     reports_failure(&*script("fails.json", json!({"_": {"$fail": "out of order"}}))).await;
+}
+
+#[tokio::test]
+async fn a_model_answers_hangs_and_fails() {
+    let model = |server: &Server| {
+        executor("llm", Path::new("/"), json!({"base_url": server.url, "model": "m", "pool": server.url}))
+    };
+    let fits = Server::start(|_| chat(r#"{"would_block": false}"#)).await;
+    answers(&*model(&fits)).await;
+    let hangs = Server::start(|_| vec![ok(), Step::Hold]).await;
+    respects_deadline(&*model(&hangs)).await;
+    let fails = Server::start(|_| status("500 Oops", "", "")).await;
+    reports_failure(&*model(&fails)).await;
 }
 
 #[tokio::test]

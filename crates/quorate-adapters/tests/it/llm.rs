@@ -4,5 +4,5 @@ mod client;
 mod faults;
 mod goldens;
 mod schemas;
-mod server;
+pub(crate) mod server;
 mod streams;

@@ -16,7 +16,7 @@ use super::fault::{self, Fault, Kind};
 use super::key::{Secret, without_key};
 use super::pool::Outcome;
 use super::wire::{self, Event, HttpRequest, Request, Stream, Wire};
-use crate::http::error_chain;
+use crate::http::{error_chain, host_and_port};
 
 /// The most that is kept of the names of a failed connection, in characters.
 const MAX_REASON_CHARS: usize = 300;
@@ -158,9 +158,7 @@ async fn read(
             Err(Limit::Deadline) => return Err(CallFailure::timed_out()),
             Err(Limit::Idle) => return Err(idle(config)),
             Ok(Ok(Some(bytes))) => stream.feed(&bytes),
-            Ok(Ok(None)) => {
-                stream.finish().map(|response| Event::Ended(Box::new(response))).into_iter().collect()
-            }
+            Ok(Ok(None)) => stream.finish(),
             Ok(Err(error)) => {
                 let said = without_key(short(&error_chain(&error)), key);
                 return Err(failed(config, key, Fault::new(Kind::EndedEarly, said)));
@@ -227,7 +225,7 @@ fn failed(config: &Config, key: Option<&Secret>, fault: Fault) -> CallFailure {
 
 fn unreached(config: &Config, key: Option<&Secret>, error: &reqwest::Error) -> CallFailure {
     let cause = error.source().map_or_else(|| error.to_string(), error_chain);
-    let mut message = format!("cannot reach {}: {}", host(&config.base_url), short(&cause));
+    let mut message = format!("cannot reach {}: {}", host_and_port(&config.base_url), short(&cause));
     if cause.to_ascii_lowercase().contains("certificate") {
         message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
     }
@@ -236,13 +234,9 @@ fn unreached(config: &Config, key: Option<&Secret>, error: &reqwest::Error) -> C
 }
 
 fn idle(config: &Config) -> CallFailure {
-    let message = format!("{} sent nothing for {} s (`idle`)", host(&config.base_url), config.idle.as_secs());
+    let message =
+        format!("{} sent nothing for {} s (`idle`)", host_and_port(&config.base_url), config.idle.as_secs());
     CallFailure::of(Failure::failed(message), Outcome::Unreached)
-}
-
-fn host(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn short(text: &str) -> String {

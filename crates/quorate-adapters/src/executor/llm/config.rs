@@ -150,7 +150,7 @@ impl Config {
             model: model.to_owned(),
             pool: match block.text("pool")? {
                 Some(pool) => pool.to_owned(),
-                None => base_url.host_str().unwrap_or_default().to_owned(),
+                None => http::host_and_port(&base_url),
             },
             base_url,
             auth,

@@ -51,6 +51,15 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
+/// The first preset that can be asked with nothing but its name, as its variable is set; with that variable.
+pub fn with_key(is_set: impl Fn(&str) -> bool) -> Option<(&'static str, &'static str)> {
+    let ready =
+        PRESETS.iter().filter(|preset| preset.default_model.is_some() && preset.host_variable.is_none());
+    ready
+        .flat_map(|preset| preset.variables.iter().map(|name| (preset.name, *name)))
+        .find(|(_, name)| is_set(name))
+}
+
 /// A service with its settings.
 #[derive(Debug)]
 pub struct Preset {
@@ -89,5 +98,19 @@ impl Preset {
     /// The preset of a name.
     pub(super) fn find(name: &str) -> Option<&'static Preset> {
         PRESETS.iter().find(|preset| preset.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_sorted_and_one_with_a_key_is_named() {
+        assert!(PRESETS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert_eq!(with_key(|name| name == "GOOGLE_API_KEY"), Some(("gemini", "GOOGLE_API_KEY")));
+        assert_eq!(with_key(|_| true), Some(("anthropic", "ANTHROPIC_API_KEY")));
+        // Those need a model, too.
+        assert_eq!(with_key(|name| name == "OPENROUTER_API_KEY" || name == "AZURE_OPENAI_API_KEY"), None);
     }
 }

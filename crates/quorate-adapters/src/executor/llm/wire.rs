@@ -30,7 +30,7 @@
 //!     }
 //! }
 //! // Where the socket ends before: the fault, or what the last bytes made complete.
-//! assert!(stream.finish().is_none());
+//! assert!(stream.finish().is_empty());
 //! assert_eq!(said, "Hi");
 //! ```
 //!
@@ -52,12 +52,16 @@ mod ollama;
 mod openai;
 mod request;
 mod responses;
+mod whole;
 
 use answer::{Answer, Step};
 pub use request::{Cache, Format, HttpRequest, Request, Server};
 
 /// How many bytes a response has at most: a long answer with its reasoning, where each token is an event.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
+
+/// How many bytes a response has at most that is sent whole.
+const MAX_WHOLE_BYTES: usize = 4 << 20;
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,6 +227,7 @@ pub struct Response {
 /// Reads the body of one successful response.
 #[derive(Debug)]
 pub struct Stream {
+    wire: Wire,
     lines: Lines,
     events: Events,
     decoder: Decoder,
@@ -246,6 +251,7 @@ enum Decoder {
 impl Stream {
     pub fn new(wire: Wire) -> Self {
         Stream {
+            wire,
             lines: Lines::default(),
             events: Events::default(),
             decoder: match wire {
@@ -276,11 +282,11 @@ impl Stream {
         events
     }
 
-    /// Takes the end of the body. `None` where the response ended before it.
-    pub fn finish(&mut self) -> Option<Response> {
+    /// Takes the end of the body. The last event is [`Event::Ended`], unless there was one before.
+    pub fn finish(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         match self.lines.last_line() {
-            _ if self.has_ended => return None,
+            _ if self.has_ended => return events,
             Ok(Some(line)) => self.take_line(&line, &mut events),
             Ok(None) => {}
             Err(fault) => events.push(self.end(Err(fault))),
@@ -288,14 +294,14 @@ impl Stream {
         if !self.has_ended {
             self.take_line("", &mut events);
         }
+        if !self.has_ended && !self.has_events {
+            self.take_whole(&mut events);
+        }
         if !self.has_ended {
             let fault = self.early_end();
             events.push(self.end(Err(fault)));
         }
-        events.into_iter().find_map(|event| match event {
-            Event::Ended(response) => Some(*response),
-            Event::Text(_) | Event::Progress => None,
-        })
+        events
     }
 
     fn take_line(&mut self, line: &str, events: &mut Vec<Event>) {
@@ -307,6 +313,21 @@ impl Stream {
             }
             false => self.read_line(line),
         };
+        self.apply(step, events);
+    }
+
+    /// Reads a body that is a whole response in place of a stream.
+    fn take_whole(&mut self, events: &mut Vec<Event>) {
+        let body = quorate_kernel::strict_json::parse(&self.stray).ok();
+        for data in body.and_then(|body| whole::events(self.wire, &body)).unwrap_or_default() {
+            if !self.has_ended {
+                let step = self.read_event("", &data).map(Some);
+                self.apply(step, events);
+            }
+        }
+    }
+
+    fn apply(&mut self, step: Result<Option<Step>, Fault>, events: &mut Vec<Event>) {
         if let Some(delta) = self.answer.take_delta() {
             events.push(Event::Text(delta));
         } else if matches!(step, Ok(Some(Step::More))) {
@@ -334,7 +355,7 @@ impl Stream {
             None => Ok(None),
             Some(Item::Comment) => Ok(Some(Step::More)),
             Some(Item::Stray) => {
-                if self.stray.len() + line.len() < fault::MAX_BODY_BYTES {
+                if self.stray.len() + line.len() < MAX_WHOLE_BYTES {
                     self.stray.push_str(line);
                     self.stray.push('\n');
                 }
