@@ -11,6 +11,7 @@ use quorate_manifest::council::tiers::Tier;
 
 use super::interruption;
 use crate::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
+use crate::environment::variable;
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
@@ -27,6 +28,7 @@ use quorate::service::runs::RunReport;
 use quorate::service::session::LedgerSession;
 use quorate::service::subjects;
 use quorate::service::workspace::PathOverrides;
+use quorate_adapters::executor::{llm, rubric};
 
 /// Review texts: SHIP, REVISE or HOLD, with a brief
 ///
@@ -113,6 +115,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let exit = match outcome {
         Outcome::Judged(report) => {
             print(&report, format, settings.extent, terminal);
+            hint_at_model(&report, &settings, terminal);
             Exit::verdict(report.exit_code())
         }
         Outcome::Skipped { tier, artifact_type } => {
@@ -191,6 +194,18 @@ async fn review(
         outcome => outcome,
     };
     (ended, Some(session))
+}
+
+/// Says how to ask a model, where the rubric answered and a key is at hand. The rubric stays the default: a model costs.
+fn hint_at_model(report: &Report, settings: &ReviewSettings, terminal: &Terminal) {
+    let is_default = settings.request.options.executor.is_none() && report.executor == rubric::KIND;
+    let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
+    if is_default
+        && terminal.shows_progress
+        && let Some((preset, name)) = llm::with_key(is_set)
+    {
+        terminal.hint(&format!("{name} is set: `--executor {preset}` asks a model in place of the rubric"));
+    }
 }
 
 fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {

@@ -226,7 +226,7 @@ fn a_killed_drivers_run_is_taken_up_elsewhere_when_its_time_is_over() {
     let refused = two.run(&["resume", &run]).assert_code(5);
     refused
         .assert_stderr_contains("quorate:run_moved")
-        .assert_stderr_contains("by another machine, which has it until 20");
+        .assert_stderr_contains("in progress on another machine, whose lease ends 20");
     let started = Instant::now();
     wait_until(SOON, "the end of the lease", || two.run(&["resume", &run]).code == 0);
     assert!(started.elapsed() < Duration::from_secs(17));

@@ -324,10 +324,10 @@ fn table_kind(
     name: &str,
 ) -> Result<(ExecutorBuilder, String), ServiceError> {
     let block = &table.block.json;
-    let preset = block.get("preset").and_then(Json::as_str).and_then(|preset| registry.preset_kind(preset));
-    let starts = |key: &&str| block.contains_key(*key);
-    let implied =
-        preset.or_else(|| registry.command_kind().filter(|_| ["command", "cli"].iter().any(starts)));
+    // What starts a command is an `agent-cli`, also where its preset has the name of a service.
+    let starts = ["command", "cli"].iter().any(|key| block.contains_key(*key));
+    let preset = || registry.preset_kind(block.get("preset").and_then(Json::as_str)?);
+    let implied = registry.command_kind().filter(|_| starts).or_else(preset);
     let (kind, place) = match (&table.kind, implied) {
         (Some((kind, place)), _) => (kind.clone(), place.clone()),
         (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
