@@ -114,6 +114,22 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
+/// The name of the environment variable that has a secret.
+///
+/// # Errors
+/// When it is no name. The message does not repeat it: it may be the secret itself.
+pub(crate) fn variable_name(key: &str, name: &str, example: &str) -> Result<String, ConfigError> {
+    let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    match fits && !name.starts_with(|first: char| first.is_ascii_digit()) {
+        true => Ok(name.to_owned()),
+        false => {
+            let help = format!("put the secret into a variable, and its name here, for example `{example}`");
+            let message = format!("`{key}` is not the name of an environment variable");
+            Err(ConfigError::for_key(key, message).with_help(help))
+        }
+    }
+}
+
 /// Names for a message: `` `a`, `b` ``.
 pub(crate) fn quoted_list(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")

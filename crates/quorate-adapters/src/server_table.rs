@@ -8,7 +8,7 @@ use quorate_protocol::Json;
 use serde_json::Map;
 use url::Url;
 
-use crate::block::Block;
+use crate::block::{Block, variable_name};
 
 const REMOTE: &[&str] = &["url", "token"];
 const LOCAL: &[&str] = &["command", "args", "env", "cwd"];
@@ -64,7 +64,7 @@ pub(crate) fn read(table: &Map<String, Json>) -> Result<ServerTable, ConfigError
                     ConfigError::for_key(*stray, message).with_help("leave it out, or leave `url` out")
                 );
             }
-            Target::Url { url: address(url)?, token: block.text("token")?.map(variable).transpose()? }
+            Target::Url { url: address(url)?, token: block.text("token")?.map(|name| variable_name("token", name, "GUILDE_TOKEN")).transpose()? }
         }
         (None, Some(command)) => {
             if let Some(stray) = REMOTE.iter().find(is_set) {
@@ -108,14 +108,4 @@ fn address(written: &str) -> Result<String, ConfigError> {
             .with_help("put the token into an environment variable, and the variable's name into `token`"));
     }
     Ok(url.into())
-}
-
-fn variable(name: &str) -> Result<String, ConfigError> {
-    let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    match fits && !name.starts_with(|first: char| first.is_ascii_digit()) {
-        true => Ok(name.to_owned()),
-        // The value may be the token itself, so the message does not repeat it.
-        false => Err(ConfigError::for_key("token", "`token` is not the name of an environment variable")
-            .with_help("put the token into a variable, and its name here, for example `GUILDE_TOKEN`")),
-    }
 }

@@ -7,7 +7,7 @@ use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
-use crate::block::Block;
+use crate::block::{Block, variable_name};
 use crate::executor::agent_cli::oneshot::OneshotCommand;
 use crate::{http, regular_file};
 
@@ -50,7 +50,7 @@ impl Source {
         let source = match (keys.text("env"), keys.text("file"), keys.texts("command")) {
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(inside(error)),
             (Ok(Some(name)), Ok(None), Ok(command)) if command.is_empty() => {
-                Source::Variables(vec![variable(name)?])
+                Source::Variables(vec![variable_name("key.env", name, "ANTHROPIC_API_KEY")?])
             }
             (Ok(None), Ok(Some(path)), Ok(command)) if command.is_empty() => Source::File(dir.join(path)),
             (Ok(None), Ok(None), Ok(command)) if !command.is_empty() => {
@@ -178,15 +178,6 @@ impl Key {
             *value = None;
         }
         true
-    }
-}
-
-fn variable(name: &str) -> Result<String, ConfigError> {
-    let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    match fits && !name.starts_with(|first: char| first.is_ascii_digit()) {
-        true => Ok(name.to_owned()),
-        false => Err(ConfigError::for_key("key.env", "`key.env` is not the name of an environment variable")
-            .with_help("put the key into a variable, and its name here, for example `ANTHROPIC_API_KEY`")),
     }
 }
 
