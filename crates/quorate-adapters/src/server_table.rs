@@ -64,7 +64,13 @@ pub(crate) fn read(table: &Map<String, Json>) -> Result<ServerTable, ConfigError
                     ConfigError::for_key(*stray, message).with_help("leave it out, or leave `url` out")
                 );
             }
-            Target::Url { url: address(url)?, token: block.text("token")?.map(|name| variable_name("token", name, "GUILDE_TOKEN")).transpose()? }
+            Target::Url {
+                url: address(url)?,
+                token: block
+                    .text("token")?
+                    .map(|name| variable_name("token", name, "GUILDE_TOKEN"))
+                    .transpose()?,
+            }
         }
         (None, Some(command)) => {
             if let Some(stray) = REMOTE.iter().find(is_set) {
