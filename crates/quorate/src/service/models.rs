@@ -25,7 +25,7 @@ pub async fn models(
     let select = |extra| {
         executor::by_name_with(&workspace.registry, &workspace.host, name, None, SelectedBy::Person, extra)
     };
-    // Whoever asks for the list may not know a model yet.
+    // A person who asks for the list may not know a model yet.
     let chosen = select(Map::new()).or_else(|refused| {
         let any = Map::from_iter([("model".to_owned(), json!("any"))]);
         select(any).map_err(|_| refused)

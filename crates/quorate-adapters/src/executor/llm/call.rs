@@ -154,19 +154,28 @@ async fn read(
 ) -> Result<wire::Response, CallFailure> {
     let mut stream = Stream::new(config.wire);
     let ended = loop {
+        let mut ended = None;
         let events = match limited(config.idle, deadline, response.chunk()).await {
             Err(Limit::Deadline) => return Err(CallFailure::timed_out()),
             Err(Limit::Idle) => return Err(idle(config)),
             Ok(Ok(Some(bytes))) => stream.feed(&bytes),
             Ok(Ok(None)) => stream.finish(),
             Ok(Err(error)) => {
-                let said = without_key(short(&error_chain(&error)), key);
+                let said = short(&without_key(error_chain(&error), key));
                 return Err(failed(config, key, Fault::new(Kind::EndedEarly, said)));
             }
         };
-        events.iter().for_each(&mut *on_event);
-        if let Some(Event::Ended(response)) = events.into_iter().next_back() {
-            break *response;
+        for mut event in events {
+            if let Event::Ended(response) = &mut event {
+                response.model = response.model.take().map(|model| without_key(model, key));
+            }
+            on_event(&event);
+            if let Event::Ended(response) = event {
+                ended = Some(*response);
+            }
+        }
+        if let Some(ended) = ended {
+            break ended;
         }
     };
     match &ended.text {
@@ -184,7 +193,10 @@ async fn refused(
     let status = response.status();
     if status.is_redirection() {
         let to = response.headers().get("location").and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
-        let said = format!("it redirects to {}, which is not followed; set `base_url`", short(to));
+        let said = format!(
+            "it redirects to {}, which is not followed; set `base_url`",
+            short(&without_key(to.to_owned(), key))
+        );
         return failed(
             config,
             key,
@@ -209,7 +221,8 @@ async fn body_start(mut response: Response, most: usize, idle: Duration, deadlin
     body
 }
 
-fn failed(config: &Config, key: Option<&Secret>, fault: Fault) -> CallFailure {
+fn failed(config: &Config, key: Option<&Secret>, mut fault: Fault) -> CallFailure {
+    fault.said = without_key(fault.said, key);
     let outcome = match fault.kind {
         Kind::RateLimited | Kind::Overloaded => Outcome::Limited(fault.after),
         Kind::Server => Outcome::Unreached,
@@ -225,7 +238,11 @@ fn failed(config: &Config, key: Option<&Secret>, fault: Fault) -> CallFailure {
 
 fn unreached(config: &Config, key: Option<&Secret>, error: &reqwest::Error) -> CallFailure {
     let cause = error.source().map_or_else(|| error.to_string(), error_chain);
-    let mut message = format!("cannot reach {}: {}", host_and_port(&config.base_url), short(&cause));
+    let mut message = format!(
+        "cannot reach {}: {}",
+        host_and_port(&config.base_url),
+        short(&without_key(cause.clone(), key))
+    );
     if cause.to_ascii_lowercase().contains("certificate") {
         message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
     }

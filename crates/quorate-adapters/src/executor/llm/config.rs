@@ -172,10 +172,27 @@ impl Config {
             price,
             price_source,
         };
-        if config.context.is_some() && wire != Wire::Ollama {
+        config.check_effects(&block)?;
+        Ok(config)
+    }
+
+    /// Refuses keys that the service would not be told of.
+    fn check_effects(&self, block: &Block<'_>) -> Result<(), ConfigError> {
+        let (wire, word) = (self.wire, self.wire.as_str());
+        if self.context.is_some() && !wire.takes_context_tokens() {
             return Err(ConfigError::for_key("context", "`context` is for `wire = \"ollama\"`"));
         }
-        Ok(config)
+        if block.has("cache") && self.cache != Cache::Auto && !wire.has_cache_control(self.server) {
+            let message = format!("a request of `{word}` to this server cannot say what is cached");
+            return Err(
+                ConfigError::for_key("cache", message).with_help("leave `cache` out, or set it to `auto`")
+            );
+        }
+        if self.schema == SchemaMode::Json && !wire.has_json_mode() {
+            let message = format!("`{word}` has no mode for any JSON object");
+            return Err(ConfigError::for_key("schema", message).with_help("use `native` or `prompt`"));
+        }
+        Ok(())
     }
 
     /// What is asked and what it costs, in one line.

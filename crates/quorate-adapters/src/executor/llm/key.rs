@@ -181,10 +181,28 @@ impl Key {
     }
 }
 
-/// The text without the key, where it has it.
+/// The text without the key, where it has it: whole, or its beginning where a shortened text ends in it.
 pub(super) fn without_key(text: String, key: Option<&Secret>) -> String {
-    match key.filter(|key| key.len() >= 4 && text.contains(key.as_str())) {
-        Some(key) => text.replace(key.as_str(), "[key]"),
-        None => text,
+    const LEAST: usize = 4;
+    let Some(key) = key.filter(|key| key.len() >= LEAST) else { return text };
+    let text = text.replace(key.as_str(), "[key]");
+    let Some(cut) = text.strip_suffix('…') else { return text };
+    let beginning = (LEAST..key.len()).rev().find_map(|length| cut.strip_suffix(&key[..length]));
+    beginning.map_or_else(|| text.clone(), |before| format!("{before}[key]…"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_taken_out_whole_and_where_a_text_was_cut_in_it() {
+        let key = Some(&Zeroizing::new("sk-canary-77".to_owned())).cloned();
+        let clean = |text: &str| without_key(text.to_owned(), key.as_ref());
+        assert_eq!(clean("bad sk-canary-77, sk-canary-77"), "bad [key], [key]");
+        assert_eq!(clean("bad sk-canary-7…"), "bad [key]…");
+        assert_eq!(clean("bad sk-c…"), "bad [key]…");
+        assert_eq!(clean("bad…"), "bad…");
+        assert_eq!(without_key("x".to_owned(), None), "x");
     }
 }

@@ -1,5 +1,5 @@
-//! How fast one service is asked: a number of calls at once that adapts to what it allows, one time before which nobody
-//! asks again after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
+//! How fast one service is asked: a number of calls at once that adapts to what it allows, one time before which no
+//! call is sent after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
 //! share it within this process.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl Pool {
     }
 
     fn new(name: &str, most: usize) -> Pool {
-        #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+        #[expect(clippy::cast_precision_loss, reason = "a process has far fewer than 2^53 calls under way")]
         let state = State {
             allowed: most.max(1) as f64,
             under_way: 0,
@@ -93,26 +93,22 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room for one more call. It is given back when the admission is dropped.
+    /// Waits for room for one more call. It is given back when the admission is dropped. How long a service asks to wait
+    /// does not count here, but against the deadline of a call: a service could ask for years.
     pub(super) async fn admit(self: &Arc<Self>) -> Admission {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             // Registered before the look, so that a change in between is not missed.
             changed.as_mut().enable();
-            let wait = {
+            {
                 let mut state = self.state();
-                let waits = state.not_before.filter(|until| *until > Instant::now());
-                if waits.is_none() && state.has_room() {
+                if state.has_room() {
                     state.under_way += 1;
                     return Admission::with_permit(Permit(Arc::clone(self)));
                 }
-                waits
-            };
-            match wait {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => changed.await,
             }
+            changed.await;
         }
     }
 
@@ -147,7 +143,10 @@ impl Pool {
         let mut state = self.state();
         let wait = match outcome {
             Outcome::Answered => {
-                #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "a process has far fewer than 2^53 calls under way"
+                )]
                 let most = self.most as f64;
                 let ceiling =
                     state.ceiling.filter(|(_, until)| *until > now).map_or(most, |(ceiling, _)| ceiling);
@@ -158,7 +157,10 @@ impl Pool {
             Outcome::Limited(after) => {
                 state.unreached = 0;
                 if state.last_limit.is_none_or(|last| now.duration_since(last) >= SAME_STORM) {
-                    #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+                    #[expect(
+                        clippy::cast_precision_loss,
+                        reason = "a process has far fewer than 2^53 calls under way"
+                    )]
                     let ceiling = state.under_way.saturating_sub(1).max(1) as f64;
                     state.ceiling = Some((ceiling, now + PROBES_AFTER));
                     state.allowed = (state.allowed / 2.0).max(1.0);
@@ -186,7 +188,7 @@ impl Pool {
 }
 
 impl State {
-    #[expect(clippy::cast_precision_loss, reason = "nobody makes 2^53 calls at once")]
+    #[expect(clippy::cast_precision_loss, reason = "a process has far fewer than 2^53 calls under way")]
     fn has_room(&self) -> bool {
         (self.under_way as f64) < self.allowed.floor()
     }
@@ -280,6 +282,18 @@ mod tests {
         pool.ended(Outcome::Answered, "");
         pool.ended(Outcome::Unreached, "refused");
         pool.wait_turn(later()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_asks_to_wait_for_years_holds_up_no_admission() {
+        let pool = Arc::new(Pool::new("p", 2));
+        let start = Instant::now();
+        pool.ended(Outcome::Limited(Some(Duration::from_secs(3_000_000_000))), "");
+        pool.ended(Outcome::Limited(Some(Duration::MAX)), "");
+        assert!(pool.admit().await.has_permit());
+        let deadline = start + Duration::from_secs(10);
+        assert_eq!(pool.wait_turn(deadline).await, Err(Failure::TimedOut));
+        assert_eq!(Instant::now(), start);
     }
 
     #[tokio::test(start_paused = true)]

@@ -202,7 +202,7 @@ impl Auth {
     }
 }
 
-/// What came of the bytes of a response.
+/// What the bytes of a response say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// What the model added to its answer.

@@ -140,6 +140,18 @@ async fn a_key_goes_to_its_header_and_is_told_to_nobody() {
         assert!(!said.contains(CANARY) && said.contains("[key]"), "{said}");
         assert!(said.contains(&*path.to_string_lossy()), "it says where the key came from: {said}");
     }
+    // Where what is quoted of an answer ends in the middle of the key.
+    let long = format!(r#"{{"error":{{"message":"{}{CANARY}"}}}}"#, "x".repeat(390));
+    let cut = Server::start(move |_| status("500 Oops", "", &long)).await;
+    let failure = ask(&cut, json!({"key": key})).await.unwrap_err().to_string();
+    assert!(!failure.contains("sk-can") && failure.contains("[key]…"), "{failure}");
+    let body =
+        String::from_utf8([chat_delta(ANSWER), chat_end()].concat()).unwrap().replace("served", CANARY);
+    let named = Server::start(move |_| vec![ok(), Step::Send(body.clone().into_bytes())]).await;
+    let invocation = question();
+    let notes = invocation.notes.clone();
+    let reply = executor(&named, json!({"key": key})).invoke(invocation).await.unwrap();
+    assert_eq!((reply.model.as_deref(), notes.read().model.as_deref()), (Some("[key]"), Some("[key]")));
     let quoted = Server::start(|_| chat(&format!("{{\"would_block\": false, \"x\": \"{CANARY}\"}}"))).await;
     let reply = ask(&quoted, json!({"key": key})).await.unwrap();
     assert!(!reply.text.contains(CANARY) && reply.text.contains("[key]"), "{}", reply.text);
@@ -254,6 +266,8 @@ fn unusable_settings_are_refused_by_key() {
         (json!({"price": {"input": -1, "output": 2}}), "price", "no price"),
         (json!({"price": {"input": 1}}), "price", "output"),
         (json!({"context": 8192}), "context", "ollama"),
+        (json!({"cache": "1h"}), "cache", "cannot say"),
+        (json!({"wire": "messages", "schema": "json"}), "schema", "no mode"),
         (json!({"model": null}), "model", "no model"),
         (json!({"preset": "opnai"}), "preset", "no preset"),
         (json!({"modle": "x"}), "modle", "unknown key"),
