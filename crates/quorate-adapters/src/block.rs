@@ -81,6 +81,12 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// A number.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, ConfigError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        value.as_f64().map(Some).ok_or_else(|| wrong_type(key, "a number", value))
+    }
+
     pub(crate) fn table(&self, key: &str) -> Result<Option<&'a Map<String, Json>>, ConfigError> {
         match self.value(key) {
             None => Ok(None),

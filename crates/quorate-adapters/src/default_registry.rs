@@ -3,7 +3,7 @@
 use quorate_kernel::registry::{Duplicate, Registry};
 
 use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
-use crate::executor::{agent_cli, inline, llm, public_runtimes, rubric, script};
+use crate::executor::{agent_cli, cassette, inline, llm, public_runtimes, rubric, script};
 use crate::{provisioning, state, substrate};
 
 /// All adapters of this crate.
@@ -16,6 +16,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.executor(agent_cli::KIND, agent_cli::new)?;
     registry.executor(llm::KIND, llm::new)?;
     registry.executor(script::KIND, script::new)?;
+    registry.wrapping_executor(cassette::KIND, cassette::new)?;
     registry.unavailable_executor(inline::KIND, inline::new)?;
     registry.dispatcher(mention::KIND, mention::new)?;
     registry.dispatcher(round_robin::KIND, round_robin::new)?;
@@ -46,6 +47,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
         registry.preset(preset.name, llm::KIND);
     }
     registry.set_url_kind(llm::KIND);
+    registry.set_embedder(llm::embed::new);
     registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE_PRESET);
     registry.set_default_kind(rubric::KIND);
     registry.set_command_kind(agent_cli::KIND);

@@ -1,6 +1,7 @@
 //! Executors answer invocations.
 
 pub mod agent_cli;
+pub mod cassette;
 #[cfg(feature = "mcp")]
 pub mod db_operator;
 pub mod inline;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_manifest::config::parse_money;
 use quorate_protocol::policy::Policy;
 
 use super::render::Format;
@@ -62,6 +64,12 @@ pub(super) struct ExecutorArguments {
     /// The most calls of a run, including re-prompts and retries
     #[arg(long, value_name = "N")]
     max_calls: Option<u32>,
+    /// The most tokens of a run, prompts and answers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// The most money of a run, for example "5 USD"
+    #[arg(long, value_name = "AMOUNT", value_parser = parse_money)]
+    max_money: Option<u64>,
     /// The timeout of each member, for example 90s or 5m
     #[arg(long, value_name = "D", value_parser = duration)]
     timeout: Option<Duration>,
@@ -72,7 +80,7 @@ impl ExecutorArguments {
         RunOptions {
             executor: self.executor.clone(),
             model: self.model.clone(),
-            max_calls: self.max_calls,
+            caps: Caps { calls: self.max_calls, tokens: self.max_tokens, usd_nanos: self.max_money },
             timeout: self.timeout,
             producer: None,
         }

@@ -188,6 +188,9 @@ pub(crate) fn run() -> ExitCode {
 async fn dispatch(arguments: Arguments) -> Exit {
     let Arguments { trust, quiet, verbose, command, .. } = arguments;
     let mut environment = environment::from_process();
+    if let Some(directory) = &environment.state_dir {
+        quorate_adapters::executor::llm::share_pools(directory);
+    }
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
         // A server's client must not cause a question at the server's terminal.

@@ -8,6 +8,7 @@ pub(crate) mod conversation;
 mod deliberator_row;
 pub(crate) mod doctor;
 mod escape;
+pub(crate) mod estimate;
 pub(crate) mod evidence;
 mod github;
 mod human;
@@ -18,6 +19,7 @@ mod level;
 pub(crate) mod locks;
 mod markdown;
 mod member_requests;
+mod member_usage;
 pub(crate) mod overlays;
 pub(super) mod paint;
 pub(crate) mod playbook;
@@ -63,6 +65,7 @@ pub(crate) enum Format {
 pub(crate) enum Extent {
     /// Of a SHIP what fits a screen: its basis, and each fix once.
     Screen,
+    /// All details, and what each member was asked through.
     Full,
 }
 
@@ -71,7 +74,7 @@ pub(crate) fn report(report: &Report, format: Format, extent: Extent, options: T
     match format {
         Format::Human => human(report, extent, options),
         Format::Json => json(report),
-        Format::Markdown => markdown(report),
+        Format::Markdown => markdown(report, extent),
         Format::Sarif => sarif(report),
         Format::Github => github(report),
     }

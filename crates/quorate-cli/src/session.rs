@@ -17,7 +17,7 @@ pub(super) async fn with_session(
         Ok(session) => session,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let exit = match work(&session).await {
+    let exit = match Box::pin(work(&session)).await {
         Ok(exit) => exit,
         Err(error) => print_error(&error, &session, format, terminal),
     };

@@ -142,7 +142,10 @@ codes! {
     refusal TRUST_UNREADABLE = "quorate:trust_unreadable", "quorate/trust_unreadable.md";
     refusal COMMAND_MISSING = "quorate:command_missing", "quorate/command_missing.md";
     refusal MODEL_KEY_MISSING = "quorate:model_key_missing", "quorate/model_key_missing.md";
+    refusal COST_UNKNOWN = "quorate:cost_unknown", "quorate/cost_unknown.md";
+    refusal CASSETTE_INVALID = "quorate:cassette_invalid", "quorate/cassette_invalid.md";
     refusal EXECUTOR_INVALID = "quorate:executor_invalid", "quorate/executor_invalid.md";
+    refusal EMBEDDER_INVALID = "quorate:embedder_invalid", "quorate/embedder_invalid.md";
     refusal RUNTIME_UNSUPPORTED = "quorate:runtime_unsupported", "quorate/runtime_unsupported.md";
     refusal PROMPT_MISSING = "quorate:prompt_missing", "quorate/prompt_missing.md";
     refusal PROMPT_UNREADABLE = "quorate:prompt_unreadable", "quorate/prompt_unreadable.md";
@@ -235,6 +238,7 @@ codes! {
     warning LEDGER_FIRST_USE = "quorate:ledger_first_use", "quorate/ledger_first_use.md";
     warning WITNESS_BEHIND = "quorate:witness_behind", "quorate/witness_behind.md";
     warning SIGNER_UNKNOWN = "quorate:signer_unknown", "quorate/signer_unknown.md";
+    warning TIER_UNKNOWN = "quorate:tier_unknown", "quorate/tier_unknown.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
 }
 

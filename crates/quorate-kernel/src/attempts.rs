@@ -11,6 +11,10 @@ use crate::ports::executor::Retry;
 const FIRST_BACKOFF_MS: u64 = 250;
 const MAX_BACKOFF_MS: u64 = 8_000;
 
+/// How often an invocation waits at most because the other side asked for it. Such a wait is no failure, so it takes none
+/// of the retries; without a cap a service that always asks for a second would be asked until the deadline.
+const MAX_WAITS: u32 = 20;
+
 /// What the caller is to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep {
@@ -62,6 +66,7 @@ pub enum AttemptResult {
 pub struct Attempts {
     schema: Schema,
     retries_left: u32,
+    waits_left: u32,
     may_re_prompt: bool,
     why: CallReason,
     backoff_ms: u64,
@@ -73,6 +78,7 @@ impl Attempts {
         Attempts {
             schema,
             retries_left: retries,
+            waits_left: MAX_WAITS,
             may_re_prompt: true,
             why: CallReason::First,
             backoff_ms: FIRST_BACKOFF_MS,
@@ -102,8 +108,7 @@ impl Attempts {
                 }
                 Err(complaints) => (NextStep::Done(Err(AbsenceReason::SchemaFailed)), complaints),
             },
-            AttemptResult::Failed(retry @ (Retry::Soon | Retry::After(_))) if self.retries_left > 0 => {
-                self.retries_left -= 1;
+            AttemptResult::Failed(retry) if self.may_retry(*retry) => {
                 if self.why == CallReason::First {
                     self.why = CallReason::Retry;
                 }
@@ -114,13 +119,27 @@ impl Attempts {
                     Retry::Soon | Retry::Never => 0,
                 };
                 let spread_ms = self.backoff_ms;
-                self.backoff_ms = (spread_ms * 2).min(MAX_BACKOFF_MS);
+                if *retry == Retry::Soon {
+                    self.backoff_ms = (spread_ms * 2).min(MAX_BACKOFF_MS);
+                }
                 (NextStep::Wait { at_least_ms, spread_ms }, Vec::new())
             }
             AttemptResult::Failed(_) => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
             AttemptResult::TimedOut => (NextStep::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
             AttemptResult::BudgetExhausted => (NextStep::Done(Err(AbsenceReason::RunOverBudget)), Vec::new()),
         }
+    }
+
+    /// Whether a failure is tried again; then one retry, or one wait, is taken.
+    fn may_retry(&mut self, retry: Retry) -> bool {
+        let left = match retry {
+            Retry::Never => return false,
+            Retry::After(_) if self.waits_left > 0 => &mut self.waits_left,
+            Retry::After(_) | Retry::Soon => &mut self.retries_left,
+        };
+        let may = *left > 0;
+        *left = left.saturating_sub(1);
+        may
     }
 }
 
@@ -162,6 +181,8 @@ mod tests {
         assert_eq!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, spread_ms: 250 });
         let asked = Duration::from_micros(3_000_001);
         assert_eq!(fail(Retry::After(asked)), NextStep::Wait { at_least_ms: 3_001, spread_ms: 500 });
+        // The wait that was asked for took none of the two retries.
+        assert!(matches!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, .. }));
         assert_eq!(fail(Retry::Soon), NextStep::Done(Err(AbsenceReason::Failed)));
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Retry));
         let mut ask = Attempts::new(Schema::FirstAnswer, 5);
@@ -169,6 +190,16 @@ mod tests {
             ask.record_result(&AttemptResult::TimedOut, &[]).0,
             NextStep::Done(Err(AbsenceReason::TimedOut))
         );
+    }
+
+    #[test]
+    fn waits_that_are_asked_for_have_a_cap_of_their_own() {
+        let mut ask = Attempts::new(Schema::FirstAnswer, 0);
+        let limited = AttemptResult::Failed(Retry::After(Duration::from_millis(10)));
+        for _ in 0..MAX_WAITS {
+            assert!(matches!(ask.record_result(&limited, &[]).0, NextStep::Wait { at_least_ms: 10, .. }));
+        }
+        assert_eq!(ask.record_result(&limited, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
     }
 
     #[test]

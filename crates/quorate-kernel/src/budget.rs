@@ -1,59 +1,292 @@
-//! The budget of a run: calls are reserved before they are made (X8).
+//! The budget of a run: what a call takes is reserved before it is made, and settled when it is over (X8).
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorate_protocol::answers;
+use tokio::sync::Notify;
+
+use crate::ports::executor::{CallLimit, Executor, Usage};
+use crate::record::{Money, Spent};
 
 /// The caps of a run. `None` is no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caps {
     /// Calls, re-prompts and retries included.
     pub calls: Option<u32>,
-    /// Time that the run is worked on.
-    pub wall: Option<Duration>,
+    /// Tokens of prompts and answers.
+    pub tokens: Option<u64>,
+    /// Money, in billionths of a US dollar.
+    pub usd_nanos: Option<u64>,
 }
 
-/// Counts the calls of one run, over all its sessions.
+/// Tokens and money: of one call, or of all calls of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amount {
+    pub tokens: u64,
+    /// In billionths of a US dollar.
+    pub usd_nanos: u64,
+}
+
+/// Why a call is not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exhausted {
+    /// No call is left.
+    Calls { cap: u32 },
+    /// The call may take more tokens than are left.
+    Tokens { cap: u64, left: u64, needed: u64 },
+    /// The call may cost more than is left; amounts in billionths of a US dollar.
+    Money { cap: u64, left: u64, needed: u64 },
+    /// The most that the call may take is not known.
+    Unknown,
+}
+
+/// Counts the calls, tokens and money of one run, over all its sessions.
 #[derive(Debug)]
-pub struct CallBudget {
-    cap: Option<u32>,
-    reserved: AtomicU32,
+pub struct Budget {
+    caps: Caps,
+    calls: AtomicU32,
+    amounts: Mutex<Amounts>,
+    /// Notified whenever a reservation ends.
+    settled: Notify,
 }
 
-impl CallBudget {
-    /// With what earlier sessions spent.
-    pub fn new(cap: Option<u32>, spent: u32) -> Self {
-        CallBudget { cap, reserved: AtomicU32::new(spent) }
+#[derive(Debug, Default)]
+struct Amounts {
+    /// By calls that are over; where one's usage is not known, what was reserved for it.
+    spent: Amount,
+    /// For calls under way.
+    reserved: Amount,
+}
+
+/// What is set aside for a call. Dropped without [`Reservation::settle`], it counts as spent: a call that was under way
+/// may have been paid for.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    amount: Amount,
+}
+
+impl Caps {
+    /// These caps, and where one is not set, the other's.
+    #[must_use]
+    pub fn or(self, other: Caps) -> Caps {
+        Caps {
+            calls: self.calls.or(other.calls),
+            tokens: self.tokens.or(other.tokens),
+            usd_nanos: self.usd_nanos.or(other.usd_nanos),
+        }
     }
 
-    /// Whether this number of calls is left.
-    pub fn has_left(&self, calls: usize) -> bool {
-        let reserved = usize::try_from(self.reserved.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        self.cap.is_none_or(|cap| usize::try_from(cap).is_ok_and(|cap| cap.saturating_sub(reserved) >= calls))
+    /// What is left of them after something was spent.
+    #[must_use]
+    pub fn less(self, spent: &Spent) -> Caps {
+        let usage = spent.usage();
+        let took = Amount::settled(Amount::default(), &usage);
+        let calls = spent.calls.map_or(0, |calls| u32::try_from(calls).unwrap_or(u32::MAX));
+        Caps {
+            calls: self.calls.map(|cap| cap.saturating_sub(calls)),
+            tokens: self.tokens.map(|cap| cap.saturating_sub(took.tokens)),
+            usd_nanos: self.usd_nanos.map(|cap| cap.saturating_sub(took.usd_nanos)),
+        }
+    }
+
+    /// Whether tokens or money are capped, so that each call has to be reserved by what it may take.
+    pub fn has_amounts(&self) -> bool {
+        self.tokens.is_some() || self.usd_nanos.is_some()
+    }
+
+    /// Whether an executor says enough of its calls for these caps to hold.
+    pub fn can_hold(&self, executor: &dyn Executor) -> bool {
+        let limit = call_limit(executor, 0, answers::Schema::PlainText);
+        !self.has_amounts() || limit.is_some_and(|limit| self.amount(limit).is_some())
+    }
+
+    /// What a call with this limit may take, of what is capped; `None` where that is not known.
+    fn amount(&self, limit: CallLimit) -> Option<Amount> {
+        let usd_nanos = match self.usd_nanos {
+            Some(_) => limit.usd_nanos?,
+            None => limit.usd_nanos.unwrap_or(0),
+        };
+        Some(Amount { tokens: limit.tokens, usd_nanos })
+    }
+}
+
+/// The most that a call of an executor takes: nothing where no model is asked; `None` where that is not known.
+pub fn call_limit(
+    executor: &dyn Executor,
+    prompt_bytes: usize,
+    answer: answers::Schema,
+) -> Option<CallLimit> {
+    const NOTHING: CallLimit = CallLimit { tokens: 0, usd_nanos: Some(0) };
+    let limit = executor.call_limit(prompt_bytes, answer);
+    limit.or_else(|| (!executor.about().asks_a_model).then_some(NOTHING))
+}
+
+impl Amount {
+    /// What a call took: its usage, and what was reserved for it where that is not known.
+    pub fn settled(reserved: Amount, usage: &Usage) -> Amount {
+        let tokens = usage.tokens_in.zip(usage.tokens_out);
+        Amount {
+            tokens: tokens.map_or(reserved.tokens, |(read, wrote)| read.saturating_add(wrote)),
+            usd_nanos: usage.usd_nanos.unwrap_or(reserved.usd_nanos),
+        }
+    }
+
+    pub fn add(&mut self, other: Amount) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.usd_nanos = self.usd_nanos.saturating_add(other.usd_nanos);
+    }
+
+    fn take(&mut self, other: Amount) {
+        self.tokens = self.tokens.saturating_sub(other.tokens);
+        self.usd_nanos = self.usd_nanos.saturating_sub(other.usd_nanos);
+    }
+}
+
+impl Budget {
+    /// With what earlier sessions spent.
+    pub fn new(caps: Caps, calls: u32, spent: Amount) -> Self {
+        let amounts = Mutex::new(Amounts { spent, reserved: Amount::default() });
+        Budget { caps, calls: AtomicU32::new(calls), amounts, settled: Notify::new() }
+    }
+
+    pub fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    /// Whether this number of calls is left, and these amounts for all of them.
+    pub fn has_left(&self, calls: usize, most: Amount) -> bool {
+        let made = usize::try_from(self.calls.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let calls_left = |cap| usize::try_from(cap).is_ok_and(|cap: usize| cap.saturating_sub(made) >= calls);
+        let spent = self.lock().spent;
+        self.caps.calls.is_none_or(calls_left) && self.fits(spent, most).is_ok()
     }
 
     /// Takes one call, if there is one left. What is taken is never given back: a call that was under way when the
     /// process died may have been paid for.
-    #[must_use]
-    pub fn reserve(&self) -> bool {
-        let take = |taken: u32| match self.cap {
+    ///
+    /// # Errors
+    /// If no call is left.
+    pub fn reserve_call(&self) -> Result<(), Exhausted> {
+        let take = |taken: u32| match self.caps.calls {
             Some(cap) if taken >= cap => None,
             _ => taken.checked_add(1),
         };
-        self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        let cap = self.caps.calls.unwrap_or(u32::MAX);
+        let taken = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map(drop).map_err(|_| Exhausted::Calls { cap })
+    }
+
+    /// Sets aside what a call may take at most. Where that fits only if calls under way take less than was reserved for
+    /// them, it waits for these to end.
+    ///
+    /// # Errors
+    /// If it does not fit, whatever the calls under way take, or if its limit is not known and something is capped.
+    pub async fn reserve(self: &Arc<Self>, limit: Option<CallLimit>) -> Result<Reservation, Exhausted> {
+        let budget = Arc::clone(self);
+        if !self.caps.has_amounts() {
+            return Ok(Reservation { budget, amount: Amount::default() });
+        }
+        let amount = limit.and_then(|limit| self.caps.amount(limit)).ok_or(Exhausted::Unknown)?;
+        loop {
+            let settled = self.settled.notified();
+            tokio::pin!(settled);
+            // From here on no end of a call is missed.
+            settled.as_mut().enable();
+            if self.try_reserve(amount)? {
+                return Ok(Reservation { budget, amount });
+            }
+            settled.await;
+        }
+    }
+
+    /// Whether an amount was reserved; `false` where it may fit later.
+    fn try_reserve(&self, amount: Amount) -> Result<bool, Exhausted> {
+        let mut amounts = self.lock();
+        self.fits(amounts.spent, amount)?;
+        let mut taken = amounts.spent;
+        taken.add(amounts.reserved);
+        let fits = self.fits(taken, amount).is_ok();
+        if fits {
+            amounts.reserved.add(amount);
+        }
+        Ok(fits)
+    }
+
+    fn fits(&self, taken: Amount, more: Amount) -> Result<(), Exhausted> {
+        if let Some(cap) = self.caps.tokens {
+            let left = cap.saturating_sub(taken.tokens);
+            if more.tokens > left {
+                return Err(Exhausted::Tokens { cap, left, needed: more.tokens });
+            }
+        }
+        if let Some(cap) = self.caps.usd_nanos {
+            let left = cap.saturating_sub(taken.usd_nanos);
+            if more.usd_nanos > left {
+                return Err(Exhausted::Money { cap, left, needed: more.usd_nanos });
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Amounts> {
+        self.amounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation {
+    pub fn amount(&self) -> Amount {
+        self.amount
+    }
+
+    /// Ends it with what the call took.
+    pub fn settle(mut self, usage: &Usage) {
+        let took = Amount::settled(self.amount, usage);
+        self.end(took);
+        self.amount = Amount::default();
+    }
+
+    fn end(&self, took: Amount) {
+        if self.budget.caps.has_amounts() {
+            let mut amounts = self.budget.lock();
+            amounts.reserved.take(self.amount);
+            amounts.spent.add(took);
+            drop(amounts);
+            self.budget.settled.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.amount != Amount::default() {
+            self.end(self.amount);
+        }
+    }
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Exhausted::Calls { cap } => write!(f, "the run's {cap} calls (`budget.calls`) are made"),
+            Exhausted::Tokens { cap, left, needed } => {
+                write!(
+                    f,
+                    "a call takes up to {needed} tokens, and {left} of {cap} are left (`budget.tokens`)"
+                )
+            }
+            Exhausted::Money { cap, left, needed } => {
+                let [cap, left, needed] = [cap, left, needed].map(|nanos| Money::usd(nanos).amount);
+                write!(f, "a call costs up to US$ {needed}, and {left} of {cap} are left (`budget.money`)")
+            }
+            Exhausted::Unknown => {
+                f.write_str("what a call takes at most is not known, and the budget is capped")
+            }
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_more_than_the_cap_is_ever_taken() {
-        // X8
-        let calls = CallBudget::new(Some(3), 1);
-        assert_eq!((calls.reserve(), calls.reserve(), calls.reserve()), (true, true, false));
-        let three = CallBudget::new(Some(3), 1);
-        assert!(three.has_left(2) && !three.has_left(3) && CallBudget::new(None, 7).has_left(1_000));
-        assert!((0..100).all(|_| CallBudget::new(None, 7).reserve()));
-    }
-}
+mod tests;

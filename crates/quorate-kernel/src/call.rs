@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use crate::answer_schema;
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
-use crate::budget::CallBudget;
+use crate::budget::{self, Budget, Exhausted, Reservation};
 use crate::clock::Clock;
 use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
@@ -21,6 +21,7 @@ use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::{Layout, Prompt};
+use crate::record::{Reserved, RunIntent};
 use crate::redact::Redactor;
 
 /// How long past the deadline an executor may take to end what it started.
@@ -36,7 +37,9 @@ pub(crate) struct FinishedCall {
 pub(crate) struct CallContext {
     pub(crate) run: Name,
     pub(crate) layout: Layout,
-    pub(crate) calls: CallBudget,
+    pub(crate) budget: Arc<Budget>,
+    /// Whether a process that takes up the run has to know what was reserved.
+    pub(crate) records_reservations: bool,
     pub(crate) redactor: Redactor,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -98,7 +101,7 @@ impl CostTracker {
     }
 }
 
-/// Asks until there is an answer or a reason why there is none. The first call is reserved already; `made` says what was
+/// Asks until there is an answer or a reason why there is none. The first call is counted already; `made` says what was
 /// spent, for a driver that drops this on the way. The deadline starts when the executor has admitted the invocation.
 pub(crate) async fn call(
     table: Arc<CallContext>,
@@ -126,10 +129,14 @@ async fn call_in_span(
 ) -> Result<FinishedCall, Error> {
     let (invoke, seat, redactions) = redact_invocation(&table.redactor, invoke, seat).await;
     let _admitted = seat.executor.admit().await;
-    let started = Instant::now();
-    let deadline = started + seat.timeout;
     let Prompt { text, cuts } = table.layout.prompt(&invoke, &seat.context, &seat.role);
     let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
+    let mut reserved = match table.reserve(&seat, &invoke, &first_prompt).await {
+        Ok(reserved) => Some(reserved),
+        Err(why) => return Ok(FinishedCall::over_budget(&why)),
+    };
+    let started = Instant::now();
+    let deadline = started + seat.timeout;
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
     let schema = answer_schema::compiled(invoke.schema).schema.clone();
     let mut asking = CallState {
@@ -138,6 +145,7 @@ async fn call_in_span(
         redactions,
         model: None,
         version: None,
+        recorded: false,
         posted: None,
     };
     let mut next = NextStep::Call(CallReason::First);
@@ -168,26 +176,37 @@ async fn call_in_span(
                 }
             }
             NextStep::Call(why) => {
-                if why != CallReason::First && !table.calls.reserve() {
-                    next = asking.ask.record_result(&AttemptResult::BudgetExhausted, &[]).0;
-                    continue;
-                }
-                if let Some(before) = last.take() {
-                    let why = before.complaints.first().unwrap_or(&before.text);
-                    table.observer.observe(RunEvent::retried(&invoke, why));
-                    // Another call follows from this attempt, so the attempt is durable first: a budget that forgot it
-                    // could be overdrawn.
-                    let entry = before.into_entry(table.clock.now_ms());
-                    recorder.append(vec![entry], Vec::new(), Durability::Synced).await?;
-                }
-                asking.spent.calls += 1;
-                made.set(asking.spent);
                 let prompt = match &why {
                     CallReason::RePrompt(complaints) => {
                         table.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
                     }
                     CallReason::First | CallReason::Retry => first_prompt.clone(),
                 };
+                let reservation = match reserved.take() {
+                    Some(first) => Ok(first),
+                    None => table.reserve_another(&seat, &invoke, &prompt, deadline).await,
+                };
+                let reservation = match reservation {
+                    Ok(reservation) => reservation,
+                    Err(ended) => {
+                        next = asking.ask.record_result(&ended, &[]).0;
+                        continue;
+                    }
+                };
+                let mut entries = Vec::new();
+                if let Some(before) = last.take() {
+                    let why = before.complaints.first().unwrap_or(&before.text);
+                    table.observer.observe(RunEvent::retried(&invoke, why));
+                    entries.push(before.into_entry(table.clock.now_ms()));
+                }
+                entries.extend(table.reservation_entry(&invoke, &reservation));
+                if !entries.is_empty() {
+                    // A call follows from the attempt before it and from what was reserved, so both are durable first: a
+                    // budget that forgot them could be overdrawn.
+                    recorder.append(entries, Vec::new(), Durability::Synced).await?;
+                }
+                asking.spent.calls += 1;
+                made.set(asking.spent);
                 let notes = Notes::default();
                 let invocation = Invocation {
                     run: table.run.clone(),
@@ -203,6 +222,8 @@ async fn call_in_span(
                     answer_schema: invoke.schema,
                     json_schema: schema.clone(),
                     conversation: seat.conversation.clone(),
+                    nonce: table.layout.nonce.as_str().into(),
+                    redactor: table.redactor.clone(),
                     deadline,
                     notes: notes.clone(),
                     progress: progress(&table.observer, &invoke),
@@ -222,6 +243,7 @@ async fn call_in_span(
                 let (step, attempt) =
                     asking.on_reply(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
+                reservation.settle(&attempt.usage);
                 span.in_scope(|| {
                     tracing::debug!(status = attempt.status, complaints = attempt.complaints.len(), "ended")
                 });
@@ -229,6 +251,62 @@ async fn call_in_span(
                 last = Some(attempt);
             }
         }
+    }
+}
+
+impl FinishedCall {
+    /// A question that was not asked, since the budget has no room for it.
+    pub(crate) fn over_budget(why: &Exhausted) -> Self {
+        let unasked =
+            consultation::Consultation::without_answer(AbsenceReason::RunOverBudget, Cost::default());
+        // The number of calls says itself why none is left.
+        let message = (!matches!(why, Exhausted::Calls { .. })).then(|| why.to_string());
+        let consultation = consultation::Consultation { message, ..unasked };
+        FinishedCall { attempt: None, consultation }
+    }
+}
+
+impl CallContext {
+    /// Reserves what a call with this prompt may take.
+    async fn reserve(
+        &self,
+        seat: &MemberConfig,
+        invoke: &Invoke,
+        prompt: &str,
+    ) -> Result<Reservation, Exhausted> {
+        let limit = self
+            .budget
+            .caps()
+            .has_amounts()
+            .then(|| budget::call_limit(&*seat.executor, prompt.len(), invoke.schema))
+            .flatten();
+        self.budget.reserve(limit).await
+    }
+
+    /// Reserves another call of an invocation, in the time that the invocation has.
+    async fn reserve_another(
+        &self,
+        seat: &MemberConfig,
+        invoke: &Invoke,
+        prompt: &str,
+        deadline: Instant,
+    ) -> Result<Reservation, AttemptResult> {
+        let reserved = async {
+            self.budget.reserve_call()?;
+            self.reserve(seat, invoke, prompt).await
+        };
+        match tokio::time::timeout_at(deadline, reserved).await {
+            Ok(reserved) => reserved.map_err(|_| AttemptResult::BudgetExhausted),
+            Err(_) => Err(AttemptResult::TimedOut),
+        }
+    }
+
+    /// The record of a reservation, where a process that takes up the run needs it.
+    fn reservation_entry(&self, invoke: &Invoke, reservation: &Reservation) -> Option<Entry> {
+        (self.records_reservations && self.budget.caps().has_amounts()).then(|| {
+            let reserved = vec![Reserved::new(invoke.id.clone(), reservation.amount())];
+            Entry::of(&RunIntent { reserved, ..RunIntent::default() }, self.clock.now_ms())
+        })
     }
 }
 
@@ -310,6 +388,8 @@ struct CallState {
     redactions: usize,
     model: Option<String>,
     version: Option<String>,
+    /// Whether the last attempt's reply was recorded before.
+    recorded: bool,
     posted: Option<Name>,
 }
 
@@ -323,6 +403,8 @@ impl CallState {
         replied: Result<Reply, Failure>,
         (noted, took): (AttemptInfo, Duration),
     ) -> (NextStep, Attempt) {
+        let recorded = noted.recorded;
+        self.recorded = recorded;
         let (usage, model) = match &replied {
             Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
             Err(_) => (noted.usage.unwrap_or_default(), noted.model),
@@ -358,8 +440,19 @@ impl CallState {
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.record_result(&how, &shown);
         let number = self.spent.calls;
-        let attempt =
-            Attempt { id: id.clone(), number, why, status, text, complaints, took, usage, model, version };
+        let attempt = Attempt {
+            id: id.clone(),
+            number,
+            why,
+            status,
+            text,
+            complaints,
+            took,
+            usage,
+            model,
+            version,
+            recorded,
+        };
         (next, attempt)
     }
 
@@ -383,6 +476,7 @@ impl CallState {
             version: self.version.clone(),
             spent: Cost { took, ..self.spent },
             redactions: self.redactions,
+            recorded: self.recorded,
             posted: self.posted.clone(),
         }
     }

@@ -59,6 +59,8 @@ pub struct Attempt {
     pub model: Option<String>,
     /// The version of the program that was asked, where it is known.
     pub version: Option<String>,
+    /// Whether the reply was given to an earlier question of the same content.
+    pub recorded: bool,
 }
 
 impl Attempt {
@@ -75,6 +77,7 @@ impl Attempt {
             spent: Some(spent).filter(|spent| *spent != Spent::default()),
             model: self.model,
             version: self.version,
+            recorded: self.recorded,
         };
         Entry::from_data(data, at_ms)
     }
@@ -98,6 +101,8 @@ pub struct Consultation {
     pub spent: Cost,
     /// How many secrets were taken out.
     pub redactions: usize,
+    /// Whether the answer was given to an earlier question of the same content.
+    pub recorded: bool,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
 }
@@ -114,6 +119,7 @@ impl Consultation {
             version: None,
             spent,
             redactions: 0,
+            recorded: false,
             posted: None,
         }
     }
@@ -148,6 +154,8 @@ impl Consultation {
                 (None, self.message, scope)
             }
         };
+        let requested_model =
+            about.model.clone().filter(|asked| self.model.as_ref().is_some_and(|model| model != asked));
         let mut more = Map::new();
         more.insert("woven".to_owned(), Json::Array(Vec::new()));
         more.extend(weight.map(|weight| ("weight".to_owned(), json!(weight))));
@@ -165,7 +173,9 @@ impl Consultation {
             redactions: self.redactions as u64,
             prompt_sha256: self.prompt_sha256,
             model: self.model.or_else(|| about.model.clone()),
+            requested_model,
             version: self.version,
+            recorded: self.recorded,
             answer,
             text,
             scope,

@@ -23,7 +23,7 @@ use crate::observer::Observer;
 use crate::ports::ledger::{self, Body, Entry, Ledger};
 use crate::record::{RunIntent, RunOpened};
 use crate::redact::Redactor;
-use run_loop::RunLoop;
+use run_loop::{EarlierSessions, RunLoop};
 
 /// What one run needs: protocol, members, limits and ports.
 pub struct RunConfig {
@@ -34,8 +34,10 @@ pub struct RunConfig {
     pub protocol: Box<dyn Protocol>,
     /// Member configs by member id.
     pub members: BTreeMap<Name, MemberConfig>,
-    /// Limits on calls and time.
+    /// Limits on calls, tokens and money.
     pub caps: Caps,
+    /// How long the run may be worked on; `None` is no limit.
+    pub wall: Option<Duration>,
     /// Removes secrets before anything is recorded.
     pub redactor: Redactor,
     /// Rules, gather strategies and the embedder of the embedding program.
@@ -102,7 +104,7 @@ impl RunConfig {
         let event = history::opened_event(self.run.clone(), &opening.opened, opening.inputs);
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry::of(&opening.opened, at_ms);
-        let mut session = RunLoop::new(self, 0, 0, Duration::ZERO);
+        let mut session = RunLoop::new(self, 0, EarlierSessions::default());
         session.append_and_perform(at_ms, vec![entry], bodies, commands, RunIntent::default()).await?;
         session.run().await
     }
@@ -155,7 +157,8 @@ impl RunConfig {
         commands.extend(facts.into_iter().map(Command::Record));
         commands.extend(finished.then_some(Command::Finish));
         let intent = RunIntent { resumes: true, supersedes: superseded, ..RunIntent::default() };
-        let mut session = RunLoop::new(self, history.next, history.calls, history.wall);
+        let before = EarlierSessions { calls: history.calls, charged: history.charged, wall: history.wall };
+        let mut session = RunLoop::new(self, history.next, before);
         session.outcome = history.outcome_data().cloned();
         session.append_and_perform(at_ms, Vec::new(), Vec::new(), commands, intent).await?;
         session.run().await

@@ -100,9 +100,13 @@ impl Extensions {
         redactor: Redactor,
     ) -> HostCallResult {
         let doing = self.perform(run, &host_call, &redactor);
-        match tokio::time::timeout(DEADLINE, doing).await {
+        let deadline = match (&host_call, &self.embedder) {
+            (HostCall::Match(_), Some(embedder)) => embedder.timeout(),
+            _ => DEADLINE,
+        };
+        match tokio::time::timeout(deadline, doing).await {
             Ok(done) => done,
-            Err(_) => host_call.failed(&format!("it took longer than {} s", DEADLINE.as_secs())),
+            Err(_) => host_call.failed(&format!("it took longer than {} s", deadline.as_secs())),
         }
     }
 
@@ -126,7 +130,11 @@ impl Extensions {
             }
             HostCall::Match(one) => match &self.embedder {
                 None => match_record(one, Err("there is no embedder here".to_owned()), ""),
-                Some(embedder) => match_record(one, semantic_hits(&**embedder, one).await, embedder.model()),
+                Some(embedder) => {
+                    let clean = |why: String| redactor.redact(&why).0;
+                    let result = semantic_hits(&**embedder, one).await.map_err(clean);
+                    match_record(one, result, &redactor.redact(embedder.model()).0)
+                }
             },
             HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {

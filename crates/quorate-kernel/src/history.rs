@@ -10,6 +10,7 @@ use quorate_protocol::{
 };
 use serde_json::Map;
 
+use crate::budget::Amount;
 use crate::canonical;
 use crate::extensions::{self, HostCall};
 use crate::ports::executor::Usage;
@@ -44,6 +45,8 @@ pub struct History {
     pub calls: u32,
     /// What these calls cost, as far as it is known.
     pub usage: Usage,
+    /// What they count as against caps on tokens and money: where a call's usage is not known, what was reserved for it.
+    pub charged: Amount,
     /// Time worked on it in all sessions.
     pub wall: Duration,
     /// The number of the next record.
@@ -93,6 +96,22 @@ const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Ou
 struct OpenInvocation {
     attempts: u32,
     usage: Usage,
+    charged: Amount,
+    /// For the call under way.
+    reserved: Option<Amount>,
+}
+
+impl OpenInvocation {
+    fn is_under_way(&self) -> bool {
+        self.attempts > 0 || self.reserved.is_some()
+    }
+
+    /// What its calls count as, with one that was dropped on its way.
+    fn charged(&self) -> Amount {
+        let mut charged = self.charged;
+        charged.add(self.reserved.unwrap_or_default());
+        charged
+    }
 }
 
 #[derive(Default)]
@@ -108,6 +127,8 @@ struct Fold {
     open_invocations: BTreeMap<Name, OpenInvocation>,
     calls: u32,
     usage: Usage,
+    charged: Amount,
+    has_amount_caps: bool,
     wall_ms: i64,
     session_ms: i64,
     last_ms: i64,
@@ -149,7 +170,12 @@ impl History {
         }
         let opened = first.read().map_err(|_| unreadable(first.n, "it is not how a run is opened"))?;
         let opened: RunOpened = opened.ok_or_else(|| Error::Erased { run: run.clone(), n: first.n })?;
-        let mut fold = Fold { session_ms: first.at_ms, last_ms: first.at_ms, ..Fold::default() };
+        let mut fold = Fold {
+            session_ms: first.at_ms,
+            last_ms: first.at_ms,
+            has_amount_caps: opened.max_tokens.is_some() || opened.max_money.is_some(),
+            ..Fold::default()
+        };
         let mut next = first.n + 1;
         let mut erased = Erased::default();
         for record in records {
@@ -187,6 +213,7 @@ impl History {
             unlogged: fold.unlogged,
             calls: fold.calls,
             usage: fold.usage,
+            charged: fold.charged,
             wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
             next,
             erased,
@@ -311,15 +338,21 @@ impl Fold {
             let Attempt { invocation, spent, .. } = attempt.ok_or("an attempt names its invocation")?;
             let begun = self.open_invocations.entry(invocation).or_default();
             begun.attempts += 1;
-            begun.usage.add(spent.unwrap_or_default().usage());
+            let usage = spent.unwrap_or_default().usage();
+            begun.usage.add(usage);
+            begun.charged.add(Amount::settled(begun.reserved.take().unwrap_or_default(), &usage));
         } else if kind == Kind::Consultation.as_str() {
             const UNREADABLE: &str = "a consultation has invocation, status and answer";
             let ended: Consultation = record::read(&data).map_err(|_| UNREADABLE)?;
             let open_invocation = self.open_invocations.remove(&ended.invocation);
             let calls = ended.spent.calls.unwrap_or(0);
             // No call was left this time: those in flight when an earlier process died still count.
-            if let Some(before) = open_invocation.filter(|_| calls == 0) {
-                self.count_unfinished(before);
+            match open_invocation {
+                // Where amounts are capped, no call is under way before something is reserved for it.
+                Some(before) if calls == 0 && self.has_amount_caps && !before.is_under_way() => {}
+                Some(before) if calls == 0 => self.count_unfinished(before),
+                Some(before) => self.charged.add(before.charged()),
+                None => self.charged.add(Amount::settled(Amount::default(), &ended.spent.usage())),
             }
             self.calls = self.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
             self.usage.add(ended.spent.usage());
@@ -369,6 +402,10 @@ impl Fold {
             self.ended = None;
             self.reopened = true;
         }
+        for reserved in &intent.reserved {
+            let open = self.open_invocations.entry(reserved.invocation.clone()).or_default();
+            open.reserved = Some(reserved.amount());
+        }
         for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
             if let Some(before) = self.open_invocations.insert(id, OpenInvocation::default()) {
@@ -381,6 +418,7 @@ impl Fold {
     fn count_unfinished(&mut self, begun: OpenInvocation) {
         self.calls = self.calls.saturating_add(begun.attempts + 1);
         self.usage.add(begun.usage);
+        self.charged.add(begun.charged());
     }
 }
 

@@ -9,6 +9,7 @@ use quorate_protocol::{Invoke, Part, PartKind};
 use crate::entropy;
 use crate::ports::executor::{Invocation, Notes, Progress};
 use crate::prompt::Layout;
+use crate::redact::Redactor;
 
 /// The form that the answer has to have.
 pub const SCHEMA: Schema = Schema::FirstAnswer;
@@ -30,6 +31,8 @@ pub fn question(timeout: Duration) -> Invocation {
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let prompt = layout.prompt(&invoke, &[], ROLE);
     Invocation {
+        nonce: layout.nonce.into(),
+        redactor: Redactor::default(),
         run: "probe".into(),
         prompt: prompt.text.into(),
         cuts: prompt.cuts.into(),

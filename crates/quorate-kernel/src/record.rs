@@ -25,13 +25,13 @@ use crate::ports::ledger::{Entry, Kind, Record};
 pub use consultation::{Attempt, Consultation, Status};
 pub use host::{Gathered, HostRule, Match};
 pub use ledger::{Checkpoint, Erased, GivenUp, Held, Imported, RecordRange, Released, RolledBack};
-pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened};
+pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened, TierSource};
 pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,
     Objection, Outcome, Risk, Rollup, Violation,
 };
 pub use playbook::{LockException, PlaybookEventData};
-pub use run::{Keyring, Override, RunEnded, RunIntent};
+pub use run::{Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use spent::{Money, Spent};
 pub use turn::{AppendedTurn, FailedTurn, Turn};
 

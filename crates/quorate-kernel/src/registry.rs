@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -11,6 +12,7 @@ use serde_json::Map;
 use crate::conversation::Participant;
 use crate::member_config::MemberConfig;
 use crate::ports::dispatcher::Dispatcher;
+use crate::ports::embedder::Embedder;
 use crate::ports::executor::{ConfigError, Executor, Servers, Settings};
 use crate::ports::provisioning::Provisioning;
 use crate::ports::state::State;
@@ -18,6 +20,23 @@ use crate::ports::substrate::Substrate;
 
 /// Builds an executor from its settings.
 pub type ExecutorBuilder = Arc<dyn Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync>;
+
+/// Builds an embedder from its settings.
+pub type EmbedderBuilder = Arc<dyn Fn(&Settings) -> Result<Arc<dyn Embedder>, ConfigError> + Send + Sync>;
+
+/// Builds an executor that may put another one's answers through, which its key `source` names.
+pub type WrapperBuilder =
+    Arc<dyn Fn(&Settings, Option<Source>) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync>;
+
+/// The executor that a wrapper asks.
+#[derive(Clone)]
+pub struct Source {
+    pub executor: Arc<dyn Executor>,
+    /// The deadline of an invocation, as the source's own settings have it.
+    pub timeout: Duration,
+    /// How many failures are tried again.
+    pub retries: u32,
+}
 
 /// Builds another port's adapter from its block.
 pub type Builder<Port> = Arc<dyn Fn(&BuildContext<'_>) -> Result<Arc<Port>, ConfigError> + Send + Sync>;
@@ -50,6 +69,7 @@ pub trait ExecutorResolver {
 #[derive(Default, Clone)]
 pub struct Registry {
     executors: BTreeMap<String, ExecutorBuilder>,
+    wrappers: BTreeMap<&'static str, WrapperBuilder>,
     presets: BTreeMap<&'static str, &'static str>,
     runtime_types: BTreeMap<&'static str, ExecutorBuilder>,
     command_kind: Option<&'static str>,
@@ -63,6 +83,7 @@ pub struct Registry {
     states: BTreeMap<String, Builder<dyn State>>,
     default_state_kind: Option<&'static str>,
     provisionings: BTreeMap<String, Builder<dyn Provisioning>>,
+    embedder: Option<EmbedderBuilder>,
 }
 
 impl fmt::Debug for Registry {
@@ -115,6 +136,22 @@ impl Registry {
     ) -> Result<(), Duplicate> {
         self.executor(kind, refuses)?;
         self.unavailable.insert(kind.to_owned());
+        Ok(())
+    }
+
+    /// Adds an executor kind whose key `source` names another executor. Where no host resolves that name, it is built without.
+    ///
+    /// # Errors
+    /// When the kind is already registered.
+    pub fn wrapping_executor(
+        &mut self,
+        kind: &'static str,
+        new: impl Fn(&Settings, Option<Source>) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
+    ) -> Result<(), Duplicate> {
+        let new: WrapperBuilder = Arc::new(new);
+        let without_source = Arc::clone(&new);
+        self.executor(kind, move |settings| without_source(settings, None))?;
+        self.wrappers.insert(kind, new);
         Ok(())
     }
 
@@ -182,6 +219,14 @@ impl Registry {
         self.url_kind = Some(kind);
     }
 
+    /// Says what the table `[embedder]` is built with.
+    pub fn set_embedder(
+        &mut self,
+        new: impl Fn(&Settings) -> Result<Arc<dyn Embedder>, ConfigError> + Send + Sync + 'static,
+    ) {
+        self.embedder = Some(Arc::new(new));
+    }
+
     /// Sets the default kind, which needs no settings.
     pub fn set_default_kind(&mut self, kind: &'static str) {
         self.default_kind = Some(kind);
@@ -209,6 +254,11 @@ impl Registry {
     /// The constructor of an executor kind.
     pub fn executor_kind(&self, kind: &str) -> Option<ExecutorBuilder> {
         self.executors.get(kind).cloned()
+    }
+
+    /// The constructor of a kind whose key `source` names another executor.
+    pub fn wrapper_kind(&self, kind: &str) -> Option<WrapperBuilder> {
+        self.wrappers.get(kind).cloned()
     }
 
     /// The builder of a substrate kind.
@@ -264,6 +314,11 @@ impl Registry {
     /// The default kind.
     pub fn default_kind(&self) -> Option<&'static str> {
         self.default_kind
+    }
+
+    /// What the table `[embedder]` is built with.
+    pub fn embedder(&self) -> Option<EmbedderBuilder> {
+        self.embedder.clone()
     }
 
     /// The constructor of a public runtime type; the executor kinds serve as runtime types too.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 
-use crate::budget::CallBudget;
+use crate::budget::{Amount, Budget, Caps};
 use crate::call::{self, CallContext, FinishedCall, Recorder};
 use crate::clock::Clock;
 use crate::consultation::{Consultation, Cost};
@@ -32,8 +32,8 @@ pub struct SingleCall {
     pub clock: Arc<dyn Clock>,
     /// Removes secrets before anything is shown or recorded.
     pub redactor: Redactor,
-    /// The calls that one question may cost, re-prompts and retries included; `None` is no cap.
-    pub max_calls: Option<u32>,
+    /// The caps on one question.
+    pub caps: Caps,
     pub observer: Arc<dyn Observer>,
 }
 
@@ -99,7 +99,8 @@ impl SingleCall {
         let call_context = Arc::new(CallContext {
             run: self.stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
-            calls: CallBudget::new(self.max_calls, 0),
+            budget: Arc::new(Budget::new(self.caps, 0, Amount::default())),
+            records_reservations: false,
             redactor: self.redactor.clone(),
             observer: self.observer.clone(),
             clock: self.clock.clone(),
@@ -200,12 +201,8 @@ pub(crate) async fn run_call(
     invoke: Invoke,
     config: MemberConfig,
 ) -> Result<FinishedCall, ledger::Error> {
-    let unasked = |why| FinishedCall {
-        attempt: None,
-        consultation: Consultation::without_answer(why, Cost::default()),
-    };
-    if !call_context.calls.reserve() {
-        return Ok(unasked(AbsenceReason::RunOverBudget));
+    if let Err(why) = call_context.budget.reserve_call() {
+        return Ok(FinishedCall::over_budget(&why));
     }
     call::call(call_context.clone(), recorder.clone(), invoke, config, Arc::default()).await
 }

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use crate::budget::CallBudget;
+use crate::budget::{Amount, Budget, Caps};
 use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
 use crate::conversation::{MAX_TURN_BYTES, Participant, Stamp, Turn};
@@ -61,8 +61,8 @@ pub struct Swarm {
     pub speakers: Vec<Speaker>,
     /// Limits that apply with every dispatcher.
     pub policy: Policy,
-    /// The calls that this process may make; `None` is no cap.
-    pub max_calls: Option<u32>,
+    /// The caps on what this process asks.
+    pub caps: Caps,
     /// Removes secrets before anything is recorded or shown.
     pub redactor: Redactor,
     /// Where records are appended.
@@ -257,7 +257,8 @@ impl Runner {
         let call_context = Arc::new(CallContext {
             run: stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
-            calls: CallBudget::new(swarm.max_calls, 0),
+            budget: Arc::new(Budget::new(swarm.caps, 0, Amount::default())),
+            records_reservations: false,
             redactor: swarm.redactor.clone(),
             observer: Arc::new(NoopObserver),
             clock: swarm.clock.clone(),

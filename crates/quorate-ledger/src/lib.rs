@@ -4,6 +4,7 @@
 //! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how members decide.
 
 mod checkpoint;
+pub mod costs;
 pub mod council_log;
 pub mod export;
 pub mod files;

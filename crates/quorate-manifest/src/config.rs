@@ -2,6 +2,7 @@
 //!
 //! A [`Place`] beside a value is the value's place in the file.
 
+mod budget;
 pub(crate) mod executor;
 mod keys;
 mod ledger;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 
 use crate::assembly::audit::Signing;
 
+pub use budget::parse_money;
 pub use load::load;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,12 +38,16 @@ pub struct Configuration {
     pub executors: BTreeMap<String, ExecutorTable>,
     /// `early_decision`: end a vote as soon as the missing votes cannot change the result (V7).
     pub early_decision: bool,
+    /// `[council.members.*]` by the member's id.
+    pub council_members: BTreeMap<String, CouncilMember>,
     /// `[assemblies.*]` by name.
     pub assemblies: BTreeMap<String, AssemblyTable>,
     /// `[mcp.*]`: MCP servers by id, verbatim for the client.
     pub servers: BTreeMap<String, Block>,
     /// `[runtimes.*]` by the manifest's id.
     pub runtimes: BTreeMap<String, RuntimeTable>,
+    /// `[embedder]`: what compares texts by meaning for locked traits.
+    pub embedder: Option<Box<EmbedderTable>>,
     /// `[budget]`.
     pub budget: Budget,
     /// `[playbooks]`.
@@ -67,8 +73,10 @@ impl Configuration {
             self.assemblies.values().flat_map(|table| table.executor.iter().chain(table.members.values()));
         let runtimes =
             self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
+        let council = self.council_members.values().filter_map(|member| member.executor.as_ref());
         let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector];
-        single.into_iter().flatten().chain(assemblies).chain(runtimes).map(|(name, place)| (name, place))
+        let all = single.into_iter().flatten().chain(council).chain(assemblies).chain(runtimes);
+        all.map(|(name, place)| (name, place))
     }
 }
 
@@ -175,6 +183,19 @@ pub struct Lock {
     pub operators: Option<Vec<String>>,
 }
 
+/// One `[council.members.<id>]` table: what one member of a council is asked through.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CouncilMember {
+    /// The place of the table.
+    pub place: Place,
+    /// `executor`; without it the member has the council's.
+    pub executor: Option<(String, Place)>,
+    /// `model`, in place of the executor's own.
+    pub model: Option<(String, Place)>,
+    /// The file's text, which diagnostics quote.
+    pub source: Arc<str>,
+}
+
 /// One `[assemblies.<name>]` table: the executors of an assembly's members.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AssemblyTable {
@@ -206,6 +227,15 @@ pub struct ExecutorTable {
     pub block: Block,
 }
 
+/// The `[embedder]` table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbedderTable {
+    /// `timeout`: how long one comparison may take, with all its attempts.
+    pub timeout: Option<Duration>,
+    /// All other keys, for the adapter.
+    pub block: Block,
+}
+
 /// An adapter's own keys, verbatim, with their places for the adapter's diagnostics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
@@ -231,10 +261,16 @@ impl Block {
 }
 
 /// The limits of one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Budget {
     /// Calls of executors, including re-prompts and retries.
     pub calls: Option<u32>,
+    /// Tokens of prompts and answers.
+    pub tokens: Option<u64>,
+    /// Money, in billionths of a US dollar.
+    pub usd_nanos: Option<u64>,
+    /// A file of prices that comes before the table that ships, as written.
+    pub prices: Option<(String, Place)>,
     /// Wall-clock time.
     pub wall: Option<Duration>,
 }

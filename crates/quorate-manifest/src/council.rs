@@ -32,15 +32,38 @@ pub struct Council {
     /// At least three, in roster order, with unique ids.
     pub deliberators: Vec<Deliberator>,
     pub adjudicator: Prompt,
+    /// The adjudicator's own `runtime` block.
+    pub adjudicator_runtime: Option<Box<ExecutorTable>>,
     pub protocol: Protocol,
     pub tiers: TierRules,
     pub logging: Logging,
     pub watch: Watch,
-    /// The `runtime` block, which configures the executor; its `type` is the kind.
+    /// The `runtime` block, which configures the executor of members without a block of their own; its `type` is the kind.
     pub runtime: Option<ExecutorTable>,
     pub policy: Option<PolicyName>,
     /// Path as written and SHA-256 (hex) of the file itself and of every file that it names.
     pub files: Vec<(String, String)>,
+}
+
+impl Council {
+    /// The ids of all members: the deliberators in roster order, then the adjudicator.
+    pub fn member_ids(&self) -> impl Iterator<Item = &str> {
+        self.deliberators.iter().map(|deliberator| &*deliberator.id).chain([prompts::ADJUDICATOR])
+    }
+
+    /// The `runtime` block of a member alone; `None` where the council's own counts.
+    pub fn runtime_of(&self, member: &str) -> Option<&ExecutorTable> {
+        match member {
+            prompts::ADJUDICATOR => self.adjudicator_runtime.as_deref(),
+            _ => self.deliberators.iter().find(|one| &*one.id == member)?.runtime.as_ref(),
+        }
+    }
+
+    /// All `runtime` blocks: the council's, and those of single members.
+    pub fn runtimes(&self) -> impl Iterator<Item = &ExecutorTable> {
+        let own = self.deliberators.iter().filter_map(|deliberator| deliberator.runtime.as_ref());
+        self.runtime.iter().chain(own).chain(self.adjudicator_runtime.as_deref())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +74,8 @@ pub struct Deliberator {
     /// Recorded with the answers; the policies ignore it and count members.
     pub weight: f64,
     pub context: Vec<ContextFile>,
+    /// Its own `runtime` block.
+    pub runtime: Option<ExecutorTable>,
 }
 
 /// A prompt and its path.

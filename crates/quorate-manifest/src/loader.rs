@@ -32,6 +32,8 @@ pub struct Options {
     pub refs: Refs,
     /// The governance file of assemblies that name none (D9).
     pub governance: Option<WorkspacePath>,
+    /// Whether the workspace configures an embedder (L4).
+    pub has_embedder: bool,
 }
 
 /// How refs are checked.

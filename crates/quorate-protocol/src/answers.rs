@@ -5,6 +5,7 @@ pub mod advice;
 pub mod deliberator;
 pub mod message;
 pub mod reflection;
+pub mod tier;
 pub mod turn;
 pub mod vote;
 
@@ -71,10 +72,12 @@ pub enum Schema {
     Deltas,
     /// What a judge says of a prompt fragment.
     Judgement,
+    /// How important a text is.
+    Tier,
 }
 
 impl Schema {
-    pub const ALL: [Schema; 11] = [
+    pub const ALL: [Schema; 12] = [
         Schema::FirstAnswer,
         Schema::SecondAnswer,
         Schema::Adjudication,
@@ -86,6 +89,7 @@ impl Schema {
         Schema::Selection,
         Schema::Deltas,
         Schema::Judgement,
+        Schema::Tier,
     ];
 
     /// Whether the answer is a JSON object; else it is the text itself.
@@ -111,6 +115,7 @@ impl Schema {
             Schema::Selection => turn::selection_schema(),
             Schema::Deltas => reflection::deltas_schema(),
             Schema::Judgement => reflection::judgement_schema(),
+            Schema::Tier => tier::schema(),
         }
     }
 
@@ -127,6 +132,7 @@ impl Schema {
             Schema::Selection => turn::read_selection(answer).is_some(),
             Schema::Deltas => reflection::read_deltas(answer).is_some(),
             Schema::Judgement => reflection::Judgement::read(answer).is_some(),
+            Schema::Tier => tier::TierAnswer::read(answer).is_some(),
         }
     }
 
@@ -144,6 +150,7 @@ impl Schema {
             Schema::Selection => &["next"],
             Schema::Deltas => &["deltas"],
             Schema::Judgement => &["verdict"],
+            Schema::Tier => &["tier"],
         }
     }
 }

@@ -136,7 +136,7 @@ impl Convening {
 
     /// The maximum number of calls, re-prompts and retries included.
     pub fn max_calls(mut self, calls: u32) -> Self {
-        self.request.options.max_calls = Some(calls);
+        self.request.options.caps.calls = Some(calls);
         self
     }
 

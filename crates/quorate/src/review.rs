@@ -102,7 +102,7 @@ impl Reviewing {
 
     /// The maximum number of calls, re-prompts and retries included.
     pub fn max_calls(mut self, calls: u32) -> Self {
-        self.options.max_calls = Some(calls);
+        self.options.caps.calls = Some(calls);
         self
     }
 

@@ -1,16 +1,20 @@
 //! The `llm` executor: asks a model over HTTP. In `llm/`: `config` reads the table, `presets` knows services by name,
-//! `key` finds the key, `wire` has the formats as pure modules with `schema`, `sse` and `fault`, `call` makes one request,
-//! `pool` limits how fast a service is asked, and `prices` says what a call costs.
+//! `service` and `key` say how a service is reached, `wire` has the formats as pure modules with `schema`, `sse` and `fault`, `call` makes one request,
+//! `pool` limits how fast a service is asked, `shared_pool` over all processes, `first_wave` lets one call fill a cache that others read, `prices` says what a call costs, and `embed` is the embedder.
 
 mod call;
 mod config;
+pub mod embed;
 pub mod fault;
+mod first_wave;
 mod key;
 mod models;
 mod pool;
 mod presets;
 pub(crate) mod prices;
 pub mod schema;
+mod service;
+mod shared_pool;
 pub mod sse;
 pub mod wire;
 
@@ -22,16 +26,19 @@ use quorate_kernel::ports::executor::{
     About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Notes, Reply, Retry,
     Settings, SideEffect, Usage,
 };
+use quorate_protocol::answers;
 use reqwest::Client;
 use tokio::sync::OnceCell;
 
 use call::CallFailure;
 use config::{Config, SchemaMode};
+use first_wave::Lead;
 use key::{Secret, without_key};
 use pool::{Outcome, Pool};
 pub use presets::{PRESETS, Preset, with_key};
 use schema::Form;
-use wire::{Event, Format, Request, Wire};
+pub use shared_pool::{share_pools, sharing_failure};
+use wire::{Cache, Event, Format, Request, Stream, Wire};
 
 use crate::http::{self, Redirects};
 
@@ -57,13 +64,14 @@ struct Llm {
 
 impl Llm {
     async fn client(&self) -> Result<&Client, Failure> {
-        let make =
-            || async { http::client(&self.config.base_url, self.config.ca.as_deref(), Redirects::Refused) };
+        let make = || async {
+            http::client(&self.config.service.base_url, self.config.service.ca.as_deref(), Redirects::Refused)
+        };
         self.client.get_or_try_init(make).await.map_err(Failure::never)
     }
 
     async fn key(&self) -> Result<Option<Secret>, Failure> {
-        match &self.config.key {
+        match &self.config.service.key {
             Some(key) => key.get().await.map(Some),
             None => Ok(None),
         }
@@ -71,7 +79,11 @@ impl Llm {
 
     async fn list_models(&self, deadline: tokio::time::Instant) -> Result<Vec<String>, Failure> {
         let (client, key, wire) = (self.client().await?, self.key().await?, self.config.wire);
-        let list = call::get(client, &self.config, key.as_ref(), models::path(wire), deadline).await;
+        // Headers of a wire that hold for all its requests stand in any request.
+        let mut fixed = wire.encode(&Request::probe(&self.config.model)).headers;
+        fixed.retain(|(name, _)| *name != "content-type");
+        let asked = (models::path(wire), &*fixed);
+        let list = call::get(client, &self.config.service, key.as_ref(), asked, deadline).await;
         let list = list.map_err(|failed| failed.failure)?;
         models::read(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))
     }
@@ -119,23 +131,39 @@ impl Llm {
         self.config.context.unwrap_or_else(|| needed.clamp(8_192, 1 << 20).next_power_of_two())
     }
 
+    /// Waits while another call with the same start of its prompt fills the cache; `Some` where this call does.
+    async fn first_wave(&self, invocation: &Invocation) -> Option<Lead> {
+        let (config, prompt) = (&self.config, &*invocation.prompt);
+        let shared = invocation.cuts.last().and_then(|end| prompt.get(..*end))?;
+        let least = first_wave::least_bytes(config.wire, config.server)?;
+        if config.cache == Cache::Off || shared.len() < least {
+            return None;
+        }
+        let key = first_wave::key(config.service.base_url.as_str(), &config.model, shared);
+        first_wave::enter(key, invocation.deadline).await
+    }
+
     async fn call(
         &self,
         request: wire::HttpRequest,
         key: Option<&Secret>,
         invocation: &Invocation,
+        mut lead: Option<Lead>,
     ) -> Result<wire::Response, CallFailure> {
         let deadline = invocation.deadline;
-        let client = self.client().await.map_err(|failure| CallFailure {
-            failure,
-            outcome: Outcome::Answered,
-            is_auth: false,
-        })?;
+        let client = self.client().await.map_err(CallFailure::unsent)?;
         let notes = &invocation.notes;
-        call::send(client, &self.config, key, request, deadline, |event| match event {
-            Event::Text(delta) => invocation.progress.wrote(delta.len()),
-            Event::Progress => invocation.progress.wrote(0),
-            Event::Ended(response) => self.note(notes, response),
+        let stream = Stream::new(self.config.wire);
+        call::send(client, &self.config.service, key, (request, stream), deadline, |event| {
+            let answers = !matches!(event, Event::Ended(response) if response.text.is_err());
+            if let Some(lead) = lead.as_mut().filter(|_| answers) {
+                lead.begun();
+            }
+            match event {
+                Event::Text(delta) => invocation.progress.wrote(delta.len()),
+                Event::Progress => invocation.progress.wrote(0),
+                Event::Ended(response) => self.note(notes, response),
+            }
         })
         .await
     }
@@ -154,7 +182,7 @@ impl Llm {
         let asked = self.config.price.as_ref().and_then(|price| price.cost(&response.usage));
         let is_own_price = self.config.price.as_ref().is_some_and(|price| *price == prices::Price::FREE);
         let served = response.model.as_deref().filter(|_| !is_own_price);
-        let served = served.and_then(|model| prices::shipped().price(model)?.cost(&response.usage));
+        let served = served.and_then(|model| self.config.price_of(model)?.cost(&response.usage));
         asked.map(|asked| asked.max(served.unwrap_or(0)))
     }
 }
@@ -166,7 +194,12 @@ impl Executor for Llm {
     }
 
     fn side_effects(&self) -> Vec<SideEffect> {
-        self.config.side_effects()
+        let mut acts = self.config.service.side_effects();
+        // Prices decide how much a budget of money allows.
+        if let (Some(act), Some(prices)) = (acts.first_mut(), &self.config.price_file) {
+            act.files.push(prices.clone());
+        }
+        acts
     }
 
     async fn admit(&self) -> Admission {
@@ -185,11 +218,19 @@ impl Executor for Llm {
         Some(self.list_models(deadline).await)
     }
 
-    fn call_limit(&self, prompt_bytes: usize) -> Option<CallLimit> {
+    fn call_limit(&self, prompt_bytes: usize, answer: answers::Schema) -> Option<CallLimit> {
+        // Services count a form of the answer as part of the prompt.
+        let form = Some(answer).filter(|_| self.config.schema == SchemaMode::Native);
+        let form = form.and_then(|answer| schema::form(answer, self.config.wire.dialect()));
+        let bytes = prompt_bytes + form.map_or(0, |form| form.schema.to_string().len());
         // A token has two bytes or more in the languages and models that were measured.
-        let (read, wrote) = (prompt_bytes as u64 / 2 + 1, u64::from(self.config.max_tokens));
+        let (read, wrote) = (bytes as u64 / 2 + 1, u64::from(self.config.max_tokens));
         let usd_nanos = self.config.price.as_ref().map(|price| price.most(read, wrote));
         Some(CallLimit { tokens: read + wrote, usd_nanos })
+    }
+
+    fn price(&self, usage: &Usage) -> Option<u64> {
+        self.config.price.as_ref()?.cost(usage)
     }
 
     fn is_metered(&self) -> bool {
@@ -208,14 +249,15 @@ impl Executor for Llm {
     }
 
     fn check_installed(&self) -> Result<(), ConfigError> {
-        self.config.key.as_ref().map_or(Ok(()), |key| key.source().check())
+        self.config.service.check_key()
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let lead = self.first_wave(&invocation).await;
         self.pool.wait_turn(invocation.deadline).await?;
         let key = self.key().await?;
         let (request, form) = self.request(&invocation);
-        let answered = self.call(request, key.as_ref(), &invocation).await;
+        let answered = self.call(request, key.as_ref(), &invocation, lead).await;
         let failure = match answered {
             Ok(response) => {
                 self.pool.ended(Outcome::Answered, "");
@@ -233,9 +275,14 @@ impl Executor for Llm {
             }
             Err(failure) => failure,
         };
+        if failure.is_free {
+            let nothing =
+                Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() };
+            invocation.notes.note(|noted| noted.usage = Some(nothing));
+        }
         let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
         if failure.is_auth
-            && let (Some(source), Some(key)) = (&self.config.key, &key)
+            && let (Some(source), Some(key)) = (&self.config.service.key, &key)
             && source.forget(key).await
         {
             // A command's key may have expired: the next attempt has another.

@@ -117,6 +117,7 @@ mod tests {
             dir: "/".into(),
             block: block.as_object().cloned().unwrap_or_default(),
             servers: Default::default(),
+            prices: None,
         };
         registry.runtime_type_builder(kind).unwrap()(&settings).map(|executor| executor.about())
     }

@@ -108,6 +108,11 @@ impl Rubric {
                     "the rubric reads prose by rule and cannot choose who speaks; name another executor",
                 ));
             }
+            Schema::Tier => {
+                return Err(Failure::never(
+                    "the rubric cannot say the tier of a text; name another executor",
+                ));
+            }
             Schema::Deltas => return Ok(escape_answer(&reflection::deltas(parts))),
             Schema::Judgement => return Ok(reflection::judgement().to_string()),
             Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => {

@@ -19,6 +19,7 @@ fn executor(kind: &str, dir: &Path, block: Value) -> Arc<dyn Executor> {
         dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
         servers: Default::default(),
+        prices: None,
     };
     new(&settings).expect("settings that fit")
 }
@@ -31,7 +32,7 @@ fn command(dir: &Path, name: &str, script: &str) -> Value {
 
 #[test]
 fn every_shipped_kind_is_held_against_the_contract() {
-    let held = ["agent-cli", "inline", "llm", "rubric", "script"];
+    let held = ["agent-cli", "cassette", "inline", "llm", "rubric", "script"];
     // What the feature adds is compared with it in `mcp/conformance.rs`.
     let elsewhere: &[&str] = if cfg!(feature = "mcp") { &["db-operator"] } else { &[] };
     let registry = default_registry().unwrap();

@@ -264,6 +264,7 @@ fn a_router_that_cannot_route_is_a_caution() {
         dir: "/".into(),
         block: Default::default(),
         servers: Default::default(),
+        prices: None,
     };
     let executor =
         registry.executor_kind("rubric").expect("shipped")(&settings).expect("it needs no settings");

@@ -1,8 +1,10 @@
 //! The wire formats of model services: what is sent, what is read, and what is told of forms.
 
 mod client;
+mod embeds;
 mod faults;
 mod goldens;
+mod hostile;
 mod schemas;
 pub(crate) mod server;
 mod streams;

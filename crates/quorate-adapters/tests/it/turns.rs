@@ -26,6 +26,7 @@ fn try_executor(
         dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
         servers,
+        prices: None,
     })
 }
 

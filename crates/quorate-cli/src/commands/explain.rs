@@ -24,8 +24,8 @@ const OUTCOMES: [(&str, &str); 7] = [
     ("all_refused", "Every message of the peers violates a locked trait: `quorate show RUN` says which."),
     (
         "budget_exhausted",
-        "The calls (`budget.calls`, `--max-calls`) or the time (`budget.wall`) of the run were spent before it was decided.\n\
-         What was answered is kept: `quorate resume RUN --max-calls N` goes on from it.",
+        "The calls, tokens, money or time of the run (`[budget]`) were spent before it was decided.\n\
+         What was answered is kept: `quorate resume RUN` with `--max-calls`, `--max-tokens` or `--max-money` goes on from it.",
     ),
     ("locked", "What would have been the result violates a locked trait: `quorate show RUN` says which."),
     (

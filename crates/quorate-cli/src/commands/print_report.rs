@@ -45,7 +45,7 @@ pub(super) fn assembly(
 ) -> Exit {
     print_warnings(session, terminal);
     // Formats that cannot show an assembly were refused before the run.
-    if let Some(text) = render::convene::report(report, format, terminal.stdout) {
+    if let Some(text) = render::convene::report(report, format, Extent::Screen, terminal.stdout) {
         terminal.data(&text);
     }
     Exit::verdict(report.exit_code())

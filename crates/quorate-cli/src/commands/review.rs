@@ -1,6 +1,7 @@
-//! `quorate review`. `review/batch.rs` reviews several texts.
+//! `quorate review`. `review/batch.rs` reviews several texts, `review/dry_run.rs` says what reviews would cost.
 
 mod batch;
+mod dry_run;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ use quorate_adapters::executor::{llm, rubric};
 /// input, 6 skipped by its tier (with --tiered), 64 wrong command line. With --fail-on, milder verdicts exit with 0.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  quorate review 'posts/**/*.md' --fail-on hold\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
+    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  quorate review draft.md --executor anthropic --dry-run\n  quorate review 'posts/**/*.md' --fail-on hold\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
 )]
 pub(super) struct Arguments {
     /// The texts: files, patterns such as 'posts/*.md', or - for standard input
@@ -57,6 +58,9 @@ pub(super) struct Arguments {
     /// Apply the tier as a sweep does: tier 2 is skipped, tier 3 sampled, with exit code 6
     #[arg(long)]
     tiered: bool,
+    /// Ask nobody: say how many calls, tokens and how much money the review would take
+    #[arg(long, conflicts_with_all = ["full", "fail_on"])]
+    dry_run: bool,
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -104,6 +108,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             },
         },
     };
+    if arguments.dry_run {
+        return dry_run::run(&artifacts, &settings, environment, terminal);
+    }
     let artifact = match <[Artifact; 1]>::try_from(artifacts) {
         Ok([artifact]) if expanded.is_single => artifact,
         Ok(of_pattern) => {
@@ -118,9 +125,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             hint_at_model(&report, &settings, terminal);
             Exit::verdict(report.exit_code())
         }
-        Outcome::Skipped { tier, artifact_type } => {
+        Outcome::Skipped { tier, artifact_type, reason } => {
+            let by_model = reason.map_or(String::new(), |reason| {
+                format!(" (a model said: {})", crate::render::paint::one_line(&reason))
+            });
             terminal.hint(&format!(
-                "skipped: tier {tier} (type {artifact_type}) is not reviewed; leave --tiered out to review it"
+                "skipped: tier {tier} (type {artifact_type}) is not reviewed{by_model}; leave --tiered out to review it"
             ));
             Exit::SKIPPED
         }
@@ -150,6 +160,8 @@ enum Outcome {
     Skipped {
         tier: u8,
         artifact_type: String,
+        /// Why it has this tier, if a model said so.
+        reason: Option<String>,
     },
     Failed(ServiceError),
     /// The command was interrupted, and has printed how to resume.
@@ -177,7 +189,9 @@ async fn review(
             Some(RunReport::Assembly(_)) | None => Outcome::Interrupted,
         },
         Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),
-        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type })) => Outcome::Skipped { tier, artifact_type },
+        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type, reason })) => {
+            Outcome::Skipped { tier, artifact_type, reason }
+        }
         Ok(Err(error)) => {
             if error.is_ledger_unavailable() {
                 session.interrupt();

@@ -105,7 +105,7 @@ async fn run_manifest(
         path: arguments.manifest.clone(),
         root: arguments.root.clone(),
         executor: options.executor,
-        max_calls: options.max_calls,
+        caps: options.caps,
         timeout: options.timeout,
     };
     let runtime =

@@ -41,7 +41,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 RunReport::Review(report) => {
                     Some(render::report(&report, format, Extent::Full, terminal.stdout))
                 }
-                RunReport::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
+                RunReport::Assembly(report) => {
+                    render::convene::report(&report, format, Extent::Full, terminal.stdout)
+                }
             };
             match text {
                 Some(text) => print_result_as(format, &text, &session, terminal),

@@ -13,7 +13,7 @@ use crate::session::{print_error, print_warnings};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::runs;
-use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweptFile};
+use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweepReport, SweptFile};
 
 /// Review everything below watch.paths that is due and not judged yet
 ///
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// Review again what was judged before
     #[arg(long)]
     force: bool,
-    /// Only list what would be reviewed
+    /// Only list what would be reviewed, and what that would cost
     #[arg(long)]
     dry_run: bool,
     /// The number of concurrent reviews
@@ -73,7 +73,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     });
     let result = until_interrupted(sweep::sweep(&session, &request, progress.clone())).await;
     progress.progress.clear();
-    let print = |all: &[SweptFile]| {
+    let print = |all: &SweepReport| {
         terminal.data(&match arguments.format {
             HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
             HumanOrJson::Json => sweep::json::json(all),
@@ -82,10 +82,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let exit = match result {
         Err(Interrupted) => {
             session.interrupt();
-            let mut ended = std::mem::take(&mut *progress.ended());
-            ended.sort_by(|left, right| left.path.cmp(&right.path));
-            if !ended.is_empty() {
-                print(&ended);
+            let mut files = std::mem::take(&mut *progress.ended());
+            files.sort_by(|left, right| left.path.cmp(&right.path));
+            if !files.is_empty() {
+                print(&SweepReport { files, estimate: None });
             }
             terminal.status(
                 "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest",
@@ -95,7 +95,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(Ok(all)) => {
             print_warnings(&session, terminal);
             print(&all);
-            Exit::verdict(sweep::exit_code(&all))
+            Exit::verdict(sweep::exit_code(&all.files))
         }
         Ok(Err(error)) => print_error(&error, &session, format, terminal),
     };

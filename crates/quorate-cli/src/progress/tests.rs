@@ -263,6 +263,12 @@ fn unwatched_progress_remembers_the_run_and_shows_nothing() {
     let sweep = SweepProgress::new(false);
     sweep.planned(1);
     let outcome = Outcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
-    sweep.ended(&SweptFile { path: "a.md".to_owned(), tier: 1, artifact_type: "post".to_owned(), outcome });
+    sweep.ended(&SweptFile {
+        path: "a.md".to_owned(),
+        tier: 1,
+        artifact_type: "post".to_owned(),
+        tier_reason: None,
+        outcome,
+    });
     sweep.clear();
 }

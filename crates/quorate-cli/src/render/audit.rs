@@ -1,5 +1,6 @@
 //! An audit: the counts of the log as tables with rates. One file for each format; this one holds what they share.
 
+mod costs;
 mod human;
 mod markdown;
 
@@ -125,10 +126,10 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Verdicts by type, deliberators, weeks; tables without rows are omitted.
+/// Verdicts by type, deliberators, weeks, costs; tables without rows are omitted.
 fn tables(audit: &Audit) -> Vec<Table> {
     let tables = [verdicts(audit), deliberators_table(audit), weeks(audit)];
-    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    tables.into_iter().chain(costs::tables(&audit.costs)).filter(|table| !table.rows.is_empty()).collect()
 }
 
 fn verdicts(audit: &Audit) -> Table {

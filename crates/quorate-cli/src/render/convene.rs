@@ -13,18 +13,23 @@ mod thread;
 
 use quorate_diagnostics::render::TextOptions;
 
-use super::Format;
 use super::layout::ascii;
+use super::{Extent, Format};
 use crate::progress::Glyphs;
 use quorate::service::convene::plan::Plan;
 use quorate::service::convene::report::Report;
 
 /// A report in a format, ending with one line break; `None` if the format cannot show an assembly.
-pub(crate) fn report(report: &Report, format: Format, options: TextOptions) -> Option<String> {
+pub(crate) fn report(
+    report: &Report,
+    format: Format,
+    extent: Extent,
+    options: TextOptions,
+) -> Option<String> {
     match format {
-        Format::Human => Some(with_glyphs(human::human(report, options))),
+        Format::Human => Some(with_glyphs(human::human(report, extent, options))),
         Format::Json => Some(format!("{:#}\n", report.json())),
-        Format::Markdown => Some(markdown::markdown(report)),
+        Format::Markdown => Some(markdown::markdown(report, extent)),
         Format::Sarif | Format::Github => None,
     }
 }

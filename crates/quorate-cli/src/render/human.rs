@@ -9,8 +9,10 @@ use quorate_protocol::policy::Verdict;
 use super::Extent;
 use super::deliberator_row;
 use super::layout::{hanging, prose, table};
+use super::member_usage;
 use super::paint::{Paint, finish, one_line};
 use super::wording::{amount, cost, duration, minute, undecided};
+use quorate::service::member_usage::MemberUsage;
 use quorate::service::report::Report;
 
 /// The report, ending with one line break.
@@ -18,14 +20,18 @@ pub(crate) fn human(report: &Report, extent: Extent, options: TextOptions) -> St
     let sections = if extent == Extent::Screen && report.verdict == Some(Verdict::Ship) {
         screen::sections(report, options.width)
     } else {
-        all_sections(report, options)
+        all_sections(report, extent, options)
     };
     let sections: Vec<&str> =
         sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
     finish(&sections.join("\n\n"), options)
 }
 
-fn all_sections(report: &Report, options: TextOptions) -> Vec<String> {
+fn all_sections(report: &Report, extent: Extent, options: TextOptions) -> Vec<String> {
+    let members = match extent {
+        Extent::Screen => String::new(),
+        Extent::Full => members(&report.members, options.width),
+    };
     vec![
         head(report, options.width),
         deliberators(report, options.width),
@@ -35,6 +41,7 @@ fn all_sections(report: &Report, options: TextOptions) -> Vec<String> {
         titled("Revision brief", report.revision_brief.as_deref(), options.width),
         titled("Dissent", report.dissent_summary.as_deref(), options.width),
         overridden(report, options.width),
+        members,
         notes(report, options.width),
     ]
 }
@@ -99,7 +106,8 @@ fn head(report: &Report, width: usize) -> String {
 /// The facts about the run, each with a label.
 fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let opened = minute(report.opened_ms);
-    let model_note = if report.model_asked { "" } else { " (no model was asked)" };
+    // The headline of recorded answers says it.
+    let model_note = if report.model_asked || report.recorded { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));
     let mut kind = format!(
@@ -162,6 +170,19 @@ fn overridden(report: &Report, width: usize) -> String {
         one_line(&override_decision.verdict)
     );
     heading("A person's decision") + &prose(&text, 2, width) + &prose(&override_decision.reason, 2, width)
+}
+
+/// What each member was asked through, and what that took.
+pub(super) fn members(members: &[MemberUsage], width: usize) -> String {
+    let (headings, rows) = member_usage::table(members);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = heading(member_usage::TITLE) + &table(&headings, rows, 2, width);
+    if let more @ 1.. = member_usage::left_out(members) {
+        out.push_str(&prose(&format!("… and {}.", amount(more as u64, "more member")), 2, width));
+    }
+    out
 }
 
 /// Notes, without the one on models, which the head has.

@@ -63,7 +63,7 @@ pub(crate) fn human(tested: &LockTest, options: TextOptions) -> String {
     }
     if meaning_not_compared(tested) {
         out.push_str(
-            "\nMeaning was not compared: the match mode is semantic, and there is no embedder here.\n",
+            "\nMeaning was not compared: the match mode is semantic, and this command matches text alone.\n",
         );
     }
     finish(&out, options)

@@ -2,16 +2,23 @@
 
 use quorate_protocol::policy::Verdict;
 
+use super::Extent;
 use super::brief::{Brief, MAX_PLACES, Place, Point};
 use super::deliberator_row;
 use super::escape::{code, inline, paragraphs};
+use super::member_usage;
 use super::wording::{amount, duration, list, minute, truncate, undecided};
+use quorate::service::member_usage::MemberUsage;
 use quorate::service::report::Report;
 
 /// The longest shown quote, in characters.
 const QUOTE: usize = 300;
 
-pub(crate) fn markdown(report: &Report) -> String {
+pub(crate) fn markdown(report: &Report, extent: Extent) -> String {
+    let members = match extent {
+        Extent::Screen => String::new(),
+        Extent::Full => members(&report.members),
+    };
     let sections = [
         head(report),
         table(report),
@@ -21,6 +28,7 @@ pub(crate) fn markdown(report: &Report) -> String {
         section("Revision brief", report.revision_brief.as_deref()),
         section("Dissent", report.dissent_summary.as_deref()),
         overridden(report),
+        members,
         notes(report),
         foot(report),
     ];
@@ -58,6 +66,28 @@ fn table(report: &Report) -> String {
     }
     for (member, remark) in remarks {
         out.push_str(&format!("- {}: {}\n", inline(&member), inline(&remark)));
+    }
+    out
+}
+
+/// What each member was asked through, and what that took.
+pub(super) fn members(members: &[MemberUsage]) -> String {
+    let (headings, rows) = member_usage::table(members);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "### {}\n\n| {} |\n|{}\n",
+        member_usage::TITLE,
+        headings.join(" | "),
+        " --- |".repeat(headings.len())
+    );
+    for cells in rows {
+        let cells: Vec<String> = cells.iter().map(|cell| inline(cell)).collect();
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    if let more @ 1.. = member_usage::left_out(members) {
+        out.push_str(&format!("\n… and {}.\n", amount(more as u64, "more member")));
     }
     out
 }

@@ -3,16 +3,18 @@
 use quorate_diagnostics::render::TextOptions;
 use quorate_protocol::policy::Verdict;
 
+use super::estimate;
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, one_line};
 use super::wording::amount;
-use quorate::service::sweep::{Outcome, SweptFile};
+use quorate::service::sweep::{Outcome, SweepReport, SweptFile};
 
 /// The most files listed with their fix.
 const MAX_FIX_FIRST: usize = 5;
 
-/// As text. Skipped files are only counted.
-pub(crate) fn human(all: &[SweptFile], options: TextOptions) -> String {
+/// As text. Skipped files are only counted, unless a model said their tier.
+pub(crate) fn human(report: &SweepReport, options: TextOptions) -> String {
+    let all = &report.files[..];
     let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
     let mut out = String::new();
     if !rows.is_empty() {
@@ -20,6 +22,10 @@ pub(crate) fn human(all: &[SweptFile], options: TextOptions) -> String {
         out.push('\n');
     }
     out.push_str(&prose(&summary(all), 0, options.width));
+    if let Some(estimate) = report.estimate.as_ref().filter(|estimate| !estimate.executors.is_empty()) {
+        out.push_str(&estimate::human("All of them", estimate, options));
+        out.push_str(&prose(estimate::NOTE, 0, options.width));
+    }
     let first = fix_first(all);
     if !first.is_empty() {
         out.push_str(&format!("\n{}\n", Paint::Strong.on("Fix first")));
@@ -57,7 +63,11 @@ fn row(file: &SweptFile) -> Option<Vec<String>> {
         }
         Outcome::Due => (Paint::Faint.on("due"), String::new()),
         Outcome::Failed { why: reason } => (Paint::Absent.on("failed"), one_line(reason)),
-        Outcome::TierSkipped | Outcome::NotSampled | Outcome::AlreadyJudged => return None,
+        // What a model keeps from being reviewed is shown: the text itself may have talked it into that.
+        Outcome::TierSkipped | Outcome::NotSampled => {
+            (Paint::Faint.on("skipped"), one_line(file.tier_reason.as_deref()?))
+        }
+        Outcome::AlreadyJudged => return None,
     };
     Some(vec![verdict, one_line(&file.path), one_line(&file.artifact_type), file.tier.to_string(), run])
 }
@@ -95,6 +105,7 @@ mod tests {
             path: path.to_owned(),
             tier: 1,
             artifact_type: "post".to_owned(),
+            tier_reason: None,
             outcome,
         };
         let judged = |verdict, fix: Option<&str>| Outcome::Judged {
@@ -110,7 +121,8 @@ mod tests {
             file("c.md", Outcome::TierSkipped),
             file("d.md", Outcome::AlreadyJudged),
         ];
-        insta::assert_snapshot!(human(&all, TextOptions::default()), @"
+        let report = SweepReport { files: all.to_vec(), estimate: None };
+        insta::assert_snapshot!(human(&report, TextOptions::default()), @"
         verdict  artifact  type  tier  run
         ────────────────────────────────────────────
         SHIP     a.md      post  1     r7k2m9q4xa1bc
@@ -124,9 +136,9 @@ mod tests {
           - HOLD ab.md: line 9: Say for how long.
           - REVISE aa.md: line 3: Name the source.
         ");
-        insta::assert_snapshot!(human(&[], TextOptions::default()), @"0 files.");
+        insta::assert_snapshot!(human(&SweepReport::default(), TextOptions::default()), @"0 files.");
         let object: serde_json::Value =
-            serde_json::from_str(&quorate::service::sweep::json::json(&all)).unwrap();
+            serde_json::from_str(&quorate::service::sweep::json::json(&report)).unwrap();
         assert_eq!(object["files"][0]["verdict"], "SHIP");
         assert_eq!(object["files"][2]["fix_first"], "line 9: Say for how long.");
         assert_eq!(object["files"][4]["fate"], "tier_skipped");

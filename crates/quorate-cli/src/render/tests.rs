@@ -91,12 +91,12 @@ fn many_findings_are_cut() {
         "{text}"
     );
     assert!(text.contains(" 20. ") && !text.contains(" 21. "), "{text}");
-    assert!(markdown(&report).contains("30 more findings"));
+    assert!(markdown(&report, Extent::Screen).contains("30 more findings"));
 }
 
 #[test]
 fn markdown_revise() {
-    insta::assert_snapshot!(markdown(&revise()), @r#"
+    insta::assert_snapshot!(markdown(&revise(), Extent::Screen), @r#"
     ## REVISE (rubric: 5 findings; nobody judged the content): `drafts/launch.md`
 
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.
@@ -158,7 +158,7 @@ fn markdown_revise() {
 
 #[test]
 fn markdown_hold() {
-    insta::assert_snapshot!(markdown(&hold()), @r#"
+    insta::assert_snapshot!(markdown(&hold(), Extent::Screen), @r#"
     ## HOLD: `drafts/launch.md`
 
     3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.

@@ -68,10 +68,15 @@ pub(super) fn cost(usage: &Usage) -> String {
         cost = format!(", {} read, {} written", amount(read, "token"), digit_groups(written));
     }
     if let Some(nanos) = usage.usd_nanos {
-        let cents = nanos.div_ceil(10_000_000);
-        cost.push_str(&format!(", US$ {}.{:02}", digit_groups(cents / 100), cents % 100));
+        cost.push_str(&format!(", US$ {}", dollars(nanos)));
     }
     cost
+}
+
+/// Dollars with two decimals, rounded up to a cent: `0.42`.
+pub(super) fn dollars(nanos: u64) -> String {
+    let cents = nanos.div_ceil(10_000_000);
+    format!("{}.{:02}", digit_groups(cents / 100), cents % 100)
 }
 
 /// Digits in groups of three.

@@ -1,7 +1,9 @@
-//! Locks by meaning (L4): an embedder of the program's own is asked where text finds nothing; one that fails keeps the
-//! outcome from being written; without one text alone counts, with a warning.
+//! Locks by meaning (L4): the program's own embedder, or the one of quorate.toml, is asked where text finds nothing; one
+//! that fails keeps the outcome from being written; without one text alone counts, with a warning.
 
-use std::sync::Arc;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 
 use crate::support;
 use async_trait::async_trait;
@@ -15,7 +17,7 @@ use quorate::service::open_session;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::embedder::Embedder;
-use serde_json::json;
+use serde_json::{Value, json};
 use support::TestDir;
 use support::assembly::{advice, answers, write};
 
@@ -109,4 +111,152 @@ fn without_an_embedder_text_alone_counts() {
     let ran = place.run(&convened).assert_code(0);
     ran.assert_stderr_contains("assembly_locked_trait_match_mode_unsupported");
     assert_eq!(ran.json()["fragments"].as_array().unwrap().len(), 2);
+}
+
+/// A server on loopback that speaks OpenAI's API for embeddings, and keeps what it was sent.
+struct Service {
+    address: String,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Service {
+    fn start(works: bool) -> Service {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/v1", listener.local_addr().unwrap());
+        let requests: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let kept = requests.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                serve(stream.unwrap(), &kept, works);
+            }
+        });
+        Service { address, requests }
+    }
+
+    fn requests(&self) -> Vec<(String, Value)> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// Writes an assembly whose locks compare meanings through this service.
+    fn place(&self) -> TestDir {
+        let place = place();
+        let executors = std::fs::read_to_string(place.path("quorate.toml")).unwrap();
+        let table = format!(
+            "{executors}[embedder]\nwire = \"chat\"\nmodel = \"temperature\"\nbase_url = \"{}\"\n\
+             key = {{ env = \"EMBEDDER_KEY\" }}\nthreshold = 0.9\n",
+            self.address
+        );
+        place.write("quorate.toml", table);
+        place
+    }
+}
+
+fn serve(mut stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, works: bool) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let vector = |text: &Value| {
+        let text = text.as_str().unwrap();
+        let cold = ["warmth", "icy", "frosty"].iter().any(|word| text.contains(word));
+        json!({"embedding": if cold { [1, 0] } else { [0, if works { 1 } else { 0 }] }})
+    };
+    let data: Vec<Value> = body["input"].as_array().unwrap().iter().map(vector).collect();
+    kept.lock().unwrap().push((head, body));
+    let answer = json!({"data": data}).to_string();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+    let _ = stream.write_all(format!("{head}{answer}").as_bytes());
+}
+
+const KEY: &str = "sk-canary-5b1f20aa97";
+const CONVENE: [&str; 6] = ["convene", ".", "--conversation", "talk.md", "--format", "json"];
+
+fn run(place: &TestDir, arguments: &[&str], key: Option<&str>) -> support::CommandOutput {
+    let mut command = place.command(arguments);
+    command.env_remove("QUORATE_TRUST").envs(key.map(|key| ("EMBEDDER_KEY", key)));
+    support::CommandOutput::from_output(command.output().unwrap())
+}
+
+// L4, X11, X14
+#[test]
+fn a_configured_embedder_is_asked_once_it_is_trusted_and_never_by_a_replay() {
+    let service = Service::start(true);
+    let place = service.place();
+    let untrusted = run(&place, &CONVENE, Some(KEY));
+    let untrusted = untrusted.assert_code(5).stdout.clone();
+    for said in ["quorate:workspace_untrusted", "with the value of EMBEDDER_KEY (embedder)"] {
+        assert!(untrusted.contains(said), "{untrusted}");
+    }
+    let shown = run(&place, &["trust", "--show"], None);
+    assert!(
+        shown.stdout.contains(&service.address) && shown.stdout.contains("(embedder)"),
+        "{}",
+        shown.stdout
+    );
+    let trusted = [&CONVENE[..], &["--trust"]].concat();
+    let without_key = run(&place, &trusted, None).assert_code(5).stdout.clone();
+    assert!(without_key.contains("quorate:model_key_missing"), "{without_key}");
+    assert!(service.requests().is_empty(), "nothing was sent");
+    let ran = run(&place, &trusted, Some(KEY)).assert_code(0);
+    let report = ran.json();
+    assert!(!ran.stderr.contains("assembly_locked_trait_match_mode_unsupported"), "{}", ran.stderr);
+    let fragments = report["fragments"].as_array().unwrap();
+    assert_eq!((fragments.len(), &fragments[0]["member"]), (1, &json!("bob")));
+    assert_eq!(report["violations"][0]["layer"], "meaning");
+    let sent = service.requests();
+    assert!(sent.iter().all(|(head, _)| head.contains(&format!("Bearer {KEY}"))));
+    let traits = sent.iter().flat_map(|(_, body)| body["input"].as_array().unwrap());
+    assert!(traits.filter(|text| **text == json!("warmth")).count() <= 2, "vectors are kept for a run");
+    run(&place, &["replay", &place.only_run()], None).assert_code(0);
+    assert_eq!(service.requests().len(), sent.len());
+    for (file, bytes) in support::files(place.root()) {
+        assert!(!String::from_utf8_lossy(&bytes).contains(KEY), "{file:?} has the key");
+    }
+}
+
+// L4
+#[test]
+fn a_configured_embedder_whose_vectors_cannot_be_compared_lets_nothing_pass() {
+    let service = Service::start(false);
+    let place = service.place();
+    let report = run(&place, &[&CONVENE[..], &["--trust"]].concat(), Some(KEY)).json();
+    assert_eq!(report["fragments"], json!([]));
+    let violations = report["violations"].as_array().unwrap();
+    assert!(
+        violations.len() == 2 && violations.iter().all(|one| one["code"] == "lock_unchecked"),
+        "{violations:?}"
+    );
+}
+
+#[test]
+fn doctor_lists_the_embedder_and_a_misspelt_key_is_refused_everywhere() {
+    let service = Service::start(true);
+    let place = service.place();
+    let doctor = run(&place, &["doctor", "--trust"], Some(KEY));
+    assert!(doctor.stdout.contains("with a vector of 2 numbers"), "{}", doctor.stdout);
+    let doctor = run(&place, &["doctor", "--trust"], None);
+    assert!(doctor.stdout.contains("EMBEDDER_KEY, which holds the key, is not set"), "{}", doctor.stdout);
+    let table = std::fs::read_to_string(place.path("quorate.toml")).unwrap();
+    place.write("quorate.toml", table.replace("threshold", "treshold"));
+    for arguments in [&["runs"][..], &CONVENE, &["check", "."]] {
+        let ran = run(&place, arguments, Some(KEY));
+        assert!(
+            ran.stderr.contains("quorate:embedder_invalid")
+                || ran.stdout.contains("quorate:embedder_invalid"),
+            "{arguments:?}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
 }

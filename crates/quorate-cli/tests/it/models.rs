@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,32 +12,56 @@ use crate::support::{TestDir, files};
 const KEY: &str = "sk-canary-77d1e0b2c4";
 
 /// A server that answers every review in the chat API, and keeps what it was sent. Calls over `limit` at once get a 429.
-struct Model {
-    address: String,
+pub(crate) struct Model {
+    pub(crate) address: String,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
+    load: Arc<Mutex<Load>>,
+}
+
+/// How many calls are under way, and were at most at once.
+#[derive(Debug, Default, Clone, Copy)]
+struct Load {
+    under_way: usize,
+    most: usize,
 }
 
 impl Model {
-    fn start(limit: usize) -> Model {
+    pub(crate) fn start(limit: usize) -> Model {
+        Model::with_pause(limit, Duration::from_millis(30))
+    }
+
+    /// A server that takes this long for an answer.
+    pub(crate) fn with_pause(limit: usize, pause: Duration) -> Model {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let (kept, under_way) = (requests.clone(), Arc::new(Mutex::new(0_usize)));
+        let load: Arc<Mutex<Load>> = Arc::default();
+        let (kept, counted) = (requests.clone(), load.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (kept, under_way) = (kept.clone(), under_way.clone());
-                std::thread::spawn(move || serve(stream.unwrap(), &kept, &under_way, limit));
+                let (kept, counted) = (kept.clone(), counted.clone());
+                std::thread::spawn(move || serve(stream.unwrap(), &kept, &counted, limit, pause));
             }
         });
-        Model { address, requests }
+        Model { address, requests, load }
     }
 
-    fn requests(&self) -> Vec<(String, Value)> {
+    pub(crate) fn requests(&self) -> Vec<(String, Value)> {
         self.requests.lock().unwrap().clone()
+    }
+
+    fn load(&self) -> Load {
+        *self.load.lock().unwrap()
     }
 }
 
-fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, under_way: &Mutex<usize>, limit: usize) {
+fn serve(
+    stream: TcpStream,
+    kept: &Mutex<Vec<(String, Value)>>,
+    load: &Mutex<Load>,
+    limit: usize,
+    pause: Duration,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -66,9 +91,10 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, under_way: &Mute
     let form = body["response_format"]["json_schema"]["name"].as_str().unwrap_or_default().to_owned();
     kept.lock().unwrap().push((head.clone(), body));
     let over = {
-        let mut under_way = under_way.lock().unwrap();
-        *under_way += 1;
-        *under_way > limit
+        let mut load = load.lock().unwrap();
+        load.under_way += 1;
+        load.most = load.most.max(load.under_way);
+        load.under_way > limit
     };
     let answer = if over {
         let error = r#"{"error":{"message":"slow down"}}"#;
@@ -77,7 +103,7 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, under_way: &Mute
             error.len()
         )
     } else {
-        std::thread::sleep(std::time::Duration::from_millis(30));
+        std::thread::sleep(pause);
         let said = match &*form {
             "adjudication" => json!({"verdict": "SHIP", "reasoning": "Fine."}),
             _ => json!({"would_block": false, "irreducible": false}),
@@ -91,8 +117,50 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, under_way: &Mute
              data: {delta}\n\ndata: {stop}\n\ndata: {usage}\n\ndata: [DONE]\n\n"
         )
     };
+    // Before the answer is sent: its reader may send the next call at once.
+    load.lock().unwrap().under_way -= 1;
     let _ = stream.write_all(answer.as_bytes());
-    *under_way.lock().unwrap() -= 1;
+}
+
+#[test]
+fn a_cassette_of_a_model_has_no_key_and_asks_it_no_more() {
+    let model = Model::start(8);
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let table = format!(
+        "[executors.model]\nkind = \"llm\"\nbase_url = \"{}\"\nmodel = \"small\"\nkey = {{ env = \"CANARY_KEY\" }}\n",
+        model.address
+    );
+    let tape = "[executors.tape]\nkind = \"cassette\"\ndir = \"tapes\"\n";
+    place.write("quorate.toml", format!("{table}{tape}source = \"model\"\n"));
+    let review = |more: &[&str]| {
+        let mut command = place
+            .command(&[&["review", "draft.md", "--executor", "tape", "--format", "json"], more].concat());
+        command.env("CANARY_KEY", KEY);
+        crate::support::finish(command.spawn().unwrap()).assert_code(0).json()
+    };
+    let recorded = review(&[]);
+    assert_eq!((&recorded["model_asked"], model.requests().len()), (&json!(true), 9));
+    assert!(model.requests()[0].0.contains(KEY), "the server was sent the key");
+    let tapes = files(&place.path("tapes"));
+    assert_eq!(tapes.len(), 9);
+    for (path, bytes) in &tapes {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(!text.contains(KEY) && text.contains("\"model\": \"small-2026\""), "{path:?}: {text}");
+    }
+    place.write("quorate.toml", tape);
+    let replayed = review(&[]);
+    assert_eq!((&replayed["verdict"], &replayed["model_asked"]), (&json!("SHIP"), &json!(false)));
+    assert_eq!(model.requests().len(), 9, "nobody is asked");
+    let spent = &replayed["deliberators"][0];
+    assert_eq!((&spent["model"], &spent["spent"]["tokens_in"]), (&json!("small-2026"), &json!(2000)));
+    assert_eq!(
+        (&spent["spent"]["money"], &recorded["spent"]["money"]["amount"]),
+        (&Value::Null, &json!("0"))
+    );
+    // Another model of the source is another executor, but the same question.
+    place.write("quorate.toml", format!("{table}{tape}source = \"model\"\n"));
+    review(&["--model", "large"]);
+    assert_eq!(model.requests().len(), 9, "what is recorded is not asked again");
 }
 
 #[test]
@@ -111,6 +179,16 @@ fn a_review_needs_an_address_and_no_file() {
         "{spent}"
     );
     assert_eq!(spent["money"]["amount"], "0", "this machine is free: {spent}");
+    let skeptic = &report["deliberators"][0];
+    assert_eq!(
+        (&skeptic["executor"], &skeptic["kind"], &skeptic["model"], &skeptic["requested_model"]),
+        (&json!(executor), &json!("llm"), &json!("small-2026"), &json!("small"))
+    );
+    assert_eq!((&skeptic["spent"]["calls"], &skeptic["spent"]["tokens_in"]), (&json!(2), &json!(2000)));
+    assert_eq!(report["adjudicator"]["spent"]["calls"], 1);
+    let shown = place.run(&["show", "latest"]).assert_code(0).stdout;
+    assert!(shown.contains("Who was asked") && shown.contains("2,000"), "{shown}");
+    assert!(!place.run(&["review", "draft.md", "--executor", &executor]).stdout.contains("Who was asked"));
     for (head, body) in model.requests() {
         assert!(!head.to_ascii_lowercase().contains("authorization"), "{head}");
         assert_eq!(body["messages"].as_array().map(Vec::len), Some(2), "the host's instruction stands apart");
@@ -180,5 +258,82 @@ fn a_server_that_allows_three_calls_at_once_fails_no_review() {
     assert!(
         verdicts.iter().all(|review| review["verdict"] == "SHIP" && review["partial"] == false),
         "{report}"
+    );
+}
+
+#[test]
+fn two_processes_share_the_calls_that_a_server_allows() {
+    let model = Model::start(3);
+    let place = TestDir::with("quorate.toml", "");
+    let executor = format!("{}#small", model.address);
+    let processes = ["a", "b"].map(|name| {
+        let names: Vec<String> = (0..6).map(|n| format!("{name}{n}.md")).collect();
+        let text = "The meeting moved to Tuesday at ten.\n";
+        names.iter().for_each(|name| place.write(name, format!("# {name}\n\n{text}")));
+        let mut arguments = vec!["review", "--executor", &executor, "--format", "json"];
+        arguments.extend(names.iter().map(String::as_str));
+        place.start(&arguments)
+    });
+    for process in processes {
+        let report = crate::support::finish(process).assert_code(0).json();
+        let reviews = report["reviews"].as_array().unwrap();
+        assert_eq!(reviews.len(), 6);
+        assert!(
+            reviews.iter().all(|review| review["verdict"] == "SHIP" && review["partial"] == false),
+            "{report}"
+        );
+    }
+    // Four is the concurrency of one process.
+    let load = model.load();
+    assert!(load.most <= 4, "{load:?}");
+    let pools = place.path(".local/state/quorate/pools");
+    let shared = files(&pools);
+    assert!(shared.iter().any(|(path, _)| path.ends_with("slot-0")), "{shared:?}");
+    // Without the directory each process has limits of its own, and says so.
+    std::fs::remove_dir_all(&pools).unwrap();
+    std::fs::write(&pools, "").unwrap();
+    let doctor = place.run(&["doctor"]);
+    assert!(doctor.stdout.contains("not shared with other processes"), "{}", doctor.stdout);
+    place.run(&["review", "a0.md", "--executor", &executor]).assert_code(0);
+}
+
+#[test]
+fn a_proxy_is_used_but_not_for_this_machine_and_what_no_proxy_names() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let review = |address: &str, variables: &[(&str, &str)]| {
+        let executor = format!("{address}#small");
+        let mut command = place.command(&["review", "draft.md", "--executor", &executor]);
+        command.envs(variables.iter().copied());
+        crate::support::CommandOutput::from_output(command.output().unwrap())
+    };
+    let proxy = Model::start(8);
+    let at = proxy.address.trim_end_matches("/v1");
+    review("http://model.invalid/v1", &[("HTTP_PROXY", at)]).assert_code(0);
+    let asked = proxy.requests();
+    assert!(asked.iter().all(|(head, _)| head.starts_with("POST http://model.invalid/v1/")), "{asked:?}");
+    review("http://model.invalid/v1", &[("HTTP_PROXY", at), ("NO_PROXY", "model.invalid")]).assert_code(3);
+    assert_eq!(proxy.requests().len(), asked.len());
+    let own = Model::start(8);
+    review(&own.address, &[("HTTP_PROXY", "http://127.0.0.1:9"), ("ALL_PROXY", "http://127.0.0.1:9")])
+        .assert_code(0);
+    // With TLS a proxy learns the host alone.
+    let tunnel = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", tunnel.local_addr().unwrap());
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = heard.clone();
+    std::thread::spawn(move || {
+        for stream in tunnel.incoming() {
+            let mut stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
+            kept.lock().unwrap().push(line);
+            let _ = stream.write_all(b"HTTP/1.1 502 No\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    review("https://model.invalid/v1", &[("HTTPS_PROXY", &at)]).assert_code(3);
+    let heard = heard.lock().unwrap();
+    assert!(
+        !heard.is_empty() && heard.iter().all(|line| line == "CONNECT model.invalid:443 HTTP/1.1\r\n"),
+        "{heard:?}"
     );
 }

@@ -38,7 +38,10 @@ fn an_executor_of_another_workspace_is_unknown() {
     let Some(place) = copied_example("05-guilde-autonomous.yaml") else { return };
     let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).assert_code(1).stdout;
     assert!(said.contains("quorate:kind_unknown") && said.contains("in-process-mastra"), "{said}");
-    assert!(said.contains("the kinds are agent-cli, db-operator, inline, llm, rubric, script"), "{said}");
+    assert!(
+        said.contains("the kinds are agent-cli, cassette, db-operator, inline, llm, rubric, script"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use quorate_protocol::answers::Schema;
 use serde_json::{Map, json};
 
 use super::*;
+use crate::budget::{Amount, Caps};
 use crate::clock::System;
 use crate::ports::executor::{About, Executor, Retry, Usage};
 use crate::ports::ledger::{Kind, Record};
@@ -99,7 +100,8 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
     let call_context = CallContext {
         run: "rtest".into(),
         layout: Layout { nonce: "n0nce".to_owned() },
-        calls: CallBudget::new(how.cap, 1),
+        budget: Arc::new(Budget::new(Caps { calls: how.cap, ..Caps::default() }, 1, Amount::default())),
+        records_reservations: true,
         redactor: Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
         observer: Arc::new(crate::observer::NoopObserver),
         clock: Arc::new(System),

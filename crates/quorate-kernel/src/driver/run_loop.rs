@@ -13,7 +13,7 @@ use serde_json::Map;
 use tokio::time::Instant;
 
 use super::{Error, RunConfig, RunResult};
-use crate::budget::CallBudget;
+use crate::budget::{Amount, Budget};
 use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
 use crate::consultation::{Consultation, Cost, object};
 use crate::entropy;
@@ -45,6 +45,12 @@ impl ActiveCall {
     }
 }
 
+/// An invocation that the end of the run's time ended.
+fn out_of_time(spent: Cost) -> Box<FinishedCall> {
+    let consultation = Consultation::without_answer(AbsenceReason::RunOverBudget, spent);
+    Box::new(FinishedCall { attempt: None, consultation })
+}
+
 /// How long the ledger may take once the run's time is spent: what follows from that is still to be recorded.
 const LEDGER_GRACE: Duration = Duration::from_secs(10);
 
@@ -65,6 +71,14 @@ enum LoopEvent {
     HostCallEnded(HostCallResult),
 }
 
+/// What earlier sessions of a run took.
+#[derive(Default)]
+pub(super) struct EarlierSessions {
+    pub(super) calls: u32,
+    pub(super) charged: Amount,
+    pub(super) wall: Duration,
+}
+
 /// One process's work on a run.
 pub(super) struct RunLoop {
     config: RunConfig,
@@ -77,17 +91,18 @@ pub(super) struct RunLoop {
     extensions: Arc<Extensions>,
     futures: FuturesUnordered<Abortable<EndFuture>>,
     /// Invocations that were cancelled.
-    over_budget: VecDeque<(Invoke, Cost)>,
+    over_budget: VecDeque<(Invoke, Box<FinishedCall>)>,
     pub(super) outcome: Option<Map<String, Json>>,
     finished: bool,
 }
 
 impl RunLoop {
-    pub(super) fn new(config: RunConfig, next: u64, calls: u32, wall: Duration) -> Self {
+    pub(super) fn new(config: RunConfig, next: u64, before: EarlierSessions) -> Self {
         let call_context = CallContext {
             run: config.run.clone(),
             layout: Layout { nonce: entropy::nonce(&config.seed) },
-            calls: CallBudget::new(config.caps.calls, calls),
+            budget: Arc::new(Budget::new(config.caps, before.calls, before.charged)),
+            records_reservations: true,
             redactor: config.redactor.clone(),
             observer: config.observer.clone(),
             clock: config.clock.clone(),
@@ -95,7 +110,7 @@ impl RunLoop {
         RunLoop {
             recorder: Arc::new(Recorder::new(config.ledger.clone(), config.run.clone(), next)),
             call_context: Arc::new(call_context),
-            deadline: config.caps.wall.map(|cap| Instant::now() + cap.saturating_sub(wall)),
+            deadline: config.wall.map(|cap| Instant::now() + cap.saturating_sub(before.wall)),
             active_calls: BTreeMap::new(),
             host_calls: BTreeMap::new(),
             extensions: Arc::new(config.extensions.clone()),
@@ -121,13 +136,9 @@ impl RunLoop {
     async fn next_events(&mut self) -> Result<Vec<LoopEvent>, Error> {
         let mut events = Vec::new();
         while events.is_empty() {
-            while let Some((invoke, spent)) = self.over_budget.pop_front() {
-                let ended = Consultation::without_answer(AbsenceReason::RunOverBudget, spent);
-                events.push(LoopEvent::CallEnded(
-                    invoke,
-                    Box::new(FinishedCall { attempt: None, consultation: ended }),
-                ));
-            }
+            events.extend(
+                self.over_budget.drain(..).map(|(invoke, ended)| LoopEvent::CallEnded(invoke, ended)),
+            );
             if !events.is_empty() {
                 break;
             }
@@ -179,7 +190,8 @@ impl RunLoop {
 
     /// The wall budget is spent: everything under way is dropped, which ends it.
     fn abort_all(&mut self) -> Vec<LoopEvent> {
-        self.over_budget.extend(std::mem::take(&mut self.active_calls).into_values().map(ActiveCall::abort));
+        let aborted = std::mem::take(&mut self.active_calls).into_values().map(ActiveCall::abort);
+        self.over_budget.extend(aborted.map(|(invoke, spent)| (invoke, out_of_time(spent))));
         self.futures.clear();
         let host_calls = std::mem::take(&mut self.host_calls).into_values();
         host_calls
@@ -343,10 +355,15 @@ impl RunLoop {
         let in_time = self.deadline.is_none_or(|wall| Instant::now() < wall);
         let mut granted = Vec::new();
         for invoke in invokes {
-            if in_time && self.call_context.calls.reserve() {
-                granted.push(invoke);
-            } else {
-                self.over_budget.push_back((invoke, Cost::default()));
+            let ended = match in_time {
+                true => {
+                    self.call_context.budget.reserve_call().map_err(|why| FinishedCall::over_budget(&why))
+                }
+                false => Err(*out_of_time(Cost::default())),
+            };
+            match ended {
+                Ok(()) => granted.push(invoke),
+                Err(ended) => self.over_budget.push_back((invoke, Box::new(ended))),
             }
         }
         granted

@@ -5,8 +5,15 @@
 //! - One vector for each text, all of one length, in the order of the texts; the same text gives the same vector.
 //! - A failure is reported, never replaced with zeros: a text that could not be compared is not persisted.
 //! - [`Embedder::threshold`] is the cosine from which on two texts of this model count as similar.
+//! - The kernel asks once for each comparison, and drops the future after [`Embedder::timeout`]; an adapter that tries
+//!   again does so within it.
+//! - Where texts leave this process, [`Embedder::side_effects`] says so, and a person is asked first.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
+
+use super::executor::{ConfigError, SideEffect};
 
 /// Turns texts into vectors.
 #[async_trait]
@@ -16,6 +23,34 @@ pub trait Embedder: Send + Sync {
 
     /// The cosine similarity, between -1 and 1, from which on two texts count as near.
     fn threshold(&self) -> f32;
+
+    /// How long one comparison may take.
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    /// What embedding does outside of this process; asked of those that a workspace's file configures.
+    fn side_effects(&self) -> Vec<SideEffect> {
+        Vec::new()
+    }
+
+    /// Refuses where the key that it sends is known not to be there.
+    ///
+    /// # Errors
+    /// The setting at fault.
+    fn check_installed(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// Whether each call is paid for, so that `doctor` makes one only if a person says so.
+    fn is_metered(&self) -> bool {
+        false
+    }
+
+    /// The model, where it is and how it is reached, in one line.
+    fn describe(&self) -> String {
+        format!("`{}`", self.model())
+    }
 
     /// One vector for each text.
     ///

@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
 
 use crate::conversation::{ConversationContext, Participant};
+use crate::redact::Redactor;
 
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
@@ -49,6 +50,10 @@ pub struct Invocation {
     pub json_schema: Arc<Json>,
     /// The conversation, if the answer becomes a turn in one.
     pub conversation: Option<Arc<ConversationContext>>,
+    /// What marks the material in the prompt, drawn anew for each run.
+    pub nonce: Arc<str>,
+    /// Takes secrets out of what the executor keeps outside of the ledger. The prompt has none any more; a reply may.
+    pub redactor: Redactor,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
     /// Where the executor notes what is known of the attempt whether or not it gives a reply.
@@ -121,6 +126,8 @@ pub struct AttemptInfo {
     pub model: Option<String>,
     /// The version of the program that was asked.
     pub version: Option<String>,
+    /// Whether the reply was given to an earlier question of the same content, and nobody was asked now.
+    pub recorded: bool,
     /// The last lines that the other side printed beside its answer; quoted where the attempt times out.
     pub last_words: Option<String>,
 }
@@ -196,7 +203,7 @@ pub enum Failure {
 pub enum Retry {
     /// After the caller's own pause.
     Soon,
-    /// Not before this much time has passed, as the other side asked.
+    /// Not before this much time has passed, as the other side asked. Takes none of the retries.
     After(Duration),
     /// The same question would fail the same way.
     Never,
@@ -341,14 +348,26 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// The most that one call with a prompt of this size takes; `None` where that is not known.
-    fn call_limit(&self, _prompt_bytes: usize) -> Option<CallLimit> {
+    /// The most that one call with a prompt of this size takes; `None` where that is not known. A budget of tokens or money
+    /// is held by it: it is reserved before the call.
+    fn call_limit(&self, _prompt_bytes: usize, _answer: answers::Schema) -> Option<CallLimit> {
+        None
+    }
+
+    /// What a call with this usage costs, in billionths of a US dollar; `None` where that is not known.
+    fn price(&self, _usage: &Usage) -> Option<u64> {
         None
     }
 
     /// Whether each question is paid for, so that `doctor` asks one only if a person says so.
     fn is_metered(&self) -> bool {
         false
+    }
+
+    /// How many recorded answers it has, where it answers from these alone: a question that none was recorded for fails, so
+    /// that `doctor` asks none.
+    fn recordings(&self) -> Option<Result<usize, ConfigError>> {
+        None
     }
 
     /// The tools of a judge that uses it; `None` if unknown.
@@ -385,6 +404,8 @@ pub struct Settings {
     pub block: serde_json::Map<String, Json>,
     /// The MCP servers that the host has configured, by id, each with its table verbatim.
     pub servers: Servers,
+    /// The file of prices that come before those that ship (`budget.prices`).
+    pub prices: Option<std::path::PathBuf>,
 }
 
 /// MCP servers by id, each with its table of `quorate.toml` verbatim. It remembers which of them adapters have looked up.

@@ -39,6 +39,14 @@ pub struct Attempt {
     pub model: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Whether the reply was recorded before, and nobody was asked.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
+    pub recorded: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl RecordData for Attempt {
@@ -78,8 +86,14 @@ pub struct Consultation {
     pub prompt_sha256: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The model that the settings name, where another one answered.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub requested_model: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Whether the answer was recorded before, and nobody was asked.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
+    pub recorded: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Json>,
     /// The reason for a missing answer, as a message for users.

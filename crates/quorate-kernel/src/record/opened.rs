@@ -1,10 +1,10 @@
 //! How a run was started.
 
-use quorate_protocol::Json;
+use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::{RecordData, lenient, readable_items};
+use super::{Money, RecordData, Spent, lenient, readable_items};
 use crate::ports::ledger::Kind;
 
 /// The first record of a run.
@@ -41,12 +41,21 @@ pub struct RunOpened {
     /// The executors of all members, each once.
     #[serde(deserialize_with = "readable_items")]
     pub executors: Vec<ExecutorUsed>,
+    /// The executor that the user named for all members; inside, `None` if the user named none.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Option<String>>,
     /// The model that the user named.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
     /// The cap on calls, which holds until another is said (X8).
     #[serde(deserialize_with = "saturating")]
     pub max_calls: Option<u32>,
+    /// The cap on tokens, likewise.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The cap on money, likewise.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub max_money: Option<Money>,
     /// The council's file; `None` for the built-in one.
     #[serde(deserialize_with = "lenient")]
     pub config: Option<String>,
@@ -67,6 +76,9 @@ pub struct RunOpened {
     // What follows is of reviews alone.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub tier: Option<u64>,
+    /// Who said the tier, where a model did or should have.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub tier_source: Option<TierSource>,
     /// Earlier verdicts on texts of the same type, newest first.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub priors: Option<Vec<Json>>,
@@ -86,9 +98,6 @@ pub struct RunOpened {
     /// The texts of the overlays that were active, the weightiest first.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub overlays: Option<Vec<Json>>,
-    /// The executor that the user named for all members; inside, `None` if the user named none.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub executor: Option<Option<String>>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
@@ -101,9 +110,15 @@ impl RunOpened {
         self.executors.iter().any(|executor| executor.asks_a_model)
     }
 
-    /// The names of the executors, for people.
+    /// The names of the executors, each once, for people: one may be asked for several models.
     pub fn executor_names(&self) -> String {
-        self.executors.iter().map(|executor| &*executor.name).collect::<Vec<_>>().join(", ")
+        let mut names: Vec<&str> = Vec::new();
+        for executor in &self.executors {
+            if !names.contains(&&*executor.name) {
+                names.push(&executor.name);
+            }
+        }
+        names.join(", ")
     }
 
     /// A component of the fingerprint.
@@ -114,6 +129,24 @@ impl RunOpened {
 
 impl RecordData for RunOpened {
     const KIND: Kind = Kind::RunOpened;
+}
+
+/// How a model came to say the tier of a text. The question is recorded in a stream of its own, `council/tiers`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TierSource {
+    /// The question, which the hash of text and executor identifies.
+    #[serde(deserialize_with = "lenient")]
+    pub invocation: Name,
+    /// The model's reason, or why there is no answer.
+    #[serde(deserialize_with = "lenient")]
+    pub reason: String,
+    /// Whether there was an answer; without one the tier is the strictest.
+    #[serde(deserialize_with = "lenient")]
+    pub answered: bool,
+    /// What the question cost this run; `None` where the answer was recorded before.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
 }
 
 /// A text that was deliberated on.

@@ -3,7 +3,8 @@
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 
-use super::{RecordData, lenient, readable_items};
+use super::{Money, RecordData, lenient, readable_items};
+use crate::budget::Amount;
 use crate::ports::ledger::Kind;
 
 /// Calls are about to be made; each that has no consultation later counts as spent.
@@ -12,6 +13,9 @@ use crate::ports::ledger::Kind;
 pub struct RunIntent {
     #[serde(deserialize_with = "readable_items")]
     pub invocations: Vec<Name>,
+    /// What the next call of an invocation may take, where the run's tokens or money are capped.
+    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<Reserved>,
     /// Whether a process begins with it that continues with the run.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
@@ -22,6 +26,25 @@ pub struct RunIntent {
 
 impl RecordData for RunIntent {
     const KIND: Kind = Kind::RunIntent;
+}
+
+/// The most that one call may take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    pub invocation: Name,
+    pub tokens: u64,
+    pub money: Money,
+}
+
+impl Reserved {
+    pub fn new(invocation: Name, amount: Amount) -> Reserved {
+        Reserved { invocation, tokens: amount.tokens, money: Money::usd(amount.usd_nanos) }
+    }
+
+    /// As much as there is, where the amount of money cannot be read.
+    pub fn amount(&self) -> Amount {
+        Amount { tokens: self.tokens, usd_nanos: self.money.usd_nanos().unwrap_or(u64::MAX) }
+    }
 }
 
 /// Everything that follows from the outcome is done.

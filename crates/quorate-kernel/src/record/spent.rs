@@ -71,7 +71,8 @@ impl Spent {
 }
 
 impl Money {
-    fn usd(nanos: u64) -> Money {
+    /// An amount in billionths of a US dollar.
+    pub fn usd(nanos: u64) -> Money {
         let fraction = format!("{:09}", nanos % NANOS);
         let fraction = fraction.trim_end_matches('0');
         let amount = match fraction.is_empty() {
@@ -81,7 +82,8 @@ impl Money {
         Money { amount, currency: "USD".to_owned() }
     }
 
-    fn usd_nanos(&self) -> Option<u64> {
+    /// Billionths of a US dollar; `None` for another currency, or an amount in another form.
+    pub fn usd_nanos(&self) -> Option<u64> {
         if self.currency != "USD" {
             return None;
         }

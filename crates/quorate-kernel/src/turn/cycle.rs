@@ -12,6 +12,7 @@ use super::dispatch::{DecisionCost, Selection};
 use super::phase::{Asking, Author, Effect, Input, Phase};
 use super::speak::TurnQuestion;
 use super::{CycleResult, Error, READ_PAGE_TURNS, Runner, SettledTurn};
+use crate::budget::{self, Amount};
 use crate::clock::rfc3339;
 use crate::consultation::millis;
 use crate::conversation::{Turn, turn_key};
@@ -82,7 +83,7 @@ impl Runner {
             // All of them have answered, before this process or in another one.
             return self.settle_unanswered(trigger, None, DecisionCost::Nothing, started).await;
         }
-        if !self.call_context.calls.has_left(asked.len()) {
+        if !self.call_context.budget.has_left(asked.len(), self.least_needed(&window, &asked)) {
             return Ok(CycleResult::BudgetExhausted { trigger: trigger.id });
         }
         let window = self.redact_turns(window).await;
@@ -95,6 +96,21 @@ impl Runner {
         self.ask(&question, asked).await?;
         self.apply(Input::AllHeard(self.author()));
         self.commit().await
+    }
+
+    /// What the questions to these participants take by the window alone. Each is reserved with its whole prompt later.
+    fn least_needed(&self, window: &[Turn], asked: &[Name]) -> Amount {
+        let bytes = window.iter().map(|turn| turn.content.len()).sum();
+        let speakers = self.swarm.speakers.iter().filter(|one| asked.contains(&one.participant.id));
+        let mut needed = Amount::default();
+        for executor in speakers.map(|one| &*one.member.executor) {
+            let limit = budget::call_limit(executor, bytes, executor.turn_schema());
+            needed.add(limit.map_or_else(Amount::default, |limit| Amount {
+                tokens: limit.tokens,
+                usd_nanos: limit.usd_nanos.unwrap_or(0),
+            }));
+        }
+        needed
     }
 
     /// Asks the chosen participants at once, and keeps the result of each.

@@ -107,8 +107,8 @@ impl TurnQuestion {
         };
         let (state, in_state) = self.swarm.redactor.redact_json(Json::Object(state));
         let state = object(state);
-        if !self.call_context.calls.reserve() {
-            return failed("the calls of this run are spent".to_owned());
+        if let Err(why) = self.call_context.budget.reserve_call() {
+            return failed(why.to_string());
         }
         let invoke = self.invoke(speaker, &state, &prompt);
         let mut member = speaker.member.clone();
@@ -197,7 +197,7 @@ fn read_response(ended: Consultation) -> Result<Response, (Status, String)> {
 fn status_of(why: AbsenceReason) -> &'static str {
     match why {
         AbsenceReason::TimedOut => "it did not answer in time",
-        AbsenceReason::RunOverBudget | AbsenceReason::OverBudget => "the calls of this run are spent",
+        AbsenceReason::RunOverBudget | AbsenceReason::OverBudget => "the budget of this run is spent",
         _ => "it did not answer",
     }
 }

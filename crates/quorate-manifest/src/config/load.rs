@@ -1,19 +1,17 @@
-//! Loads `quorate.toml`. Keys of the format that this version does not support are refused by name.
+//! Loads `quorate.toml`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quorate_diagnostics::{Place, codes};
 
 use super::{
-    AssemblyTable, Block, Budget, Configuration, ExecutorTable, Lock, RuntimeTable, executor, keys, ledger,
-    playbooks, redact,
+    AssemblyTable, Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Lock, RuntimeTable,
+    budget, executor, keys, ledger, playbooks, redact,
 };
 use crate::tree::{Field, Format, ParsedFile, open};
 use crate::{Loaded, Source};
-
-/// Keys of the format that this version does not support, by the path of their table.
-const UNSUPPORTED_KEYS: [(&str, &[&str]); 1] = [("budget", &["tokens", "money", "prices"])];
 
 type NamedExecutor = (String, Place);
 
@@ -41,11 +39,13 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
             .optional("early_decision")
             .and_then(|field| field.boolean())
             .unwrap_or_default(),
+        council_members: fields.optional("council").map(|field| council_members(&field)).unwrap_or_default(),
         assemblies: fields.optional("assemblies").map(|field| assemblies(&field)).unwrap_or_default(),
         executors: fields.optional("executors").map(|field| executors(&field)).unwrap_or_default(),
         servers: fields.optional("mcp").map(|field| servers(&field)).unwrap_or_default(),
         runtimes: fields.optional("runtimes").map(|field| runtimes(&field)).unwrap_or_default(),
-        budget: fields.optional("budget").map(|field| budget(&field)).unwrap_or_default(),
+        embedder: fields.optional("embedder").and_then(|field| embedder(&field)),
+        budget: fields.optional("budget").map(|field| budget::read(&field)).unwrap_or_default(),
         playbooks: fields.optional("playbooks").map(|field| playbooks::read(&field)).unwrap_or_default(),
         locks: fields.optional("locks").map(|field| locks(&field)).unwrap_or_default(),
         keys: fields.optional("keys").map(|field| keys::read(&field)).unwrap_or_default(),
@@ -56,6 +56,29 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     };
     fields.finish();
     Some(configuration)
+}
+
+/// Reads `[council]`, which has the key `members` alone.
+fn council_members(field: &Field<'_>) -> BTreeMap<String, CouncilMember> {
+    let Some(mut fields) = field.fields() else { return BTreeMap::new() };
+    let members = fields.optional("members").and_then(|field| field.entries()).unwrap_or_default();
+    let members =
+        members.into_iter().filter_map(|(id, field)| Some((id.to_owned(), council_member(&field)?)));
+    let members = members.collect();
+    fields.finish();
+    members
+}
+
+fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
+    let mut fields = field.fields()?;
+    let mut text = |key| {
+        let field = fields.optional(key)?;
+        Some((field.non_blank_text()?.to_owned(), field.place()))
+    };
+    let (executor, model) = (text("executor"), text("model"));
+    let source = Arc::clone(fields.source_file().text());
+    fields.finish();
+    Some(CouncilMember { place: field.key_place(), executor, model, source })
 }
 
 fn assemblies(field: &Field<'_>) -> BTreeMap<String, AssemblyTable> {
@@ -131,23 +154,10 @@ fn executors(field: &Field<'_>) -> BTreeMap<String, ExecutorTable> {
     named.collect()
 }
 
-fn budget(field: &Field<'_>) -> Budget {
-    let Some(mut fields) = field.fields() else { return Budget::default() };
-    let calls = fields.optional("calls").and_then(|field| field.integer(1, i64::MAX));
-    let budget = Budget {
-        calls: calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
-        wall: fields.optional("wall").and_then(|field| field.duration()),
-    };
-    fields.finish_with(|key| unsupported_key("budget", key));
-    budget
-}
-
-fn unsupported_key(table: &str, key: &str) -> Option<(String, String)> {
-    let (_, keys) = UNSUPPORTED_KEYS.iter().find(|(known, _)| *known == table)?;
-    keys.contains(&key).then(|| {
-        let message = format!("this version of Quorate does not support `{key}`");
-        (message, "remove it: it would have no effect".to_owned())
-    })
+fn embedder(field: &Field<'_>) -> Option<Box<EmbedderTable>> {
+    let mut fields = field.fields()?;
+    let timeout = fields.optional("timeout").and_then(|field| field.duration());
+    Some(Box::new(EmbedderTable { timeout, block: executor::block(field, &fields) }))
 }
 
 #[cfg(test)]
@@ -181,6 +191,9 @@ env = [\"KEY\"]
 kind = \"script\"
 [budget]
 calls = 40
+tokens = 400000
+money = \"1.5 USD\"
+prices = \"prices.toml\"
 wall = \"10m\"
 ";
         let host =
@@ -202,7 +215,12 @@ wall = \"10m\"
         assert_eq!(&text[claude.block.place_of(Some("env")).span], "env");
         let (kind, place) = host.executors["script"].kind.clone().expect("a kind");
         assert_eq!((kind.as_str(), &text[place.span]), ("script", "\"script\""));
-        assert_eq!(host.budget, Budget { calls: Some(40), wall: Some(Duration::from_secs(600)) });
+        let budget = host.budget;
+        assert_eq!(
+            (budget.calls, budget.tokens, budget.usd_nanos, budget.wall),
+            (Some(40), Some(400_000), Some(1_500_000_000), Some(Duration::from_secs(600)))
+        );
+        assert_eq!(budget.prices.map(|(path, _)| path).as_deref(), Some("prices.toml"));
     }
 
     #[test]

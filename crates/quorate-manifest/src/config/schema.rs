@@ -23,12 +23,16 @@ pub(crate) struct Configuration {
     pub executors: Option<BTreeMap<String, Executor>>,
     /// End a vote as soon as the missing votes cannot change the result.
     pub early_decision: Option<bool>,
+    /// The executors of a council's members.
+    pub council: Option<Council>,
     /// The executors of an assembly's members, by the assembly's name.
     pub assemblies: Option<BTreeMap<String, Assembly>>,
     /// MCP servers, by a name of your choice.
     pub mcp: Option<BTreeMap<String, Server>>,
     /// The executors of a runtime's participants, by the manifest's id.
     pub runtimes: Option<BTreeMap<String, Runtime>>,
+    /// What compares texts by meaning, for locked traits with `matchMode: semantic`.
+    pub embedder: Option<Embedder>,
     /// The limits of one run.
     pub budget: Option<Budget>,
     /// How playbooks are proposed and promoted.
@@ -176,6 +180,26 @@ pub(crate) struct Runtime {
     pub participants: Option<BTreeMap<String, Defaults>>,
 }
 
+/// The executors of a council's members.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Council {
+    /// By the member's id; the adjudicator's is `adjudicator`.
+    pub members: Option<BTreeMap<String, CouncilMember>>,
+}
+
+/// What one member of a council is asked through.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct CouncilMember {
+    /// The name of the executor; the default is the council's.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: Option<String>,
+    /// The model, in place of the executor's own.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub model: Option<String>,
+}
+
 /// The executors of an assembly's members.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
@@ -212,6 +236,16 @@ pub(crate) struct Executor {
     pub block: Map<String, Value>,
 }
 
+/// A model that turns texts into vectors. Other keys are passed to the adapter.
+#[derive(JsonSchema)]
+pub(crate) struct Embedder {
+    /// How long one comparison may take, with all its attempts; the default is `60s`.
+    #[schemars(extend("examples" = ["60s"]))]
+    pub timeout: Option<String>,
+    #[schemars(flatten)]
+    pub block: Map<String, Value>,
+}
+
 /// The limits of one run.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
@@ -219,6 +253,15 @@ pub(crate) struct Budget {
     /// Calls of executors, including re-prompts and retries.
     #[schemars(range(min = 1))]
     pub calls: Option<u32>,
+    /// Tokens of prompts and answers.
+    #[schemars(range(min = 1))]
+    pub tokens: Option<u64>,
+    /// Money in US dollars, for example `5 USD`.
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]{1,9})? USD$"), extend("examples" = ["5 USD", "0.50 USD"]))]
+    pub money: Option<String>,
+    /// A file of prices, relative to this file; its prices come before those that ship.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["prices.toml"]))]
+    pub prices: Option<String>,
     /// Wall-clock time, for example `10m`.
     #[schemars(extend("examples" = ["10m"]))]
     pub wall: Option<String>,

@@ -20,9 +20,16 @@ fn build() -> Council {
     Council {
         dir: PathBuf::from("."),
         deliberators: roster
-            .map(|id| Deliberator { id: id.into(), prompt: embedded(id), weight: 1.0, context: Vec::new() })
+            .map(|id| Deliberator {
+                id: id.into(),
+                prompt: embedded(id),
+                weight: 1.0,
+                context: Vec::new(),
+                runtime: None,
+            })
             .collect(),
         adjudicator: embedded(prompts::ADJUDICATOR),
+        adjudicator_runtime: None,
         protocol: Protocol::default(),
         tiers: TierRules::default(),
         logging: Logging::default(),

@@ -57,6 +57,7 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
         dir,
         deliberators: deliberators?.deliberators,
         adjudicator: adjudicator.prompt?,
+        adjudicator_runtime: adjudicator.runtime.map(Box::new),
         protocol: protocol?,
         tiers,
         logging,
@@ -71,10 +72,10 @@ fn tiers_and_watch(
     fields: &mut Fields<'_>,
     files: &mut CouncilFiles<'_>,
 ) -> (super::tiers::TierRules, Watch) {
-    let default = tier_rules::default_tier(fields.optional("tier_classifier"));
+    let (classifier, default) = tier_rules::classifier(fields.optional("tier_classifier"));
     let rules = tier_rules::rules(fields.optional("tier_rules"), files);
     let (watch, overrides) = tier_rules::watch(fields.optional("watch"));
-    (super::tiers::TierRules::new(rules, overrides, default), watch)
+    (super::tiers::TierRules::new(rules, overrides, default, classifier), watch)
 }
 
 /// Checks `version`, the version of the format: only 1.0 exists.

@@ -7,7 +7,8 @@ use quorate_diagnostics::{Body, Place, codes};
 
 use super::files::CouncilFiles;
 use super::prompts::ADJUDICATOR;
-use super::{Deliberator, PolicyName, Prompt};
+use super::{Deliberator, PolicyName, Prompt, runtime};
+use crate::config::ExecutorTable;
 use crate::tree::reader::nearest;
 use crate::tree::{Field, Kind};
 
@@ -27,6 +28,7 @@ pub(super) struct Roster {
 pub(super) struct Adjudicator {
     pub(super) prompt: Option<Prompt>,
     pub(super) policy: Option<PolicyName>,
+    pub(super) runtime: Option<ExecutorTable>,
 }
 
 /// Reads `deliberators`.
@@ -55,8 +57,9 @@ fn deliberator<'d>(
     let weight = fields.optional("weight").and_then(|field| weight(&field));
     let context = fields.optional("context_refs").and_then(|field| field.list()).unwrap_or_default();
     let context = context.iter().filter_map(|field| files.context(field)).collect();
+    let runtime = fields.optional("runtime").and_then(|field| runtime::read(&field));
     fields.finish();
-    Some(Deliberator { id: id?, prompt: prompt?, weight: weight.unwrap_or(1.0), context })
+    Some(Deliberator { id: id?, prompt: prompt?, weight: weight.unwrap_or(1.0), context, runtime })
 }
 
 fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
@@ -106,8 +109,9 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
         .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")
         .and_then(|field| files.prompt(&field));
     let policy = fields.optional("verdict_policy").and_then(|field| policy(&field));
+    let runtime = fields.optional("runtime").and_then(|field| runtime::read(&field));
     fields.finish();
-    Some(Adjudicator { prompt, policy })
+    Some(Adjudicator { prompt, policy, runtime })
 }
 
 /// Reads `verdict_policy`: a policy's name; or a mapping, as in the public tool, which only documents the tool's code. That

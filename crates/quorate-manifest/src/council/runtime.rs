@@ -1,4 +1,4 @@
-//! `runtime`: the executor of a council's members. The keys of its kind are passed on verbatim.
+//! `runtime`: the executor of a council's members, or of one member. The keys of its kind are passed on verbatim.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ pub(crate) struct Council {
     /// The version of the format; there is one.
     #[schemars(schema_with = "version", default)]
     pub version: Option<Value>,
-    /// The executor of the members; the default is the rubric.
+    /// The executor of the members without one of their own; the default is the rubric.
     pub runtime: Option<Runtime>,
     /// At least three. Each judges independently first, then after reading the others' answers.
     #[schemars(extend("minItems" = 3))]
@@ -23,7 +23,7 @@ pub(crate) struct Council {
     pub adjudicator: Adjudicator,
     /// The number of rounds, and the input of round 2.
     pub protocol: Option<Protocol>,
-    /// The tier of artifacts that match no rule.
+    /// What decides on tiers.
     pub tier_classifier: Option<TierClassifier>,
     /// The tiers of artifacts: for each tier, globs by artifact type; or the path of a YAML file with them.
     pub tier_rules: Option<RulesOrFile>,
@@ -78,6 +78,8 @@ pub(crate) struct Deliberator {
     /// Documents with criteria for the deliberator.
     #[schemars(inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub context_refs: Option<Vec<String>>,
+    /// The executor of this deliberator.
+    pub runtime: Option<Runtime>,
 }
 
 /// The member that closes the deliberation.
@@ -90,6 +92,8 @@ pub(crate) struct Adjudicator {
     /// The policy that derives the verdict: `seed` or `strict`; a mapping, as in the public tool, means `strict`.
     #[schemars(schema_with = "policy", default)]
     pub verdict_policy: Option<Value>,
+    /// The executor of the adjudicator.
+    pub runtime: Option<Runtime>,
 }
 
 fn policy(_: &mut SchemaGenerator) -> Schema {
@@ -117,14 +121,14 @@ fn cross_read(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "enum": ["verdicts", "findings", "none", true, false, null] })
 }
 
-/// The tier of artifacts that match no rule.
+/// What decides on tiers.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct TierClassifier {
-    /// The kind of classifier; the only one is rules.
-    #[schemars(rename = "type", extend("const" = "rules"), with = "Option<String>", default)]
+    /// What decides: the rules, the council's executor (`model`), or the executor where no rule matches (`hybrid`).
+    #[schemars(rename = "type", extend("enum" = ["rules", "model", "hybrid", null]), with = "Option<String>", default)]
     pub kind: Option<String>,
-    /// A sweep reviews all artifacts of tier 1, none of tier 2, and one in five of tier 3.
+    /// The tier of artifacts that match no rule, with `type: rules`. A sweep reviews all artifacts of tier 1, none of tier 2, and one in five of tier 3.
     #[schemars(range(min = 1, max = 3))]
     pub default_tier: Option<u8>,
 }

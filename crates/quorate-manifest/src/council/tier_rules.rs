@@ -1,28 +1,38 @@
 //! `tier_rules`, `tier_classifier` and `watch`: the artifacts of a sweep and their tiers.
 
+use quorate_diagnostics::{Body, codes};
+
 use super::Watch;
 use super::files::CouncilFiles;
 use super::glob::Glob;
-use super::tiers::{Rule, Tier};
+use super::tiers::{Classifier, Rule, Tier};
 use crate::tree::{Field, Fields, Kind};
 
-/// Reads `tier_classifier`: the tier of artifacts that match no rule.
-pub(super) fn default_tier(field: Option<Field<'_>>) -> Tier {
-    let Some(mut fields) = field.and_then(|field| field.fields()) else { return Tier::Two };
-    if let Some(field) = fields.optional("type") {
-        match field.text() {
-            None | Some("rules") => {}
-            Some(other) => {
-                field.invalid_with(
-                    format!("there is no tier classifier `{other}`"),
-                    "the only one is `rules`",
-                );
-            }
+/// Reads `tier_classifier`: what decides on tiers, and the tier of artifacts that match no rule.
+pub(super) fn classifier(field: Option<Field<'_>>) -> (Classifier, Tier) {
+    let default = (Classifier::Rules, Tier::Two);
+    let Some(mut fields) = field.and_then(|field| field.fields()) else { return default };
+    let classifier = fields.optional("type").and_then(|field| {
+        let word = field.text()?;
+        let known = Classifier::ALL.into_iter().find(|classifier| classifier.as_str() == word);
+        if known.is_none() {
+            field.invalid_with(
+                format!("there is no tier classifier `{word}`"),
+                "it is `rules`, `model` or `hybrid`",
+            );
         }
+        known
+    });
+    let classifier = classifier.unwrap_or(Classifier::Rules);
+    let written = fields.optional("default_tier");
+    if let Some(field) = written.as_ref().filter(|_| classifier != Classifier::Rules) {
+        let message = format!("`default_tier` has no effect with `type: {}`", classifier.as_str());
+        let help = "remove it: where no rule decides, a model does, and without its answer tier 1 counts";
+        field.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).help(help));
     }
-    let default = fields.optional("default_tier").and_then(|field| tier(&field));
+    let tier = written.and_then(|field| tier(&field)).unwrap_or(Tier::Two);
     fields.finish();
-    default.unwrap_or(Tier::Two)
+    (classifier, tier)
 }
 
 fn tier(field: &Field<'_>) -> Option<Tier> {

@@ -38,10 +38,38 @@ impl Tier {
     }
 }
 
+/// What decides on tiers: `tier_classifier.type`. An override of `watch.tier_overrides` decides before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Classifier {
+    /// The rules; the default tier where none matches.
+    #[default]
+    Rules,
+    /// The council's executor, which reads the text.
+    Model,
+    /// The rules; the council's executor where none matches.
+    Hybrid,
+}
+
+impl Classifier {
+    pub const ALL: [Classifier; 3] = [Classifier::Rules, Classifier::Model, Classifier::Hybrid];
+
+    /// The word in `council.yaml`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Classifier::Rules => "rules",
+            Classifier::Model => "model",
+            Classifier::Hybrid => "hybrid",
+        }
+    }
+}
+
 /// Tier and type of an artifact, by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classification {
+    /// Where a model is to say it: the strictest tier, which counts until it does.
     pub tier: Tier,
+    /// Whether a model that reads the text is to say the tier.
+    pub asks_model: bool,
     /// Later reviews look up earlier verdicts by this type.
     pub artifact_type: String,
 }
@@ -52,6 +80,7 @@ pub struct TierRules {
     rules: Vec<Rule>,
     overrides: Vec<(Glob, Tier)>,
     default: Tier,
+    classifier: Classifier,
 }
 
 /// A glob, and the tier and type of the artifacts that match it.
@@ -64,29 +93,45 @@ pub(super) struct Rule {
 
 impl Default for TierRules {
     fn default() -> Self {
-        TierRules { rules: Vec::new(), overrides: Vec::new(), default: Tier::Two }
+        TierRules {
+            rules: Vec::new(),
+            overrides: Vec::new(),
+            default: Tier::Two,
+            classifier: Classifier::Rules,
+        }
     }
 }
 
 impl TierRules {
     /// `rules` are in file order; rules of lower tiers are tried first.
-    pub(super) fn new(mut rules: Vec<Rule>, overrides: Vec<(Glob, Tier)>, default: Tier) -> Self {
+    pub(super) fn new(
+        mut rules: Vec<Rule>,
+        overrides: Vec<(Glob, Tier)>,
+        default: Tier,
+        classifier: Classifier,
+    ) -> Self {
         rules.sort_by_key(|rule| rule.tier);
-        TierRules { rules, overrides, default }
+        TierRules { rules, overrides, default, classifier }
     }
 
     /// The tier and type of an artifact. The path is relative to the council's directory, with `/`.
     ///
-    /// A glob matches the file's name or the whole path. The first matching rule gives the type and the tier; the first
-    /// matching override replaces the tier.
+    /// A glob matches the file's name or the whole path. The first matching rule gives the type, and the tier unless a
+    /// model gives it; the first matching override replaces the tier.
     pub fn classify(&self, relative_path: &str) -> Classification {
         let path = relative_path.strip_prefix("./").unwrap_or(relative_path);
         let name = path.rsplit('/').next().unwrap_or(path);
         let matches = |glob: &Glob| glob.matches(name) || glob.matches(path);
         let rule = self.rules.iter().find(|rule| matches(&rule.glob));
         let overridden = self.overrides.iter().find(|(glob, _)| matches(glob)).map(|(_, tier)| *tier);
+        let by_rule = rule.map(|rule| rule.tier).filter(|_| self.classifier != Classifier::Model);
+        let decided = match self.classifier {
+            Classifier::Rules => Some(overridden.or(by_rule).unwrap_or(self.default)),
+            Classifier::Model | Classifier::Hybrid => overridden.or(by_rule),
+        };
         Classification {
-            tier: overridden.or(rule.map(|rule| rule.tier)).unwrap_or(self.default),
+            tier: decided.unwrap_or(Tier::One),
+            asks_model: decided.is_none(),
             artifact_type: rule.map_or(UNCLASSIFIED, |rule| &rule.artifact_type).to_owned(),
         }
     }
@@ -113,6 +158,10 @@ mod tests {
     }
 
     fn rules() -> TierRules {
+        by(Classifier::Rules)
+    }
+
+    fn by(classifier: Classifier) -> TierRules {
         TierRules::new(
             vec![
                 rule(Tier::Three, "brief", "**/briefing*.md"),
@@ -121,12 +170,13 @@ mod tests {
             ],
             vec![(Glob::new("keep/*"), Tier::One)],
             Tier::Three,
+            classifier,
         )
     }
 
     #[track_caller]
     fn check(path: &str, tier: Tier, artifact_type: &str) {
-        let expected = Classification { tier, artifact_type: artifact_type.to_owned() };
+        let expected = Classification { tier, asks_model: false, artifact_type: artifact_type.to_owned() };
         assert_eq!(rules().classify(path), expected, "{path}");
     }
 
@@ -149,6 +199,21 @@ mod tests {
     fn an_override_changes_the_tier_and_not_the_type() {
         check("keep/briefing.md", Tier::One, "brief");
         check("keep/notes.md", Tier::One, UNCLASSIFIED);
+    }
+
+    #[test]
+    fn a_model_is_asked_where_nothing_that_a_person_wrote_decides() {
+        for (classifier, path, tier, asks_model, artifact_type) in [
+            (Classifier::Model, "infra/x.md", Tier::One, true, "infra"),
+            (Classifier::Model, "notes.md", Tier::One, true, UNCLASSIFIED),
+            (Classifier::Model, "keep/briefing.md", Tier::One, false, "brief"),
+            (Classifier::Hybrid, "infra/x.md", Tier::Two, false, "infra"),
+            (Classifier::Hybrid, "notes.md", Tier::One, true, UNCLASSIFIED),
+            (Classifier::Hybrid, "keep/notes.md", Tier::One, false, UNCLASSIFIED),
+        ] {
+            let expected = Classification { tier, asks_model, artifact_type: artifact_type.to_owned() };
+            assert_eq!(by(classifier).classify(path), expected, "{classifier:?} {path}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use quorate_kernel::budget::Caps;
 use quorate_manifest::council::tiers::Tier;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -78,7 +79,7 @@ impl Tool for CouncilReview {
             options: RunOptions {
                 executor: arguments.executor,
                 model: None,
-                max_calls: arguments.max_calls.map(|calls| calls.get() as u32),
+                caps: Caps { calls: arguments.max_calls.map(|calls| calls.get() as u32), ..Caps::default() },
                 timeout: timeout(arguments.timeout.as_deref())?,
                 producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
             },

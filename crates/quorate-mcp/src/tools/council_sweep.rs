@@ -18,6 +18,7 @@ use crate::whole::Whole;
 use quorate::service::run_options::RunOptions;
 use quorate::service::runs;
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
+use quorate_kernel::budget::Caps;
 
 /// The number of concurrent reviews: default and maximum.
 const DEFAULT_JOBS: u64 = 4;
@@ -83,7 +84,7 @@ impl Tool for CouncilSweep {
             options: RunOptions {
                 executor: arguments.executor,
                 model: None,
-                max_calls: arguments.max_calls.map(|calls| calls.get() as u32),
+                caps: Caps { calls: arguments.max_calls.map(|calls| calls.get() as u32), ..Caps::default() },
                 timeout: timeout(arguments.timeout.as_deref())?,
                 producer: None,
             },

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quorate_kernel::budget::Caps;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
@@ -26,7 +27,7 @@ fn single_call(ledger: &Arc<Memory>) -> SingleCall {
         ledger: ledger.clone(),
         clock: Arc::new(TickingClock::default()),
         redactor: Redactor::new(&["sk-[a-z0-9]+".into()]).expect("a pattern"),
-        max_calls: None,
+        caps: Caps::default(),
         observer: Arc::new(NoopObserver),
     }
 }
@@ -163,12 +164,12 @@ async fn without_a_call_left_no_executor_is_asked() {
     let asked: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
     let member = ScriptedExecutor::new(|_| Action::Say("no".into(), 1)).with_call_log(asked.clone());
     let config = Arc::new(member).into_member_config();
-    let none = SingleCall { max_calls: Some(0), ..single_call(&ledger) };
+    let none = SingleCall { caps: Caps { calls: Some(0), ..Caps::default() }, ..single_call(&ledger) };
     assert_eq!(absent(ask(&none, &config).await), (AbsenceReason::RunOverBudget, None, 0));
     assert_eq!(statuses(&ledger).await, pairs(&[("consultation", "over_budget")]));
     assert!(asked.lock().expect("not poisoned").is_empty());
 
-    let one = SingleCall { max_calls: Some(1), ..single_call(&ledger) };
+    let one = SingleCall { caps: Caps { calls: Some(1), ..Caps::default() }, ..single_call(&ledger) };
     let (why, _, calls) = absent(ask(&one, &config).await);
     assert_eq!((why, calls), (AbsenceReason::RunOverBudget, 1));
     assert_eq!(asked.lock().expect("not poisoned").len(), 1);

@@ -1,5 +1,6 @@
-//! Audit: statistics of a council over time, from its log.
+//! Audit: statistics of a council over time, from its log; what it cost, from the ledger.
 
+pub mod costs;
 pub mod json;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ use super::guard::Guard;
 use super::paths::{absolute, display_path};
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
+use costs::Costs;
 
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -32,6 +34,8 @@ pub struct Audit {
     pub log: String,
     pub filter: Filter,
     pub stats: Stats,
+    /// What the runs of the ledger cost; a log alone does not say.
+    pub costs: Costs,
     /// Lines of the log that cannot be read.
     pub corrupt_lines: u64,
     /// Whether the log exists.
@@ -53,6 +57,7 @@ pub fn empty(
         log: display_path(environment, &workspace.log),
         filter: request.filter.clone(),
         stats: Stats::default(),
+        costs: Costs::default(),
         corrupt_lines: 0,
         log_exists: false,
     }))
@@ -85,6 +90,7 @@ pub async fn audit_file(
         log: display_path(environment, &path),
         filter,
         stats,
+        costs: Costs::default(),
         corrupt_lines: indexed.corrupt,
         log_exists: true,
     })
@@ -118,10 +124,14 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
     }
     let indexed = session.sync_log_index().await?;
     let stats = stats::stats(&session.store, indexed, &request.filter).await?;
+    let Filter { since_ms, verdict, artifact_type } = request.filter.clone();
+    let costs =
+        Costs::load(session, &quorate_ledger::costs::Filter { since_ms, verdict, artifact_type }).await?;
     Ok(Audit {
         log: display_path(&session.environment, &session.workspace.log),
         filter: request.filter,
         stats,
+        costs,
         corrupt_lines: indexed.corrupt,
         log_exists: session.workspace.log.is_file(),
     })

@@ -22,7 +22,9 @@ use super::manifests::{self, Manifests, file_not_found, find_root, search_start}
 use super::paths::absolute;
 use super::playbook::inspect;
 use super::playbook::library::Library;
+use super::review::members;
 use super::runtime;
+use super::trust::Trust;
 use super::workspace::boundary::FoundFile;
 use super::workspace::{self, PathOverrides, load_council};
 
@@ -206,11 +208,24 @@ fn check_standalone(
     built.into_iter().for_each(|error| report.absorb(*error.report));
     if !report.has_refusals() {
         let written = path.parent().unwrap_or(root);
+        let members = configuration.filter(|host| !host.council_members.is_empty());
+        let members = members.and_then(|_| unknown_members(environment, written));
         workspace::check_files(environment, named, written)
             .into_iter()
+            .chain(members)
             .for_each(|error| report.absorb(*error.report));
     }
     report
+}
+
+/// The refusal of a table for a member that the council's file in this directory does not have. Without such a file the
+/// council is one further below, which a review compares.
+fn unknown_members(environment: &Environment, directory: &Path) -> Option<ServiceError> {
+    // Nothing is asked, so no trust is needed.
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
+    let workspace = workspace::load(environment, &PathOverrides::default(), directory).ok()?;
+    workspace.council_path.as_ref()?;
+    members::ensure_known_members(&workspace).err()
 }
 
 /// Collects the named files by workspace.

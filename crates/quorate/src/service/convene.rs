@@ -18,6 +18,7 @@ use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{HostOptions, Setup};
 
 use super::artifact::{self, Artifact, Subject};
+use super::budget;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::host::Host;
@@ -128,7 +129,7 @@ pub(super) fn resumed_spec(
     let options = RunOptions {
         executor: options.executor.clone().or(recorded),
         model: options.model.clone().or(history.opened.model.clone()),
-        max_calls: options.max_calls.or(history.opened.max_calls),
+        caps: options.caps.or(budget::recorded(&history.opened)),
         ..options.clone()
     };
     let spec = spec::build(&session.environment, &session.workspace, &input, &options)?;

@@ -7,9 +7,10 @@ use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
 use quorate_kernel::probe;
 use quorate_ledger::stats::Stats;
-use quorate_protocol::Json;
+use quorate_protocol::{Json, answers};
 use serde_json::Map;
 
+use super::embedder;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::executor::{self, SelectedBy, SelectedExecutor};
@@ -18,7 +19,7 @@ use super::ledger::stats;
 use super::paths::{display_ledger, display_path};
 use super::playbook::inspect;
 use super::playbook::library::Library;
-use super::review::spec::select_executor;
+use super::review::members;
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::trust;
@@ -56,7 +57,9 @@ pub async fn doctor(
     member_access::deny_to_members(&workspace);
     let mut checks = configuration(environment, &workspace);
     checks.extend(executors(environment, &workspace, timeout, ask).await);
+    checks.extend(embedder(environment, &workspace, timeout, ask).await);
     checks.push(processes());
+    checks.extend(pools());
     checks.push(sandbox(&workspace));
     checks.extend(playbooks(environment, places));
     match runs::open(environment, places).await {
@@ -184,7 +187,16 @@ async fn executors(
     ask: bool,
 ) -> Vec<Check> {
     let registry = &workspace.registry;
-    let mut chosen = vec![("the council's".to_owned(), select_executor(workspace, &RunOptions::default()))];
+    let options = RunOptions::default();
+    let mut checks: Vec<Check> = Vec::new();
+    let mut chosen = Vec::new();
+    match members::select(workspace, &options) {
+        Ok(selected) => {
+            checks.push(passed("members", asked_through(&selected)));
+            chosen.extend(selected.into_iter().map(|(member, executor)| (member.to_owned(), Ok(executor))));
+        }
+        Err(error) => checks.push(failed("members", error_line(&error))),
+    }
     for name in workspace.host.executors.keys() {
         chosen.push((
             name.clone(),
@@ -193,13 +205,18 @@ async fn executors(
     }
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
     let asked = trust::admit(environment, all.flat_map(SelectedExecutor::needs).collect());
-    let mut checks: Vec<Check> = Vec::new();
+    let mut seen: Vec<Json> = Vec::new();
     for (name, built) in chosen {
         let check = match built {
             Ok(chosen) => {
-                let title = format!("executor {}", chosen.name);
-                if checks.iter().any(|check| check.name == title) {
+                if seen.contains(&chosen.settings) {
                     continue;
+                }
+                seen.push(chosen.settings.clone());
+                let mut title = format!("executor {}", chosen.name);
+                if checks.iter().any(|check| check.name == title) {
+                    // Two `runtime` blocks of one type.
+                    title = format!("{title} of {name}");
                 }
                 let admit = || trust::admit_silently(environment, chosen.needs());
                 let admitted = match asked.as_ref().ok().copied().map_or_else(admit, Ok) {
@@ -210,6 +227,14 @@ async fn executors(
                     }
                 };
                 let program = inspect(&chosen, admitted, timeout).await;
+                let recordings = chosen.executor(admitted).recordings();
+                if let Some(recordings) = recordings {
+                    checks.push(match recordings {
+                        Ok(count) => passed(&title, format!("{count} recorded answers; it asks no model")),
+                        Err(refused) => failed(&title, refused.message),
+                    });
+                    continue;
+                }
                 let callable = program.as_ref().is_none_or(|check| check.status != Status::Failed);
                 checks.extend(program);
                 let executor = chosen.executor(admitted);
@@ -224,6 +249,65 @@ async fn executors(
         checks.push(check);
     }
     checks
+}
+
+/// Which members of the council are asked through which executor.
+fn asked_through(selected: &[(&str, SelectedExecutor)]) -> String {
+    let mut groups: Vec<(&SelectedExecutor, Vec<&str>)> = Vec::new();
+    for (member, executor) in selected {
+        match groups.iter_mut().find(|(known, _)| known.settings == executor.settings) {
+            Some((_, members)) => members.push(member),
+            None => groups.push((executor, vec![member])),
+        }
+    }
+    let through = |executor: &SelectedExecutor| match executor.about().model {
+        Some(model) => format!("`{}` ({model})", executor.name),
+        None => format!("`{}`", executor.name),
+    };
+    match &groups[..] {
+        [(executor, _)] => format!("all are asked through {}", through(executor)),
+        groups => {
+            let line = |(executor, members): &(&SelectedExecutor, Vec<&str>)| {
+                format!("{} through {}", members.join(", "), through(executor))
+            };
+            groups.iter().map(line).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// Whether the configured embedder can be asked; `None` without one.
+async fn embedder(
+    environment: &Environment,
+    workspace: &Workspace,
+    timeout: Duration,
+    ask: bool,
+) -> Option<Check> {
+    let name = "embedder";
+    let chosen = match embedder::configured(&workspace.registry, &workspace.host) {
+        Ok(chosen) => chosen?,
+        Err(error) => return Some(failed(name, error_line(&error))),
+    };
+    let admitted = trust::admit(environment, vec![chosen.needs()]);
+    let admitted = match admitted.and_then(|permit| chosen.ensure_installed().map(|()| permit)) {
+        Ok(admitted) => admitted,
+        Err(error) => return Some(failed(name, error_line(&error))),
+    };
+    let (embedder, described) = (chosen.embedder(admitted), chosen.describe());
+    if embedder.is_metered() && !ask {
+        let detail = format!("{described}; not asked: `quorate doctor --ask` embeds one word");
+        return Some(passed(name, detail));
+    }
+    let started = tokio::time::Instant::now();
+    let asked = tokio::time::timeout(timeout, embedder.embed(&["ping"])).await;
+    let took = started.elapsed().as_millis();
+    Some(match asked {
+        Ok(Ok(vectors)) => {
+            let numbers = vectors.first().map_or(0, Vec::len);
+            passed(name, format!("{described}; answered in {took} ms with a vector of {numbers} numbers"))
+        }
+        Ok(Err(why)) => failed(name, format!("{described}; {why}")),
+        Err(_) => failed(name, format!("{described}; no answer within {} s", timeout.as_secs())),
+    })
 }
 
 /// The calls of a review without retries: two rounds of four deliberators, and the adjudicator.
@@ -248,7 +332,7 @@ fn spent(noted: &AttemptInfo, answer: &str) -> String {
 /// Why a paid executor is not asked, and what asking it would cost.
 fn not_asked(executor: &dyn Executor) -> String {
     let most = |limit: CallLimit| Some(limit.usd_nanos?.saturating_mul(REVIEW_CALLS));
-    let cost = match executor.call_limit(REVIEW_PROMPT_BYTES).and_then(most) {
+    let cost = match executor.call_limit(REVIEW_PROMPT_BYTES, answers::Schema::FirstAnswer).and_then(most) {
         #[expect(clippy::cast_precision_loss, reason = "it is shown in cents")]
         Some(nanos) => format!("a review of a page or two costs at most {:.2} USD", nanos as f64 / 1e9),
         None => "what it costs is not known".to_owned(),
@@ -315,6 +399,16 @@ fn processes() -> Check {
             detail: "this system ends a member's process group; what left it is not found".into(),
         },
     }
+}
+
+/// Whether this process can share its pools of model services with others; `None` where it can.
+fn pools() -> Option<Check> {
+    let failure = quorate_adapters::executor::llm::sharing_failure()?;
+    Some(Check {
+        name: "pools".into(),
+        status: Status::Warning,
+        detail: format!("limits of model services are not shared with other processes: {failure}"),
+    })
 }
 
 /// Which members can reach the keys.

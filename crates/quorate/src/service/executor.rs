@@ -1,22 +1,30 @@
-//! Selects the executor (C11): `--executor`, else the council's runtime, else `[defaults]`, else the rubric.
+//! Builds executors: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of `council.yaml`. Who is
+//! asked through which (C11, Q1) is for `review/members.rs` and `convene/members.rs`.
 
 pub mod findings;
+pub mod model;
+mod table;
+pub mod trust_requests;
 
-use std::path::Path;
+pub(super) use table::by_runtime;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_adapters::process;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
+use quorate_kernel::budget::{Caps, call_limit};
 use quorate_kernel::member_config::MemberConfig;
-use quorate_kernel::ports::executor::{About, ConfigError, Executor, Servers, Settings, SideEffect};
-use quorate_kernel::registry::{ExecutorBuilder, Registry};
+use quorate_kernel::ports::executor::{
+    About, CallLimit, ConfigError, Executor, Servers, Settings, SideEffect, Usage,
+};
+use quorate_kernel::registry::{ExecutorBuilder, Registry, Source};
 use quorate_manifest::config::{Block, Configuration, ExecutorTable};
-use quorate_manifest::council::Council;
 use quorate_manifest::tree::reader::nearest;
-use quorate_protocol::Json;
+use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
 
+use super::budget;
 use super::error::{ExitClass, ServiceError};
 use super::trust::{Permit, TrustRequest};
 
@@ -75,12 +83,30 @@ impl SelectedExecutor {
         Arc::clone(&self.executor)
     }
 
-    /// Checks that the program it starts, or the key that it sends, exists.
+    /// Checks that the program it starts, the key that it sends, or the recordings that it replays exist.
     ///
     /// # Errors
-    /// [`codes::COMMAND_MISSING`] with the way to install it, or [`codes::MODEL_KEY_MISSING`].
+    /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
     pub fn ensure_installed(&self) -> Result<(), ServiceError> {
         installed(&self.name, &*self.executor)
+    }
+
+    /// Checks that it says what its calls take at most, where tokens or money are capped.
+    ///
+    /// # Errors
+    /// [`codes::COST_UNKNOWN`].
+    pub fn ensure_holds(&self, caps: &Caps) -> Result<(), ServiceError> {
+        budget::ensure_holdable(caps, &self.name, &*self.executor)
+    }
+
+    /// The most that a call with a prompt of this size takes; nothing where no model is asked, `None` where it is not known.
+    pub fn call_limit(&self, prompt_bytes: usize, answer: answers::Schema) -> Option<CallLimit> {
+        call_limit(&*self.executor, prompt_bytes, answer)
+    }
+
+    /// What a call with this usage costs, in billionths of a US dollar; `None` where that is not known.
+    pub fn price(&self, usage: &Usage) -> Option<u64> {
+        self.executor.price(usage)
     }
 
     /// Its member config, without a role.
@@ -128,69 +154,16 @@ pub fn servers(host: &Configuration) -> Servers {
     Servers::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
 }
 
-/// The side effects of connecting to servers.
-pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
-    servers.iter().map(|(id, table)| process::server_side_effect(id, table, dir)).collect()
-}
-
-/// The side effects of the executors that a `quorate.toml` configures or names.
-pub fn acts_of_tables(registry: &Registry, host: &Configuration) -> Vec<SideEffect> {
-    let file = host.path();
-    let tables = host.executors.keys().map(|name| (name, None));
-    let chosen = host.named_executors().map(|(name, place)| (name, Some(place)));
-    let built = tables
-        .chain(chosen)
-        .filter_map(|(name, place)| by_name(registry, host, name, place, SelectedBy::File(&file)).ok());
-    built.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
-}
-
-/// The side effects of a council's executor.
-pub fn trust_requests_of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
-    let built = council.runtime.as_ref().map(|table| by_runtime(registry, table, &council.dir, file));
-    built.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
-}
-
-/// The side effects of executors that a manifest names.
-pub fn trust_requests_of_names(
-    registry: &Registry,
-    host: &Configuration,
-    names: &[String],
-    manifest: &Path,
-) -> Vec<TrustRequest> {
-    let built =
-        names.iter().filter_map(|name| by_name(registry, host, name, None, SelectedBy::File(manifest)).ok());
-    built.flat_map(|chosen| chosen.needs).collect()
-}
-
-/// Builds an executor with the model that a person names.
-///
-/// # Errors
-/// As `build`, and if the executor has no model.
-pub fn with_model(
-    model: Option<&str>,
-    build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, ServiceError>,
-) -> Result<SelectedExecutor, ServiceError> {
-    let Some(model) = model else { return build(Map::new()) };
-    let built = build(Map::from_iter([("model".to_owned(), json!(model))]));
-    match built.is_err().then(|| build(Map::new())) {
-        Some(Ok(without)) if !without.about().asks_a_model => {
-            let body = Body::new(format!("cannot ask the model `{model}`: `{}` asks no model", without.name));
-            let help = "name an executor that does: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
-            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
-        }
-        _ => built,
-    }
-}
-
 /// Refuses an executor whose program or key does not exist.
 ///
 /// # Errors
-/// [`codes::COMMAND_MISSING`] or [`codes::MODEL_KEY_MISSING`].
+/// [`codes::COMMAND_MISSING`], [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
 pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
     executor.check_installed().map_err(|refused| {
         let body = Body::new(format!("executor `{name}`: {}", refused.message));
         let code = match refused.key.as_deref() {
             Some("key") => codes::MODEL_KEY_MISSING,
+            Some("dir") => codes::CASSETTE_INVALID,
             _ => codes::COMMAND_MISSING,
         };
         ServiceError::configuration(code, with_help(body, refused.help))
@@ -246,7 +219,7 @@ pub fn by_name_with(
     if let Some(table) = host.executors.get(name) {
         let mut table = table.clone();
         table.block.json.extend(extra);
-        return by_table(registry, &table, name, host);
+        return table::by_table(registry, &table, name, host);
     }
     let servers_file = host.path();
     let (kind, mut block) = ready_made(registry, name);
@@ -266,6 +239,7 @@ pub fn by_name_with(
         dir: host.dir.clone(),
         block,
         servers: servers(host),
+        prices: budget::prices(host),
     };
     let file = match by {
         SelectedBy::Person => None,
@@ -305,108 +279,6 @@ fn ready_made<'a>(registry: &'a Registry, name: &'a str) -> (&'a str, Map<String
     }
 }
 
-fn by_table(
-    registry: &Registry,
-    table: &ExecutorTable,
-    name: &str,
-    host: &Configuration,
-) -> Result<SelectedExecutor, ServiceError> {
-    let (new, kind) = table_kind(registry, table, name)?;
-    let file = host.path();
-    let origin = Origin { file: Some(&file), servers: &file };
-    build((new, kind), name, table, (&host.dir, servers(host)), origin, codes::EXECUTOR_INVALID)
-}
-
-/// The kind of a table, which its preset or its command may imply.
-fn table_kind(
-    registry: &Registry,
-    table: &ExecutorTable,
-    name: &str,
-) -> Result<(ExecutorBuilder, String), ServiceError> {
-    let block = &table.block.json;
-    // What starts a command is an `agent-cli`, also where its preset has the name of a service.
-    let starts = ["command", "cli"].iter().any(|key| block.contains_key(*key));
-    let preset = || registry.preset_kind(block.get("preset").and_then(Json::as_str)?);
-    let implied = registry.command_kind().filter(|_| starts).or_else(preset);
-    let (kind, place) = match (&table.kind, implied) {
-        (Some((kind, place)), _) => (kind.clone(), place.clone()),
-        (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
-        (None, None) => {
-            let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-            let body = table.block.body(None, format!("`[executors.{name}]` has no `kind`"));
-            let body = body.help(format!("the kinds are {known}"));
-            return Err(refuse(codes::HOST_INVALID, body, &table.block));
-        }
-    };
-    let Some(new) = registry.executor_kind(&kind) else {
-        let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-        let body = Body::new(format!("there is no executor kind `{kind}`"))
-            .at(place)
-            .help(format!("the kinds are {known}"));
-        return Err(refuse(codes::KIND_UNKNOWN, body, &table.block));
-    };
-    Ok((new, kind))
-}
-
-pub(super) fn by_runtime(
-    registry: &Registry,
-    table: &ExecutorTable,
-    dir: &Path,
-    file: &Path,
-) -> Result<SelectedExecutor, ServiceError> {
-    let Some((kind, place)) = &table.kind else {
-        let body = table.block.body(None, "`runtime` has no `type`");
-        return Err(refuse(codes::COUNCIL_INVALID, body, &table.block));
-    };
-    let Some(new) = registry.runtime_type_builder(kind) else {
-        let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
-        let body = Body::new(format!("there is no runtime type `{kind}`")).at(place.clone());
-        return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), &table.block));
-    };
-    let origin = Origin { file: Some(file), servers: file };
-    let (new, name) = ((new, kind.clone()), kind);
-    build(new, name, table, (dir, Servers::default()), origin, codes::RUNTIME_UNSUPPORTED)
-}
-
-fn build(
-    (new, kind): (ExecutorBuilder, String),
-    name: &str,
-    table: &ExecutorTable,
-    (dir, servers): (&Path, Servers),
-    origin: Origin<'_>,
-    code: RefusalCode,
-) -> Result<SelectedExecutor, ServiceError> {
-    let settings = settings(name, table, dir, servers);
-    let limits = (table.timeout, table.retries);
-    Build { new, kind, settings, limits, origin }.finish(|mut refused| {
-        // The adapter does not know the common keys, so it cannot suggest them.
-        let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
-        if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
-            refused.help = Some(format!("did you mean `{near}`?"));
-        }
-        let code = match refused.key.as_deref() {
-            None | Some("type") => code,
-            Some(_) => codes::EXECUTOR_INVALID,
-        };
-        let body = with_help(table.block.body(refused.key.as_deref(), refused.message), refused.help);
-        *refuse(code, body, &table.block).report
-    })
-}
-
-/// The keys that every executor accepts.
-const SHARED_KEYS: [&str; 2] = ["timeout", "retries"];
-
-fn settings(name: &str, table: &ExecutorTable, dir: &Path, servers: Servers) -> Settings {
-    Settings {
-        name: name.to_owned(),
-        timeout: table.timeout.unwrap_or_default(),
-        retries: table.retries.unwrap_or(0),
-        dir: dir.to_owned(),
-        block: table.block.json.clone(),
-        servers,
-    }
-}
-
 /// The files that configure an executor.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
@@ -428,7 +300,7 @@ impl Origin<'_> {
                 acts: executor.side_effects().into_iter().map(named).collect(),
             }
         });
-        let servers = acts_of_servers(&settings.dir, &settings.servers.used());
+        let servers = trust_requests::acts_of_servers(&settings.dir, &settings.servers.used());
         own.into_iter().chain([TrustRequest { file: self.servers.to_owned(), acts: servers }]).collect()
     }
 }
@@ -467,9 +339,12 @@ impl Build<'_> {
     }
 }
 
-fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
+/// A refusal at a place of a file with this text.
+pub(super) fn refuse_in(code: RefusalCode, body: Body, text: &Arc<str>) -> ServiceError {
     let mut report = Report::new();
-    report.add_source(block.place.file.clone(), block.source.clone());
+    if let Some(place) = &body.place {
+        report.add_source(place.file.clone(), text.clone());
+    }
     report.refuse(code, body);
     ServiceError::from_report(ExitClass::Configuration, report)
 }

@@ -7,7 +7,6 @@ use quorate_protocol::Json;
 use quorate_protocol::modes::council::{Setup, VERSION};
 use serde_json::{Map, json};
 
-use super::executor::SelectedExecutor;
 use super::workspace::Workspace;
 
 /// The component that the combined hash leaves out.
@@ -22,8 +21,8 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a council, without an input.
-    pub fn of_council(workspace: &Workspace, setup: &Setup, executor: &SelectedExecutor) -> Self {
+    /// The fingerprint of a council, without an input; `executors` has each member's settings.
+    pub fn of_council(workspace: &Workspace, setup: &Setup, executors: &Json) -> Self {
         let council = &workspace.council;
         let member = |deliberator: &quorate_manifest::council::Deliberator| {
             let context: Vec<_> = deliberator.context.iter().map(|file| (&file.path, &*file.text)).collect();
@@ -36,7 +35,7 @@ impl Fingerprint {
         let components = vec![
             ("prompts", hash(&prompts)),
             ("setup", hash(&json!(setup))),
-            ("executor", hash(&executor.settings)),
+            ("executors", hash(executors)),
             ("redaction", hash(workspace.redaction.settings())),
             ("mode", VERSION.to_owned()),
         ];
@@ -45,11 +44,15 @@ impl Fingerprint {
 
     /// The fingerprint of an assembly, without an input.
     pub fn of_assembly(parts: AssemblyParts<'_>) -> Self {
+        let executors = match parts.embedder {
+            Some(embedder) => json!([&parts.executors, embedder]),
+            None => parts.executors,
+        };
         let components = vec![
             ("manifest", hash(&parts.manifest)),
             ("prompts", hash(&parts.prompts)),
             ("setup", hash(&parts.setup)),
-            ("executors", hash(&parts.executors)),
+            ("executors", hash(&executors)),
             ("redaction", hash(parts.redaction)),
             ("mode", parts.mode.to_owned()),
         ];
@@ -91,6 +94,8 @@ pub struct AssemblyParts<'a> {
     pub setup: Json,
     /// Each member's executor and its settings.
     pub executors: Json,
+    /// The configured embedder's settings, where meanings are compared.
+    pub embedder: Option<&'a Json>,
     /// The redaction rules.
     pub redaction: &'a Json,
     pub mode: &'a str,

@@ -7,10 +7,10 @@ use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Name, PartKind};
 
+use super::budget;
 use super::error::ServiceError;
 use super::paths::{display_ledger, display_path};
 use super::report::{LedgerLocation, Report};
-use super::run_opened;
 use super::session::LedgerSession;
 
 /// The report of a run.
@@ -42,7 +42,7 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rep
     });
     report.imported = session.store.is_imported(&history.run).await?;
     if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
-        let cap = run_opened::larger_cap(history, report.calls);
+        let cap = budget::larger_caps(history);
         let command = format!("{}{cap}", session.resume_command(&history.run));
         report.notes.push(format!(
             "Everything answered so far is kept: `{command}` asks again only for what is missing."

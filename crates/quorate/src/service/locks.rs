@@ -66,7 +66,7 @@ pub struct TraitHits {
     pub file: String,
     /// The line in that manifest, from 1.
     pub line: usize,
-    /// Whether it must also be compared by meaning, but no embedder is registered.
+    /// Whether runs also compare it by meaning, if there is an embedder. This test matches text alone.
     pub by_meaning: bool,
     /// Its hits, by position.
     pub hits: Vec<HitPosition>,
@@ -116,9 +116,7 @@ pub fn test(
         }
     };
     let mut traits = trait_declarations(resolved);
-    if !host.has_embedder() {
-        locks.semantic_traits().into_iter().for_each(|at| traits[at].by_meaning = true);
-    }
+    locks.semantic_traits().into_iter().for_each(|at| traits[at].by_meaning = true);
     let lines = LineIndex::new(&text);
     for hit in locks.find_all(&text) {
         let place = lines.position(hit.span.start);

@@ -59,8 +59,9 @@ impl Manifests {
             here if here.is_empty() || here.ends_with('/') => here,
             there => format!("{there}/"),
         };
-        let WorkspaceSettings { strict_chain, governance, report } = workspace_settings(environment, root);
-        let options = Options { prefix, strict_chain, refs, governance };
+        let WorkspaceSettings { strict_chain, governance, has_embedder, report } =
+            workspace_settings(environment, root);
+        let options = Options { prefix, strict_chain, refs, governance, has_embedder };
         Ok(Manifests { root: root.to_owned(), report, confined, options })
     }
 
@@ -107,6 +108,7 @@ pub fn file_not_found(path: &str) -> ServiceError {
 struct WorkspaceSettings {
     strict_chain: bool,
     governance: Option<WorkspacePath>,
+    has_embedder: bool,
     report: Report,
 }
 
@@ -114,11 +116,23 @@ struct WorkspaceSettings {
 fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettings {
     let path = root.join("quorate.toml");
     if !entry_exists(&path) {
-        return WorkspaceSettings { strict_chain: false, governance: None, report: Report::new() };
+        return WorkspaceSettings {
+            strict_chain: false,
+            governance: None,
+            has_embedder: false,
+            report: Report::new(),
+        };
     }
     let loaded = load_configuration(environment, &path);
     let mut report = loaded.report;
     let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
+    let has_embedder = match find_outermost(root, "quorate.toml").filter(|outermost| *outermost != path) {
+        // Runs take their embedder from the outermost file, as they do their executors.
+        Some(outermost) => {
+            load_configuration(environment, &outermost).value.is_some_and(|it| it.embedder.is_some())
+        }
+        None => loaded.value.as_ref().is_some_and(|configuration| configuration.embedder.is_some()),
+    };
     let written = loaded.value.and_then(|configuration| configuration.governance);
     let governance = written.and_then(|(path, place)| {
         let location = WorkspacePath::new(&path).ok();
@@ -129,7 +143,7 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
         }
         location
     });
-    WorkspaceSettings { strict_chain, governance, report }
+    WorkspaceSettings { strict_chain, governance, has_embedder, report }
 }
 
 /// The workspace and scope that was named, or that contains the working directory (M10): a tenant's folder is not a

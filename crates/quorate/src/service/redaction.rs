@@ -94,7 +94,7 @@ impl Redaction {
 
 /// The variables that members and servers receive.
 fn forwarded_variables(host: &Configuration, council: &Council) -> BTreeSet<String> {
-    let executors = host.executors.values().chain(&council.runtime).map(|table| &table.block.json);
+    let executors = host.executors.values().chain(council.runtimes()).map(|table| &table.block.json);
     let servers = host.servers.values().map(|block| &block.json);
     let named = |block: &Map<String, Json>| {
         let list = block.get("env").and_then(Json::as_array).cloned().unwrap_or_default();

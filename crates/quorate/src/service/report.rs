@@ -11,9 +11,11 @@ pub use quorate_kernel::record::Override;
 use quorate_kernel::record::{Consultation, CountedAnswer, RunOpened, Status};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
-use quorate_protocol::modes::council::outcome;
+use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
 use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
+
+use super::member_usage::{MemberUsage, RECORDED, RecordedAnswers, with_usage};
 
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
@@ -58,12 +60,16 @@ pub struct Report {
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
+    /// Whether all answers were recorded before, and nobody was asked.
+    pub recorded: bool,
     pub kind: String,
     /// The verdict from which on the exit code is not 0; `None`: every verdict has its own.
     pub fail_on: Option<FailOn>,
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
+    /// What each member was asked through, and what that took.
+    pub members: Vec<MemberUsage>,
     /// Working time.
     pub took: Duration,
     /// The latest decision of a person.
@@ -180,6 +186,7 @@ impl Report {
     pub fn of(history: &History, text: Option<Arc<str>>) -> Report {
         let opened = &history.opened;
         let outcome = history.outcome().unwrap_or_default();
+        let recorded = RecordedAnswers::count(history);
         let mut report = Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
@@ -196,15 +203,17 @@ impl Report {
             reasoning: outcome.reasoning.unwrap_or_default(),
             revision_brief: outcome.revision_brief,
             dissent_summary: outcome.dissent_summary,
-            adjudicator: answer(history, "adjudicate", "adjudicator"),
+            adjudicator: answer(history, "adjudicate", ADJUDICATOR),
             findings: outcome.findings.iter().filter_map(finding).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: opened.executor_names(),
-            model_asked: opened.asks_a_model(),
-            kind: opened.executors.iter().map(|one| &*one.kind).collect::<Vec<_>>().join(", "),
+            model_asked: opened.asks_a_model() && !recorded.all(),
+            recorded: recorded.all(),
+            kind: executor_kinds(history),
             fail_on: None,
             calls: history.calls,
             usage: history.usage,
+            members: MemberUsage::all(history, deliberator_ids(history).chain([ADJUDICATOR])),
             took: history.wall,
             overridden: history.overrides.last().map(|(_, decision)| decision.clone()),
             council: opened.config.clone(),
@@ -212,7 +221,9 @@ impl Report {
             ledger: None,
             notes: Vec::new(),
         };
+        report.add_sorting(opened);
         report.add_notes();
+        report.notes.extend(recorded.note());
         report.notes.extend(erased_note(history));
         report
     }
@@ -237,11 +248,12 @@ impl Report {
 
     /// All notes; if no model was asked, that note comes first (C8).
     pub fn all_notes(&self) -> Vec<String> {
-        let no_model = || {
-            format!(
+        let no_model = || match self.recorded {
+            true => format!("{RECORDED}."),
+            false => format!(
                 "No model was asked: the answers come from the `{}` executor, and nobody judged the content.",
                 self.executor
-            )
+            ),
         };
         (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
     }
@@ -316,6 +328,9 @@ impl Report {
 
     /// What the verdict rests on without a model: rules only, no judgement of the content.
     pub fn basis(&self) -> Option<String> {
+        if self.recorded {
+            return Some(RECORDED.to_lowercase());
+        }
         let found = match (self.findings.len(), self.checks()) {
             (0, Some(checks)) => format!("none of {checks} checks matched"),
             (0, None) => "nothing found".to_owned(),
@@ -323,6 +338,20 @@ impl Report {
             (many, _) => format!("{many} findings"),
         };
         (!self.model_asked).then(|| format!("{}: {found}; nobody judged the content", self.kind))
+    }
+
+    /// Adds what it cost to have a model say the tier, and what it said.
+    fn add_sorting(&mut self, opened: &RunOpened) {
+        let Some(source) = &opened.tier_source else { return };
+        if let Some(spent) = &source.spent {
+            let calls = spent.calls.and_then(|calls| u32::try_from(calls).ok());
+            self.calls = self.calls.saturating_add(calls.unwrap_or(0));
+            self.usage.add(spent.usage());
+        }
+        self.notes.push(match source.answered {
+            true => format!("A model said the tier: {}", source.reason),
+            false => format!("No model said the tier, so it is the strictest: {}", source.reason),
+        });
     }
 
     /// Whether all answers come from rules: no model was asked, and each answer scores its checks.
@@ -337,12 +366,18 @@ impl Report {
             .iter()
             .filter_map(|deliberator| deliberator.round1.field("scores")?.as_object());
         let criteria: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
-        (!self.model_asked && !criteria.is_empty()).then_some(criteria.len())
+        (!self.model_asked && !self.recorded && !criteria.is_empty()).then_some(criteria.len())
     }
 
     /// The object that `--format json` prints.
     pub fn json(&self) -> Json {
-        let deliberator = |deliberator: &Deliberator| json!({"id": deliberator.id, "round1": deliberator.round1.json(), "round2": deliberator.round2.json(), "counted": deliberator.counted, "ungrounded": deliberator.ungrounded});
+        let deliberator = |deliberator: &Deliberator| {
+            let object = json!({
+                "id": deliberator.id, "round1": deliberator.round1.json(), "round2": deliberator.round2.json(),
+                "counted": deliberator.counted, "ungrounded": deliberator.ungrounded,
+            });
+            with_usage(object, &deliberator.id, &self.members)
+        };
         let finding = |finding: &Finding| {
             json!({
                 "by": finding.by, "line": finding.line, "column": finding.column, "quote": finding.quote, "issue": finding.issue,
@@ -366,7 +401,7 @@ impl Report {
             "revision_brief": self.revision_brief,
             "dissent_summary": self.dissent_summary,
             "deliberators": self.deliberators.iter().map(deliberator).collect::<Vec<_>>(),
-            "adjudicator": self.adjudicator.json(),
+            "adjudicator": with_usage(self.adjudicator.json(), ADJUDICATOR, &self.members),
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
             "prior_verdicts_consulted": self.prior_verdicts_consulted,
             "executor": self.executor,
@@ -391,7 +426,6 @@ fn policy(opened: &RunOpened) -> String {
 }
 
 fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator> {
-    let setup = history.opened.setup["deliberators"].as_array();
     let one = |id: &str| {
         let counted = counted.iter().find(|counted| counted.id == id).cloned().unwrap_or_default();
         Deliberator {
@@ -403,7 +437,18 @@ fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator
             ungrounded: counted.ungrounded,
         }
     };
-    setup.into_iter().flatten().filter_map(Json::as_str).map(one).collect()
+    deliberator_ids(history).map(one).collect()
+}
+
+/// The kinds of all executors, each once.
+fn executor_kinds(history: &History) -> String {
+    let kinds: BTreeSet<&str> = history.opened.executors.iter().map(|one| &*one.kind).collect();
+    kinds.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// The ids of the deliberators, in roster order.
+fn deliberator_ids(history: &History) -> impl Iterator<Item = &str> {
+    history.opened.setup["deliberators"].as_array().into_iter().flatten().filter_map(Json::as_str)
 }
 
 fn answer(history: &History, step: &str, member: &str) -> Answer {

@@ -11,6 +11,7 @@ use quorate_protocol::modes::council::Setup;
 use quorate_protocol::policy::Policy;
 
 use super::artifact::{self, Subject};
+use super::budget;
 use super::convene;
 use super::error::{ExitClass, ServiceError};
 use super::ledger::gc;
@@ -71,16 +72,13 @@ fn resumed_review(
     policy: Option<Policy>,
 ) -> Result<RunSpec<Setup>, ServiceError> {
     let start = run_opened::start_options(history);
-    let runtime = session.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
-    // A council's own runtime goes by its type; `quorate.toml` has no such executor.
-    let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = RunOptions {
-        executor: options.executor.clone().or(named),
+        executor: options.executor.clone().or(start.executor),
         model: options.model.clone().or(history.opened.model.clone()),
-        max_calls: options.max_calls.or(history.opened.max_calls),
+        caps: options.caps.or(budget::recorded(&history.opened)),
         ..options.clone()
     };
-    spec::build(session, &options, policy.or(start.policy))
+    spec::build(&session.environment, &session.workspace, &options, policy.or(start.policy))
 }
 
 fn ensure_same_input(

@@ -1,5 +1,6 @@
 //! Review one artifact.
 
+pub mod members;
 pub mod spec;
 
 use std::path::{Component, Path};
@@ -8,15 +9,18 @@ use std::sync::Arc;
 use quorate_kernel::observer::Observer;
 use quorate_manifest::council::tiers;
 use quorate_protocol::policy::Policy;
+use quorate_protocol::{Part, PartKind};
 
 use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::ServiceError;
+use super::estimate::{self, Estimate};
 use super::load_report;
 use super::open_session;
 use super::report::Report;
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
+use super::tier_model::TierModel;
 use super::trust;
 use super::workspace::{self, PathOverrides, Workspace};
 use spec::ReviewInput;
@@ -51,6 +55,8 @@ pub enum ReviewOutcome {
     Skipped {
         tier: u8,
         artifact_type: String,
+        /// Why it has this tier, if a model said so.
+        reason: Option<String>,
     },
 }
 
@@ -77,9 +83,33 @@ pub fn check(
     options: &RunOptions,
 ) -> Result<(), ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    let chosen = spec::select_executor(&workspace, options)?;
-    trust::admit(environment, chosen.needs())?;
-    chosen.ensure_installed()
+    let selected = members::select(&workspace, options)?;
+    trust::admit(environment, selected.iter().flat_map(|(_, executor)| executor.needs()).collect())?;
+    selected.iter().try_for_each(|(_, executor)| executor.ensure_installed())
+}
+
+/// What reviewing an artifact would cost; nothing where its tier is skipped. Calls no member, and neither needs nor makes a
+/// ledger.
+///
+/// # Errors
+/// If configuration or executor are unusable.
+pub fn estimate(
+    environment: &Environment,
+    places: &PathOverrides,
+    artifact: &Artifact,
+    request: &Request,
+) -> Result<Estimate, ServiceError> {
+    let workspace = load(environment, places, artifact)?;
+    let spec = spec::build(environment, &workspace, &request.options, request.policy)?;
+    let relative = relative_to_council(&workspace, artifact);
+    let classified = workspace.council.tiers.classify(&relative);
+    let tier = request.tier.unwrap_or(classified.tier);
+    // What a model would say of the tier is not known beforehand.
+    let may_be_due = classified.asks_model || is_due(tier, &relative, &artifact.sha256);
+    if request.tier_policy == TierPolicy::Obey && !may_be_due {
+        return Ok(Estimate::default());
+    }
+    estimate::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
 }
 
 fn load(
@@ -103,25 +133,38 @@ pub async fn review(
     request: &Request,
     observer: Arc<dyn Observer>,
 ) -> Result<ReviewOutcome, ServiceError> {
-    let spec = spec::build(session, &request.options, request.policy)?;
+    let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = spec.admit(&session.environment)?;
-    let relative = match &artifact.path {
-        Some(path) => relative_path(&session.workspace.council.dir, path),
-        None => artifact.display_name.clone(),
-    };
+    let relative = relative_to_council(&session.workspace, &artifact);
     let classified = session.workspace.council.tiers.classify(&relative);
-    let tier = request.tier.unwrap_or(classified.tier);
+    let mut tier = request.tier.unwrap_or(classified.tier);
+    let mut tier_source = None;
+    // A named file is reviewed whatever a model would say, so none is asked.
+    if classified.asks_model && request.tier.is_none() && request.tier_policy == TierPolicy::Obey {
+        let model = TierModel::open(session, &request.options, Some(permit)).await?;
+        let sorted = model.sort(session, &artifact).await?;
+        (tier, tier_source) = (sorted.tier, Some(sorted.source));
+    }
     let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
     let artifact_type = session.workspace.redaction.redactor.redact(&artifact_type).0;
     if request.tier_policy == TierPolicy::Obey && !is_due(tier, &relative, &artifact.sha256) {
-        return Ok(ReviewOutcome::Skipped { tier: tier.number(), artifact_type });
+        let reason = tier_source.map(|source| source.reason);
+        return Ok(ReviewOutcome::Skipped { tier: tier.number(), artifact_type, reason });
     }
     let indexed = session.sync_log_index().await?;
-    let input = ReviewInput { artifact, artifact_type, tier: tier.number() };
+    let input = ReviewInput { artifact, artifact_type, tier: tier.number(), tier_source };
     let run = spec::start(&spec, session, &input, indexed, permit, observer).await?;
     let mut report = load_report::load(session, &run).await?;
     report.notes.extend(spec::unread_prompts(&spec, session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
+}
+
+/// An artifact's path as tier rules see it.
+fn relative_to_council(workspace: &Workspace, artifact: &Artifact) -> String {
+    match &artifact.path {
+        Some(path) => relative_path(&workspace.council.dir, path),
+        None => artifact.display_name.clone(),
+    }
 }
 
 /// Whether an artifact of a tier is reviewed if tiers are obeyed (C6).

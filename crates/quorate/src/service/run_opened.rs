@@ -33,6 +33,7 @@ pub struct StartOptions {
     pub config: Option<PathBuf>,
     /// `quorate.toml`; `None` without one.
     pub host: Option<PathBuf>,
+    /// The executor that the user named for all members.
     pub executor: Option<String>,
     pub policy: Option<Policy>,
 }
@@ -44,7 +45,7 @@ pub fn start_options(history: &History) -> StartOptions {
     StartOptions {
         config: opened.config.as_ref().map(PathBuf::from),
         host: opened.host.as_ref().map(PathBuf::from),
-        executor: opened.executors.first().map(|executor| executor.name.clone()),
+        executor: opened.executor.clone().flatten(),
         policy: policy
             .and_then(|name| Policy::ALL.into_iter().find(|one| one.id().split('/').next() == Some(name))),
     }
@@ -53,15 +54,6 @@ pub fn start_options(history: &History) -> StartOptions {
 /// The setup of an assembly's run; `None` for other runs.
 pub fn assembly_setup(history: &History) -> Option<Setup> {
     serde_json::from_value(canonical::normalize(history.opened.setup.clone())).ok()
-}
-
-/// The arguments that resuming a run requires besides its id: a larger cap, if its cap is spent. Without one a resumed run
-/// keeps its cap and could ask no member.
-pub fn larger_cap(history: &History, calls: u32) -> String {
-    match history.opened.max_calls {
-        Some(cap) if calls >= cap => format!(" --max-calls {}", calls.saturating_mul(2)),
-        _ => String::new(),
-    }
 }
 
 /// A run's seed.

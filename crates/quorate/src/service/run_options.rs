@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use quorate_kernel::budget::Caps;
+
 use super::producer::Producer;
 
 /// Options of a run; `None` falls back to the workspace's settings, or to those the run was opened with.
@@ -11,8 +13,8 @@ pub struct RunOptions {
     pub executor: Option<String>,
     /// `--model`: for all members.
     pub model: Option<String>,
-    /// `--max-calls`.
-    pub max_calls: Option<u32>,
+    /// `--max-calls`, `--max-tokens`, `--max-money`.
+    pub caps: Caps,
     /// `--timeout`: the deadline of each invocation.
     pub timeout: Option<Duration>,
     /// `--made-by`: the producer of the run's subject.

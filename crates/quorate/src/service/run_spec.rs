@@ -13,8 +13,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::Error;
-use quorate_kernel::record::{ExecutorUsed, Input, RunOpened};
-use quorate_manifest::config::Configuration;
+use quorate_kernel::record::{ExecutorUsed, Input, Money, RunOpened, Spent};
 use quorate_playbook::compose::Composition;
 use quorate_protocol::{Json, Name, Part, Protocol};
 use serde::Serialize;
@@ -22,6 +21,7 @@ use serde_json::{Map, json};
 
 use super::artifact::Artifact;
 use super::compose::{self, Sources};
+use super::embedder::SelectedEmbedder;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::executor::SelectedExecutor;
@@ -101,12 +101,17 @@ pub struct RunSpec<S> {
     pub report: Report,
     pub(super) fingerprint: Fingerprint,
     pub(super) extensions: Extensions,
+    /// The workspace's embedder, where the run needs it.
+    pub(super) embedder: Option<SelectedEmbedder>,
     pub(super) caps: Caps,
+    pub(super) wall: Option<Duration>,
     pub(super) options: RunOptions,
 }
 
 /// A new run's input, and its protocol's fields for the first record.
 pub struct NewRun<'a> {
+    /// What its budget paid for before it was opened.
+    pub spent_before: Spent,
     pub artifact: &'a Artifact,
     /// The artifact as members see it.
     pub part: Part,
@@ -117,25 +122,25 @@ pub struct NewRun<'a> {
     pub opened: RunOpened,
 }
 
-/// The caps on a run: the options', else the configuration's.
-pub fn caps(options: &RunOptions, configuration: &Configuration) -> Caps {
-    Caps { calls: options.max_calls.or(configuration.budget.calls), wall: configuration.budget.wall }
-}
-
 impl<S: ProtocolSetup> RunSpec<S> {
     /// The fingerprint on an input, by the SHA-256 of its bytes.
     pub fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
         self.fingerprint.clone().with_input(input_sha256)
     }
 
-    /// Requests trust for all executors at once.
+    /// Requests trust for all executors and the embedder at once.
     ///
     /// # Errors
-    /// If a file that names an executor is not trusted, or an executor's program is not installed.
+    /// If a file that names an executor is not trusted, an executor's program is not installed, or a budget cannot be held.
     pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
-        let needs = self.members.iter().flat_map(|member| member.executor.needs()).collect();
+        let needs = self.members.iter().flat_map(|member| member.executor.needs());
+        let needs = needs.chain(self.embedder.as_ref().map(SelectedEmbedder::needs)).collect();
         let permit = trust::admit(environment, needs)?;
-        self.members.iter().try_for_each(|member| member.executor.ensure_installed())?;
+        for PreparedMember { executor, .. } in &self.members {
+            executor.ensure_installed()?;
+            executor.ensure_holds(&self.caps)?;
+        }
+        self.embedder.as_ref().map_or(Ok(()), SelectedEmbedder::ensure_installed)?;
         Ok(permit)
     }
 
@@ -157,10 +162,11 @@ impl<S: ProtocolSetup> RunSpec<S> {
         for (sources, composed) in self.members.iter().filter_map(|member| member.composed.as_deref()) {
             sources.record(&session.store, composed, session.environment.clock.now_ms()).await?;
         }
-        let opened = self.run_opened(session, &new, &seed)?;
+        let caps = self.caps.less(&new.spent_before);
+        let opened = self.run_opened(session, &new, caps, &seed)?;
         session.start_signing(&run, new.signer);
         let opening = Opening { opened, inputs: vec![new.part] };
-        self.run_config(session, &run, seed, permit, observer)?.open(opening).await?;
+        self.run_config(session, &run, (caps, seed), permit, observer)?.open(opening).await?;
         finalize(session, &run).await?;
         Ok(run)
     }
@@ -187,7 +193,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
             Some(_) => history.reopen(inputs.clone(), &mut *self.setup.protocol()?),
             None => Vec::new(),
         };
-        let config = self.run_config(session, &run, seed, permit, observer)?;
+        let config = self.run_config(session, &run, (self.caps, seed), permit, observer)?;
         config.resume(&history, inputs, superseded).await?;
         finalize(session, &run).await
     }
@@ -197,7 +203,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         &self,
         session: &LedgerSession,
         run: &Name,
-        seed: [u8; 32],
+        (caps, seed): (Caps, [u8; 32]),
         permit: Permit,
         observer: Arc<dyn Observer>,
     ) -> Result<RunConfig, ServiceError> {
@@ -206,9 +212,15 @@ impl<S: ProtocolSetup> RunSpec<S> {
             seed,
             protocol: self.setup.protocol()?,
             members: self.members.iter().map(|member| (member.id.clone(), member.config(permit))).collect(),
-            caps: self.caps,
+            caps,
+            wall: self.wall,
             redactor: self.redaction.redactor.clone(),
-            extensions: self.extensions.clone(),
+            extensions: match &self.embedder {
+                Some(embedder) => {
+                    Extensions { embedder: Some(embedder.embedder(permit)), ..self.extensions.clone() }
+                }
+                None => self.extensions.clone(),
+            },
             ledger: session.store.clone(),
             clock: session.environment.clock.clone(),
             observer,
@@ -220,6 +232,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         &self,
         session: &LedgerSession,
         new: &NewRun<'_>,
+        caps: Caps,
         seed: &[u8; 32],
     ) -> Result<RunOpened, ServiceError> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
@@ -242,8 +255,11 @@ impl<S: ProtocolSetup> RunSpec<S> {
             }],
             redactions: (new.redactions + self.setup_redactions) as u64,
             executors: self.executors(),
+            executor: Some(self.options.executor.clone()),
             model: self.options.model.clone(),
-            max_calls: self.caps.calls,
+            max_calls: caps.calls,
+            max_tokens: caps.tokens,
+            max_money: caps.usd_nanos.map(Money::usd),
             config: path(session.workspace.council_path.as_deref()),
             host: path(session.workspace.host_path.as_deref()),
             producer: self.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),

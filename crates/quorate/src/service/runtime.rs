@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::provisioning::Provisioning;
@@ -32,6 +33,7 @@ use quorate_ledger::store::address::Address;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::timestamp::format;
 
+use super::budget;
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
 use super::executor;
@@ -72,7 +74,7 @@ pub struct Runtime {
     keys: Keys,
     ports: Ports,
     redactor: Redactor,
-    max_calls: Option<u32>,
+    caps: Caps,
     /// The time limit of a run.
     pub wall: Option<Duration>,
 }
@@ -112,7 +114,7 @@ pub fn open(
         report,
         environment: environment.clone(),
         redactor: workspace.redaction.redactor,
-        max_calls: request.max_calls.or(workspace.host.budget.calls),
+        caps: request.caps.or(budget::configured(&workspace.host)),
         wall: workspace.host.budget.wall,
         ports,
     })
@@ -237,14 +239,17 @@ impl OpenRuntime {
     /// The swarm that a runner drives.
     ///
     /// # Errors
-    /// If the manifest's commands or servers are not trusted, or an executor's program is not installed.
+    /// If the manifest's commands or servers are not trusted, an executor's program is not installed, or a budget cannot be
+    /// held.
     pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
         let environment = &self.runtime.environment;
         trust::admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
-            executor::installed(&speaker.member.executor_name, &*speaker.member.executor)?;
+            let (name, executor) = (&speaker.member.executor_name, &*speaker.member.executor);
+            executor::installed(name, executor)?;
+            budget::ensure_holdable(&self.runtime.caps, name, executor)?;
         }
-        let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
+        let Runtime { id, ports, environment, redactor, caps, .. } = &self.runtime;
         let overlays = Arc::<overlays::OverlayCache>::default();
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
             if let Some(sources) = ports.prompt_sources.get(&speaker.participant.id) {
@@ -264,7 +269,7 @@ impl OpenRuntime {
             telemetry: Arc::new(events::RedactingSink { redactor: redactor.clone(), inner: telemetry }),
             speakers: speakers.collect(),
             policy: ports.policy,
-            max_calls: *max_calls,
+            caps: *caps,
             redactor: redactor.clone(),
             ledger: self.store.clone(),
             clock: environment.clock.clone(),

@@ -4,7 +4,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema as Form;
 use serde_json::json;
 
-use super::{convene, report};
+use super::{convene, estimate, report};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -15,18 +15,22 @@ pub enum Output {
     Review,
     Reviews,
     Convene,
+    /// What reviews would cost, as `--dry-run` says.
+    Estimate,
     /// The questions of an assembly's run, as `--dry-run` lists them.
     Plan,
 }
 
 impl Output {
-    pub const ALL: [Output; 4] = [Output::Review, Output::Reviews, Output::Convene, Output::Plan];
+    pub const ALL: [Output; 5] =
+        [Output::Review, Output::Reviews, Output::Estimate, Output::Convene, Output::Plan];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Output::Review => "review",
             Output::Reviews => "reviews",
+            Output::Estimate => "estimate",
             Output::Convene => "convene",
             Output::Plan => "plan",
         }
@@ -37,6 +41,7 @@ impl Output {
         match self {
             Output::Review => report::SCHEMA,
             Output::Reviews => REVIEWS,
+            Output::Estimate => estimate::SCHEMA,
             Output::Convene => convene::report::SCHEMA,
             Output::Plan => convene::plan::SCHEMA,
         }
@@ -50,6 +55,7 @@ impl Output {
         let read = |text| serde_json::from_str::<Json>(text).expect("the schemas that ship are JSON");
         match self {
             Output::Review => read(include_str!("schemas/review.json")),
+            Output::Estimate => read(include_str!("schemas/estimate.json")),
             Output::Convene => read(include_str!("schemas/convene.json")),
             Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Reviews => {
@@ -68,7 +74,7 @@ impl Output {
 }
 
 /// The answers that members give, by name, with a description.
-pub const ANSWERS: [(&str, Form, &str); 10] = [
+pub const ANSWERS: [(&str, Form, &str); 11] = [
     ("deliberator", Form::SecondAnswer, "a deliberator's, in any round"),
     (
         "deliberator-first",
@@ -83,6 +89,7 @@ pub const ANSWERS: [(&str, Form, &str); 10] = [
     ("selection", Form::Selection, "a router's: who speaks next"),
     ("deltas", Form::Deltas, "of whoever reflects on an operator: proposals of playbooks"),
     ("judgement", Form::Judgement, "of the judge of playbooks"),
+    ("tier", Form::Tier, "of whoever says the tier of a text (`tier_classifier`)"),
 ];
 
 /// The JSON Schema of an answer (2020-12).

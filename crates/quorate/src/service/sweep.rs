@@ -6,17 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observer::NoopObserver;
-use quorate_protocol::Name;
+use quorate_kernel::record::TierSource;
+use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::modes::council::Setup;
 use quorate_protocol::policy::{Policy, Verdict};
+use quorate_protocol::{Name, Part, PartKind};
 use tokio::task::JoinSet;
 
-use super::artifact::{self, Subject};
+use super::artifact::{self, Artifact, Subject};
 use super::disk::{self, FileEntry};
 use super::error::ServiceError;
+use super::estimate::{self, Estimate};
 use super::load_report;
 use super::paths::display_path;
 use super::report::Report;
@@ -25,6 +29,7 @@ use super::run_options::RunOptions;
 use super::run_spec::RunSpec;
 use super::runs::RunReport;
 use super::session::LedgerSession;
+use super::tier_model::{SortedText, TierModel};
 use super::trust;
 use super::trust::Permit;
 use super::trust::TrustRequest;
@@ -82,7 +87,7 @@ pub enum JudgedPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Run,
-    /// `--dry-run`: only lists what would be reviewed.
+    /// `--dry-run`: only lists what would be reviewed, and what that would cost.
     DryRun,
 }
 
@@ -94,6 +99,8 @@ pub struct SweptFile {
     /// Its tier; 0 if the file was not read.
     pub tier: u8,
     pub artifact_type: String,
+    /// Why it has this tier, if a model said so.
+    pub tier_reason: Option<String>,
     pub outcome: Outcome,
 }
 
@@ -126,7 +133,16 @@ pub trait SweepObserver: Send + Sync {
     fn ended(&self, swept: &SweptFile);
 }
 
-/// Sweeps, and returns the result for every file by path. An empty or large set of files is no error.
+/// What a sweep came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SweepReport {
+    /// The result for every file, by path.
+    pub files: Vec<SweptFile>,
+    /// What the reviews would cost, where they are only listed.
+    pub estimate: Option<Estimate>,
+}
+
+/// Sweeps. An empty or large set of files is no error.
 ///
 /// # Errors
 /// If no folder can be read, the executor is refused, or the ledger fails.
@@ -134,10 +150,14 @@ pub async fn sweep(
     session: &Arc<LedgerSession>,
     request: &Request,
     watcher: Arc<dyn SweepObserver>,
-) -> Result<Vec<SweptFile>, ServiceError> {
-    let spec = spec::build(session, &request.options, request.policy)?;
-    let permit = spec.admit(&session.environment)?;
+) -> Result<SweepReport, ServiceError> {
+    let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
+    let permit = match request.mode {
+        Mode::Run => Some(spec.admit(&session.environment)?),
+        Mode::DryRun => None,
+    };
     let mut all = Vec::new();
+    let mut estimate = (request.mode == Mode::DryRun).then(Estimate::default);
     let mut due = Vec::new();
     let judged = match request.judged {
         JudgedPolicy::Skip => session.store.judged_artifacts(&spec.fingerprint("").combined()).await?,
@@ -147,18 +167,25 @@ pub async fn sweep(
     let mut planned = BTreeSet::new();
     let (found, unread) = files(session, request)?;
     all.extend(unread);
+    let sorted = sort_by_model(session, request, permit, &found).await?;
     for found in found {
         // Lets an interruption through: reading files awaits nothing else.
         tokio::task::yield_now().await;
-        match triage(session, found, &judged, &mut planned, request.judged) {
+        match triage(session, found, &sorted, &judged, &mut planned, request.judged) {
             Triage::Now(swept) => all.push(swept),
-            Triage::Due(swept, draft) => match request.mode {
-                Mode::DryRun => all.push(swept),
-                Mode::Run => due.push((swept, draft)),
+            Triage::Due(swept, draft) => match &mut estimate {
+                Some(estimate) => {
+                    let part = Part::new(PartKind::Artifact, &*swept.path, draft.read(session)?.text);
+                    estimate.add(estimate::estimate(&spec, part)?);
+                    all.push(swept);
+                }
+                None => due.push((swept, draft)),
             },
         }
     }
     watcher.planned(due.len());
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    let Some(permit) = permit else { return Ok(SweepReport { files: all, estimate }) };
     let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
     let work =
         Arc::new(SweepRun { session, spec, permit, options, policy, undecided, judged, observer: watcher });
@@ -170,7 +197,7 @@ pub async fn sweep(
             && let Some((swept, draft)) = due.next()
         {
             let work = Arc::clone(&work);
-            reviews.spawn(run_on_own_thread(async move { work.sweep_file(swept, draft).await }));
+            reviews.spawn(run_on_own_thread(async move { work.sweep_file(swept, *draft).await }));
         }
         match reviews.join_next().await {
             None => break,
@@ -185,7 +212,7 @@ pub async fn sweep(
         }
     }
     all.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(all)
+    Ok(SweepReport { files: all, estimate })
 }
 
 /// The files below the watched folders, and the unreadable folders. A missing folder is only a warning, unless all are
@@ -230,6 +257,7 @@ fn files(
                     path: display_path(&session.environment, &path),
                     tier: 0,
                     artifact_type: String::new(),
+                    tier_reason: None,
                     outcome: Outcome::Failed { why: error.to_string() },
                 };
                 unread.push((error.kind(), swept));
@@ -248,9 +276,51 @@ fn files(
     Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))
 }
 
+/// The tiers of the texts whose tier a model is to say, by the hash of the text. A dry run asks no model, and has those
+/// that are recorded.
+async fn sort_by_model(
+    session: &LedgerSession,
+    request: &Request,
+    permit: Option<Permit>,
+    found: &[FileEntry],
+) -> Result<BTreeMap<String, SortedText>, ServiceError> {
+    let council = &session.workspace.council;
+    let read = |path: PathBuf| artifact::read(&Subject::File(path), &session.environment.directory).ok();
+    // Texts are read again when they are asked about: all together may exceed memory. What cannot be read is reported
+    // where it is triaged.
+    let mut questions: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for file in found {
+        if council.tiers.classify(&review::relative_path(&council.dir, &file.path)).asks_model
+            && let Some(artifact) = read(file.path.clone())
+        {
+            questions.entry(artifact.sha256).or_insert_with(|| file.path.clone());
+        }
+    }
+    let mut sorted = BTreeMap::new();
+    if questions.is_empty() {
+        return Ok(sorted);
+    }
+    let model = &TierModel::open(session, &request.options, permit).await?;
+    let ask = |(sha256, path): (String, PathBuf)| async move {
+        let said = match (request.mode, read(path.clone())) {
+            (Mode::Run, Some(artifact)) if artifact.sha256 == sha256 => {
+                let display_name = display_path(&session.environment, &path);
+                Some(model.sort(session, &Artifact { display_name, ..artifact }).await?)
+            }
+            _ => model.recorded(&sha256),
+        };
+        Ok::<_, ServiceError>(said.map(|said| (sha256, said)))
+    };
+    let mut answers = futures::stream::iter(questions).map(ask).buffer_unordered(request.jobs.max(1));
+    while let Some(answer) = answers.next().await {
+        sorted.extend(answer?);
+    }
+    Ok(sorted)
+}
+
 enum Triage {
     Now(SweptFile),
-    Due(SweptFile, DueFile),
+    Due(SweptFile, Box<DueFile>),
 }
 
 /// A draft that is due. Its text is read again when its review starts: all texts together may exceed memory.
@@ -259,45 +329,58 @@ struct DueFile {
     /// Its path when it was found: a link made since may lead out of the watched folder.
     place: Option<PathBuf>,
     sha256: String,
+    tier_source: Option<TierSource>,
+}
+
+impl DueFile {
+    fn read(&self, session: &LedgerSession) -> Result<Artifact, ServiceError> {
+        artifact::read(&Subject::File(self.path.clone()), &session.environment.directory)
+    }
 }
 
 /// Decides by a file's tier, content and history.
 fn triage(
     session: &LedgerSession,
     found: FileEntry,
+    sorted: &BTreeMap<String, SortedText>,
     judged: &BTreeSet<String>,
     planned: &mut BTreeSet<String>,
     again: JudgedPolicy,
 ) -> Triage {
-    use quorate_manifest::council::tiers::Tier;
     let path =
         session.workspace.redaction.redactor.redact(&display_path(&session.environment, &found.path)).0;
     let relative = review::relative_path(&session.workspace.council.dir, &found.path);
     let classified = session.workspace.council.tiers.classify(&relative);
-    let swept = |outcome| SweptFile {
+    let swept = |tier: Tier, source: Option<&TierSource>, outcome| SweptFile {
         path: path.clone(),
-        tier: classified.tier.number(),
+        tier: tier.number(),
         artifact_type: classified.artifact_type.clone(),
+        tier_reason: source.map(|source| source.reason.clone()),
         outcome,
     };
     if classified.tier == Tier::Two {
-        return Triage::Now(swept(Outcome::TierSkipped));
+        return Triage::Now(swept(Tier::Two, None, Outcome::TierSkipped));
     }
     let sha256 = match artifact::read(&Subject::File(found.path.clone()), &session.environment.directory) {
         Ok(artifact) => artifact.sha256,
         Err(error) => {
-            return Triage::Now(swept(Outcome::Failed { why: error.first_message() }));
+            return Triage::Now(swept(classified.tier, None, Outcome::Failed { why: error.first_message() }));
         }
     };
-    if !review::is_due(classified.tier, &relative, &sha256) {
-        return Triage::Now(swept(Outcome::NotSampled));
+    let sorted = sorted.get(&sha256).filter(|_| classified.asks_model);
+    let source = sorted.map(|sorted| &sorted.source);
+    let tier = sorted.map_or(classified.tier, |sorted| sorted.tier);
+    if !review::is_due(tier, &relative, &sha256) {
+        let outcome = if tier == Tier::Two { Outcome::TierSkipped } else { Outcome::NotSampled };
+        return Triage::Now(swept(tier, source, outcome));
     }
     if judged.contains(&sha256) || (!planned.insert(sha256.clone()) && again == JudgedPolicy::Skip) {
-        return Triage::Now(swept(Outcome::AlreadyJudged));
+        return Triage::Now(swept(tier, source, Outcome::AlreadyJudged));
     }
+    let tier_source = source.cloned();
     Triage::Due(
-        swept(Outcome::Due),
-        DueFile { place: disk::canonical(&found.path), path: found.path, sha256 },
+        swept(tier, source, Outcome::Due),
+        Box::new(DueFile { place: disk::canonical(&found.path), path: found.path, sha256, tier_source }),
     )
 }
 
@@ -330,14 +413,19 @@ impl SweepRun {
         if disk::canonical(&draft.path) != draft.place {
             return Ok(Outcome::Failed { why: "it was moved while the sweep went on".to_owned() });
         }
-        let artifact = artifact::read(&Subject::File(draft.path), &self.session.environment.directory)?;
+        let artifact = draft.read(&self.session)?;
         self.session.workspace.guard.ensure_unrecorded(&artifact)?;
         // It may have changed since it was sorted; its current text is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
             return Ok(Outcome::AlreadyJudged);
         }
-        let artifact = artifact::Artifact { display_name: swept.path.clone(), ..artifact };
-        let input = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
+        // The tier of another text says nothing of this one.
+        let (tier, tier_source) = match draft.tier_source {
+            Some(_) if artifact.sha256 != draft.sha256 => (Tier::One.number(), None),
+            source => (swept.tier, source),
+        };
+        let artifact = Artifact { display_name: swept.path.clone(), ..artifact };
+        let input = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier, tier_source };
         Ok(match self.judge(&input).await? {
             (run, Some(verdict), fix) => Outcome::Judged { run, verdict, fix },
             (run, None, _) => Outcome::Failed { why: format!("run {run} has no verdict") },

@@ -25,6 +25,7 @@ fn read_in(dir: &std::path::Path, block: Value) -> Result<Config, ConfigError> {
         dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
         servers: Default::default(),
+        prices: None,
     })
 }
 

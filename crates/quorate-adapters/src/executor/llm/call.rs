@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Failure, Retry};
+use quorate_kernel::ports::executor::{Failure, Retry, Usage};
 use quorate_kernel::strict_json;
 use quorate_protocol::Json;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -11,11 +11,11 @@ use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::Instant;
 use url::Url;
 
-use super::config::Config;
 use super::fault::{self, Fault, Kind};
 use super::key::{Secret, without_key};
 use super::pool::Outcome;
-use super::wire::{self, Event, HttpRequest, Request, Stream, Wire};
+use super::service::Service;
+use super::wire::{self, Event, HttpRequest, Stream, Wire};
 use crate::http::{error_chain, host_and_port};
 
 /// The most that is kept of the names of a failed connection, in characters.
@@ -28,11 +28,18 @@ pub(super) struct CallFailure {
     pub(super) outcome: Outcome,
     /// Whether the service did not accept the key.
     pub(super) is_auth: bool,
+    /// Whether no model was asked, so that nothing is charged: nothing was sent, or the service turned the request down.
+    pub(super) is_free: bool,
 }
 
 impl CallFailure {
     fn of(failure: Failure, outcome: Outcome) -> Self {
-        CallFailure { failure, outcome, is_auth: false }
+        CallFailure { failure, outcome, is_auth: false, is_free: false }
+    }
+
+    /// A request that could not be made.
+    pub(super) fn unsent(failure: Failure) -> Self {
+        CallFailure { is_free: true, ..CallFailure::of(failure, Outcome::Answered) }
     }
 
     fn timed_out() -> Self {
@@ -40,77 +47,123 @@ impl CallFailure {
     }
 }
 
-/// The largest list of models, in bytes.
-const MAX_DOCUMENT_BYTES: usize = 8 << 20;
+/// The largest list of models or vectors, in bytes.
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
-/// Sends a request and reads the response. `on_event` is told of each event.
+/// Sends a request and reads the response as a stream. `on_event` is told of each event.
 ///
 /// # Errors
 /// When there is no answer; usage that was reported until then was told to `on_event`.
 pub(super) async fn send(
     client: &Client,
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
-    request: HttpRequest,
+    (request, stream): (HttpRequest, Stream),
     deadline: Instant,
     mut on_event: impl FnMut(&Event),
 ) -> Result<wire::Response, CallFailure> {
-    let response = connect(client, config, key, request, deadline).await?;
+    let response = connect(client, service, key, request, deadline).await?;
     if !response.status().is_success() {
-        return Err(refused(config, key, response, deadline).await);
+        return Err(refused(service, key, response, deadline).await);
     }
-    if let Some(encoding) = response.headers().get("content-encoding").filter(|value| *value != "identity") {
-        let said = format!("it is encoded as {encoding:?}, which was not asked for");
-        return Err(failed(config, key, Fault::new(Kind::Malformed, said)));
-    }
-    read(config, key, response, deadline, &mut on_event).await
+    check_encoding(&response).map_err(|fault| failed(service, key, fault))?;
+    read(service, key, (response, stream), deadline, &mut on_event).await
 }
 
 async fn connect(
     client: &Client,
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
     request: HttpRequest,
     deadline: Instant,
 ) -> Result<Response, CallFailure> {
-    let url = url(config, &request.path)?;
-    let headers = headers(config, key, &request.headers)?;
-    exchange(config, key, client.post(url).headers(headers).body(request.body), deadline).await
+    let url = url(service, &request.path)?;
+    let headers = headers(service, key, &request.headers)?;
+    exchange(service, key, client.post(url).headers(headers).body(request.body), deadline).await
 }
 
-/// Gets a JSON document below the base URL.
+/// Gets a JSON document below the base URL. `fixed` are headers that all requests of the wire have.
 ///
 /// # Errors
-/// As [`send`].
+/// As [`send`], and when the document is too large or no JSON.
 pub(super) async fn get(
     client: &Client,
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
-    path: &str,
+    (path, fixed): (&str, &[(&'static str, String)]),
     deadline: Instant,
 ) -> Result<Json, CallFailure> {
-    // Headers of a wire that hold for all its requests stand in any request.
-    let request = config.wire.encode(&Request::probe(&config.model));
-    let fixed: Vec<_> = request.headers.into_iter().filter(|(name, _)| *name != "content-type").collect();
-    let get = client.get(url(config, path)?).headers(headers(config, key, &fixed)?);
-    let response = exchange(config, key, get, deadline).await?;
-    if !response.status().is_success() {
-        return Err(refused(config, key, response, deadline).await);
-    }
-    let body = body_start(response, MAX_DOCUMENT_BYTES, config.idle, deadline).await;
-    strict_json::parse(String::from_utf8_lossy(&body).trim())
-        .map_err(|error| failed(config, key, Fault::new(Kind::Malformed, error.to_string())))
+    let get = client.get(url(service, path)?).headers(headers(service, key, fixed)?);
+    let response = exchange(service, key, get, deadline).await?;
+    document(service, key, response, deadline).await
 }
 
-fn url(config: &Config, path: &str) -> Result<Url, CallFailure> {
-    Url::parse(&format!("{}{path}", config.base_url.as_str().trim_end_matches('/'))).map_err(|why| {
-        CallFailure::of(Failure::never(format!("the address cannot be built: {why}")), Outcome::Answered)
-    })
+/// Sends a request whose response is one JSON document.
+///
+/// # Errors
+/// As [`get`].
+pub(super) async fn post(
+    client: &Client,
+    service: &Service,
+    key: Option<&Secret>,
+    request: HttpRequest,
+    deadline: Instant,
+) -> Result<Json, CallFailure> {
+    let response = connect(client, service, key, request, deadline).await?;
+    document(service, key, response, deadline).await
+}
+
+async fn document(
+    service: &Service,
+    key: Option<&Secret>,
+    mut response: Response,
+    deadline: Instant,
+) -> Result<Json, CallFailure> {
+    if !response.status().is_success() {
+        return Err(refused(service, key, response, deadline).await);
+    }
+    check_encoding(&response).map_err(|fault| failed(service, key, fault))?;
+    let mut body = Vec::new();
+    loop {
+        match limited(service.idle, deadline, response.chunk()).await {
+            Err(Limit::Deadline) => return Err(CallFailure::timed_out()),
+            Err(Limit::Idle) => return Err(idle(service)),
+            Ok(Ok(None)) => break,
+            Ok(Ok(Some(bytes))) if body.len() + bytes.len() > MAX_DOCUMENT_BYTES => {
+                let said = format!("it is longer than {MAX_DOCUMENT_BYTES} bytes");
+                return Err(failed(service, key, Fault::new(Kind::TooLarge, said)));
+            }
+            Ok(Ok(Some(bytes))) => body.extend(&bytes),
+            Ok(Err(error)) => {
+                let said = short(&without_key(error_chain(&error), key));
+                return Err(failed(service, key, Fault::new(Kind::EndedEarly, said)));
+            }
+        }
+    }
+    let parsed = std::str::from_utf8(&body).map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|text| strict_json::parse(text.trim()).map_err(|error| error.to_string()));
+    parsed.map_err(|why| failed(service, key, Fault::new(Kind::Malformed, why)))
+}
+
+/// Refuses a compressed body: its size when unpacked is not known.
+fn check_encoding(response: &Response) -> Result<(), Fault> {
+    match response.headers().get("content-encoding").filter(|value| *value != "identity") {
+        Some(encoding) => {
+            let said = format!("it is encoded as {encoding:?}, which was not asked for");
+            Err(Fault::new(Kind::Malformed, said))
+        }
+        None => Ok(()),
+    }
+}
+
+fn url(service: &Service, path: &str) -> Result<Url, CallFailure> {
+    Url::parse(&format!("{}{path}", service.base_url.as_str().trim_end_matches('/')))
+        .map_err(|why| CallFailure::unsent(Failure::never(format!("the address cannot be built: {why}"))))
 }
 
 /// The headers of a request: the wire's, the settings' and the key's.
 fn headers(
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
     fixed: &[(&'static str, String)],
 ) -> Result<HeaderMap, CallFailure> {
@@ -120,11 +173,10 @@ fn headers(
             headers.insert(HeaderName::from_static(name), value);
         }
     }
-    headers.extend(config.headers.iter().cloned());
-    if let Some((name, value)) = key.and_then(|key| config.auth.header(key)) {
-        let mut value = HeaderValue::from_str(&value).map_err(|_| {
-            CallFailure::of(Failure::never("the key cannot stand in a header"), Outcome::Answered)
-        })?;
+    headers.extend(service.headers.iter().cloned());
+    if let Some((name, value)) = key.and_then(|key| service.auth.header(key)) {
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| CallFailure::unsent(Failure::never("the key cannot stand in a header")))?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_static(name), value);
     }
@@ -132,42 +184,45 @@ fn headers(
 }
 
 async fn exchange(
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
     request: RequestBuilder,
     deadline: Instant,
 ) -> Result<Response, CallFailure> {
-    match limited(config.idle, deadline, request.send()).await {
+    match limited(service.idle, deadline, request.send()).await {
         Err(Limit::Deadline) => Err(CallFailure::timed_out()),
-        Err(Limit::Idle) => Err(idle(config)),
+        Err(Limit::Idle) => Err(idle(service)),
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) => Err(unreached(config, key, &error)),
+        Ok(Err(error)) => Err(unreached(service, key, &error)),
     }
 }
 
 async fn read(
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
-    mut response: Response,
+    (mut response, mut stream): (Response, Stream),
     deadline: Instant,
     on_event: &mut impl FnMut(&Event),
 ) -> Result<wire::Response, CallFailure> {
-    let mut stream = Stream::new(config.wire);
     let ended = loop {
         let mut ended = None;
-        let events = match limited(config.idle, deadline, response.chunk()).await {
+        let events = match limited(service.idle, deadline, response.chunk()).await {
             Err(Limit::Deadline) => return Err(CallFailure::timed_out()),
-            Err(Limit::Idle) => return Err(idle(config)),
+            Err(Limit::Idle) => return Err(idle(service)),
             Ok(Ok(Some(bytes))) => stream.feed(&bytes),
             Ok(Ok(None)) => stream.finish(),
             Ok(Err(error)) => {
                 let said = short(&without_key(error_chain(&error), key));
-                return Err(failed(config, key, Fault::new(Kind::EndedEarly, said)));
+                return Err(failed(service, key, Fault::new(Kind::EndedEarly, said)));
             }
         };
         for mut event in events {
             if let Event::Ended(response) = &mut event {
                 response.model = response.model.take().map(|model| without_key(model, key));
+                // No prompt has no tokens: a gateway that does not count says 0, and a budget must not believe it.
+                if response.usage.tokens_in == Some(0) {
+                    response.usage = Usage::default();
+                }
             }
             on_event(&event);
             if let Event::Ended(response) = event {
@@ -180,12 +235,12 @@ async fn read(
     };
     match &ended.text {
         Ok(_) => Ok(ended),
-        Err(fault) => Err(failed(config, key, fault.clone())),
+        Err(fault) => Err(failed(service, key, fault.clone())),
     }
 }
 
 async fn refused(
-    config: &Config,
+    service: &Service,
     key: Option<&Secret>,
     response: Response,
     deadline: Instant,
@@ -198,15 +253,15 @@ async fn refused(
             short(&without_key(to.to_owned(), key))
         );
         return failed(
-            config,
+            service,
             key,
             Fault { status: Some(status.as_u16()), ..Fault::new(Kind::BadRequest, said) },
         );
     }
     let headers = response.headers().clone();
-    let body = body_start(response, fault::MAX_BODY_BYTES, config.idle, deadline).await;
+    let body = body_start(response, fault::MAX_BODY_BYTES, service.idle, deadline).await;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    failed(config, key, fault::from_response(status.as_u16(), header, &body))
+    failed(service, key, fault::from_response(status.as_u16(), header, &body))
 }
 
 /// As much of a body as is quoted. One that breaks off is quoted until there.
@@ -221,7 +276,8 @@ async fn body_start(mut response: Response, most: usize, idle: Duration, deadlin
     body
 }
 
-fn failed(config: &Config, key: Option<&Secret>, mut fault: Fault) -> CallFailure {
+/// The failure of a call with a fault.
+pub(super) fn failed(service: &Service, key: Option<&Secret>, mut fault: Fault) -> CallFailure {
     fault.said = without_key(fault.said, key);
     let outcome = match fault.kind {
         Kind::RateLimited | Kind::Overloaded => Outcome::Limited(fault.after),
@@ -230,29 +286,33 @@ fn failed(config: &Config, key: Option<&Secret>, mut fault: Fault) -> CallFailur
     };
     let is_auth = fault.kind == Kind::Auth;
     let mut message = without_key(fault.to_string(), key);
-    if is_auth && let Some(source) = config.key.as_ref().map(super::key::Key::source) {
+    if is_auth && let Some(source) = service.key.as_ref().map(super::key::Key::source) {
         message = format!("{message} (it was {})", source.describe());
     }
-    CallFailure { failure: Failure::Failed { message, retry: fault.retry() }, outcome, is_auth }
+    let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
+    CallFailure { failure: Failure::Failed { message, retry: fault.retry() }, outcome, is_auth, is_free }
 }
 
-fn unreached(config: &Config, key: Option<&Secret>, error: &reqwest::Error) -> CallFailure {
+fn unreached(service: &Service, key: Option<&Secret>, error: &reqwest::Error) -> CallFailure {
     let cause = error.source().map_or_else(|| error.to_string(), error_chain);
     let mut message = format!(
         "cannot reach {}: {}",
-        host_and_port(&config.base_url),
+        host_and_port(&service.base_url),
         short(&without_key(cause.clone(), key))
     );
     if cause.to_ascii_lowercase().contains("certificate") {
         message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
     }
     let failure = Failure::Failed { message: without_key(message, key), retry: Retry::Soon };
-    CallFailure::of(failure, Outcome::Unreached)
+    CallFailure { is_free: error.is_connect(), ..CallFailure::of(failure, Outcome::Unreached) }
 }
 
-fn idle(config: &Config) -> CallFailure {
-    let message =
-        format!("{} sent nothing for {} s (`idle`)", host_and_port(&config.base_url), config.idle.as_secs());
+fn idle(service: &Service) -> CallFailure {
+    let message = format!(
+        "{} sent nothing for {} s (`idle`)",
+        host_and_port(&service.base_url),
+        service.idle.as_secs()
+    );
     CallFailure::of(Failure::failed(message), Outcome::Unreached)
 }
 

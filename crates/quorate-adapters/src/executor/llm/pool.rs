@@ -1,6 +1,6 @@
 //! How fast one service is asked: a number of calls at once that adapts to what it allows, one time before which no
 //! call is sent after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
-//! share it within this process.
+//! share it within this process, and through [`SharedPool`] with other processes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +9,8 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::{Admission, Failure};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use super::shared_pool::{SharedPool, Slot};
 
 /// A service that says no time is left alone this long after it limited a call, doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -29,10 +31,10 @@ const BROKEN_FOR: Duration = Duration::from_secs(10);
 /// Name and concurrency: an executor with another concurrency has a pool of its own.
 static POOLS: Mutex<BTreeMap<(String, usize), Arc<Pool>>> = Mutex::new(BTreeMap::new());
 
-#[derive(Debug)]
 pub(super) struct Pool {
     name: String,
     most: usize,
+    shared: Option<SharedPool>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -70,10 +72,14 @@ impl Pool {
     /// The pool of a name.
     pub(super) fn named(name: &str, most: usize) -> Arc<Pool> {
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(pools.entry((name.to_owned(), most)).or_insert_with(|| Arc::new(Pool::new(name, most))))
+        Arc::clone(
+            pools
+                .entry((name.to_owned(), most))
+                .or_insert_with(|| Arc::new(Pool::new(name, most, SharedPool::named(name, most)))),
+        )
     }
 
-    fn new(name: &str, most: usize) -> Pool {
+    fn new(name: &str, most: usize, shared: Option<SharedPool>) -> Pool {
         #[expect(clippy::cast_precision_loss, reason = "a process has far fewer than 2^53 calls under way")]
         let state = State {
             allowed: most.max(1) as f64,
@@ -86,7 +92,13 @@ impl Pool {
             last_failure: String::new(),
             broken_until: None,
         };
-        Pool { name: name.to_owned(), most: most.max(1), state: Mutex::new(state), changed: Notify::new() }
+        Pool {
+            name: name.to_owned(),
+            most: most.max(1),
+            shared,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -96,6 +108,15 @@ impl Pool {
     /// Waits for room for one more call. It is given back when the admission is dropped. How long a service asks to wait
     /// does not count here, but against the deadline of a call: a service could ask for years.
     pub(super) async fn admit(self: &Arc<Self>) -> Admission {
+        let permit = self.permit().await;
+        let slot = match &self.shared {
+            Some(shared) => shared.slot().await,
+            None => Slot::default(),
+        };
+        Admission::with_permit((slot, permit))
+    }
+
+    async fn permit(self: &Arc<Self>) -> Permit {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -105,7 +126,7 @@ impl Pool {
                 let mut state = self.state();
                 if state.has_room() {
                     state.under_way += 1;
-                    return Admission::with_permit(Permit(Arc::clone(self)));
+                    return Permit(Arc::clone(self));
                 }
             }
             changed.await;
@@ -119,6 +140,7 @@ impl Pool {
     pub(super) async fn wait_turn(&self, deadline: Instant) -> Result<(), Failure> {
         loop {
             let now = Instant::now();
+            let shared = self.shared.as_ref().and_then(|shared| now.checked_add(shared.wait()));
             let wait = {
                 let state = self.state();
                 if state.broken_until.is_some_and(|until| until > now) {
@@ -127,7 +149,7 @@ impl Pool {
                         self.name, state.last_failure
                     )));
                 }
-                state.not_before
+                state.not_before.max(shared)
             };
             let Some(until) = wait.filter(|until| *until > now) else { return Ok(()) };
             if until >= deadline {
@@ -183,6 +205,9 @@ impl Pool {
         };
         drop(state);
         self.changed.notify_waiters();
+        if let (Outcome::Limited(_), Some(shared)) = (outcome, &self.shared) {
+            shared.limited(wait);
+        }
         wait
     }
 }
@@ -207,11 +232,66 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use quorate_kernel::clock::Clock;
+
     use super::*;
+
+    /// The paused clock, in the form that files have.
+    struct Paused(Instant);
+
+    impl Clock for Paused {
+        fn now_ms(&self) -> i64 {
+            1_800_000_000_000 + i64::try_from(self.0.elapsed().as_millis()).unwrap()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_processes_hold_as_many_slots_as_one_and_wait_for_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (base, start) = (dir.path().join("pools"), Instant::now());
+        let process = || {
+            let shared = SharedPool::within(&base, "p", 4, Arc::new(Paused(start)));
+            Arc::new(Pool::new("p", 4, Some(shared)))
+        };
+        let pools = [process(), process()];
+        let at_once = Arc::new(Mutex::new((0_usize, 0_usize)));
+        futures_of(16, |task| {
+            let (pool, at_once) = (pools[task % 2].clone(), at_once.clone());
+            async move {
+                for _ in 0..5 {
+                    let _admitted = pool.admit().await;
+                    {
+                        let mut at_once = at_once.lock().unwrap();
+                        at_once.0 += 1;
+                        at_once.1 = at_once.1.max(at_once.0);
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    at_once.lock().unwrap().0 -= 1;
+                }
+            }
+        })
+        .await;
+        assert_eq!(*at_once.lock().unwrap(), (0, 4));
+        // A limit of one process holds for the other: its time, and half the calls.
+        pools[0].ended(Outcome::Limited(Some(Duration::from_secs(5))), "");
+        let asked = Instant::now();
+        assert_eq!(pools[1].wait_turn(asked + Duration::from_secs(2)).await, Err(Failure::TimedOut));
+        pools[1].wait_turn(asked + Duration::from_secs(60)).await.unwrap();
+        assert_eq!(asked.elapsed(), Duration::from_secs(5));
+        let held = [pools[1].admit().await, pools[1].admit().await];
+        let soon = Duration::from_secs(1);
+        assert!(tokio::time::timeout(soon, pools[1].admit()).await.is_err(), "two are under way");
+        assert_eq!(pools[1].state().under_way, 2, "a call that no longer waits has no room");
+        // After half a minute there is room for more.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let third = tokio::time::timeout(soon, pools[1].admit()).await;
+        assert!(third.is_ok());
+        drop((held, third));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn eight_calls_converge_to_the_three_that_a_service_allows() {
-        let pool = Arc::new(Pool::new("p", 8));
+        let pool = Arc::new(Pool::new("p", 8, None));
         let service = Arc::new(Mutex::new((0_usize, Vec::new(), None::<Instant>)));
         let after = Duration::from_secs(2);
         let call = |_| {
@@ -267,7 +347,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_service_that_is_not_reached_is_left_alone_and_tried_again() {
-        let pool = Arc::new(Pool::new("p", 2));
+        let pool = Arc::new(Pool::new("p", 2, None));
         let later = || Instant::now() + Duration::from_secs(60);
         for _ in 0..BREAKS_AFTER {
             pool.wait_turn(later()).await.unwrap();
@@ -286,7 +366,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_service_that_asks_to_wait_for_years_holds_up_no_admission() {
-        let pool = Arc::new(Pool::new("p", 2));
+        let pool = Arc::new(Pool::new("p", 2, None));
         let start = Instant::now();
         pool.ended(Outcome::Limited(Some(Duration::from_secs(3_000_000_000))), "");
         pool.ended(Outcome::Limited(Some(Duration::MAX)), "");
@@ -298,14 +378,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_past_the_deadline_is_a_timeout_at_once() {
-        let pool = Arc::new(Pool::new("p", 2));
+        let pool = Arc::new(Pool::new("p", 2, None));
         pool.ended(Outcome::Limited(Some(Duration::from_secs(100))), "");
         let start = Instant::now();
         let deadline = start + Duration::from_secs(10);
         assert_eq!(pool.wait_turn(deadline).await, Err(Failure::TimedOut));
         assert_eq!(Instant::now(), start);
         // Without a time of its own, the pause doubles.
-        let pool = Arc::new(Pool::new("q", 2));
+        let pool = Arc::new(Pool::new("q", 2, None));
         let pauses: Vec<u128> = (0..8).map(|_| pool.ended(Outcome::Limited(None), "").as_millis()).collect();
         assert_eq!(pauses, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     }

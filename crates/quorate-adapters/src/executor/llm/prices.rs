@@ -2,13 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::LazyLock;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use quorate_kernel::clock::{Clock as _, System};
 use quorate_kernel::ports::executor::{ConfigError, Usage};
 use quorate_protocol::Json;
 use serde::Deserialize;
 
 use crate::block::Block;
+use crate::regular_file;
+
+/// The largest file of prices, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// How long prices are taken to hold.
+const MAX_AGE_DAYS: i64 = 180;
 
 const SHIPPED: &str = include_str!("prices.toml");
 
@@ -27,6 +38,43 @@ pub(crate) fn shipped() -> &'static PriceTable {
         toml::from_str(SHIPPED).expect("the table that ships can be read, which a test holds")
     });
     &TABLE
+}
+
+/// The table of a file (`budget.prices`), in the form of the one that ships.
+///
+/// # Errors
+/// When it cannot be read, or has another form.
+pub(super) fn read(file: &Path) -> Result<PriceTable, ConfigError> {
+    const HELP: &str = "a file of prices has `date = \"2026-07-02\"` and tables such as `[models.\"my-model\"]` with `input` \
+                        and `output`, in dollars for a million tokens";
+    let refused = |why: String| {
+        ConfigError::for_block(format!("`budget.prices`: {}: {why}", file.display())).with_help(HELP)
+    };
+    let text = regular_file::read_text(file, MAX_FILE_BYTES).map_err(|error| refused(error.to_string()))?;
+    let table: PriceTable = toml::from_str(&text).map_err(|error| refused(error.message().to_owned()))?;
+    let is_date =
+        table.date.len() == 10 && table.date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    match is_date {
+        true => Ok(table),
+        false => Err(refused(format!("`date` is `{}`, not a day such as `2026-07-02`", table.date))),
+    }
+}
+
+/// Where a price comes from, for people, with a warning where it may no longer hold.
+pub(super) fn source(table: &str, date: &str) -> String {
+    match is_old(date, System.now_ms()) {
+        true => format!("{table} of {date}, over {MAX_AGE_DAYS} days old; `budget.prices` names newer ones"),
+        false => format!("{table} of {date}"),
+    }
+}
+
+/// Whether prices of a day (`2026-07-02`) may have changed by now.
+fn is_old(date: &str, now_ms: i64) -> bool {
+    let date: Option<Date> = date.parse().ok();
+    let at_ms = date
+        .and_then(|date| date.to_zoned(TimeZone::UTC).ok())
+        .map(|zoned| zoned.timestamp().as_millisecond());
+    at_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) > MAX_AGE_DAYS * 24 * 3600 * 1000)
 }
 
 /// The price of a model.
@@ -221,6 +269,17 @@ mod tests {
         assert_eq!(shipped().price("deepseek-v4-pro").unwrap().to_string(), "0.435 and 0.87");
         assert_eq!(Price::FREE.cost(&long), Some(0));
         assert_eq!(Price::FREE.cost(&Usage::default()), None, "unknown, not nothing");
+    }
+
+    #[test]
+    fn prices_are_old_after_half_a_year() {
+        const DAY_MS: i64 = 24 * 3600 * 1000;
+        let day_ms = 1_782_950_400_000;
+        assert!(
+            !is_old("2026-07-02", day_ms + 180 * DAY_MS) && is_old("2026-07-02", day_ms + 180 * DAY_MS + 1)
+        );
+        assert!(is_old("soon", day_ms), "a day that cannot be read");
+        assert!(source("prices", "2020-01-01").contains("over 180 days old"));
     }
 
     #[test]

@@ -88,6 +88,7 @@ fn name(answer: Schema) -> &'static str {
         Schema::Selection => "selection",
         Schema::Deltas => "deltas",
         Schema::Judgement => "judgement",
+        Schema::Tier => "tier",
     }
 }
 

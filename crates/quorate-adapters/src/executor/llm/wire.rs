@@ -55,6 +55,7 @@ mod responses;
 mod whole;
 
 use answer::{Answer, Step};
+pub(super) use request::path_segment;
 pub use request::{Cache, Format, HttpRequest, Request, Server};
 
 /// How many bytes a response has at most: a long answer with its reasoning, where each token is an event.

@@ -103,6 +103,7 @@ mod tests {
             dir: std::env::temp_dir(),
             block,
             servers: Default::default(),
+            prices: None,
         }
     }
 

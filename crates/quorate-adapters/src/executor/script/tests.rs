@@ -19,6 +19,7 @@ fn settings(dir: &Path, block: Value) -> Settings {
         dir: dir.to_owned(),
         block: block.as_object().cloned().unwrap_or_default(),
         servers: Default::default(),
+        prices: None,
     }
 }
 
@@ -58,6 +59,8 @@ async fn ask_for(
         answer_schema: form,
         json_schema: Arc::new(json!({})),
         conversation: None,
+        nonce: "".into(),
+        redactor: quorate_kernel::redact::Redactor::default(),
         deadline: Instant::now() + Duration::from_millis(200),
         notes: quorate_kernel::ports::executor::Notes::default(),
         progress: quorate_kernel::ports::executor::Progress::default(),

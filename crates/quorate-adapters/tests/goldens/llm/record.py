@@ -170,6 +170,19 @@ def ollama_chat(base, case, texts):
     ))
 
 
+def embed(base, case, texts):
+    match case["wire"]:
+        case "chat":
+            client = openai.OpenAI(api_key=KEY, base_url=base + "/v1", max_retries=0)
+            client.embeddings.create(model=case["model"], input=texts["prompt"], encoding_format="float")
+        case "gemini":
+            client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=base))
+            client.models.embed_content(model=case["model"], contents=texts["prompt"])
+        case "ollama":
+            client = ollama.Client(host=base, headers={"Authorization": f"Bearer {KEY}"})
+            client.embed(model=case["model"], input=texts["prompt"], truncate=False)
+
+
 WIRES = {"messages": messages, "chat": chat, "responses": responses, "gemini": gemini, "ollama": ollama_chat}
 
 
@@ -178,10 +191,12 @@ def main():
     server = http.server.HTTPServer(("127.0.0.1", 0), Recorder)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{server.server_port}"
-    for case in given_cases["cases"]:
+    calls = [(WIRES[case["wire"]], case) for case in given_cases["cases"]]
+    calls += [(embed, case) for case in given_cases["embeddings"]]
+    for call, case in calls:
         seen.clear()
         try:
-            WIRES[case["wire"]](base, case, given_cases["texts"])
+            call(base, case, given_cases["texts"])
         except Exception as error:
             if "recorded" not in str(error):
                 raise

@@ -50,6 +50,7 @@ impl CliScript {
             dir: Path::new(env!("CARGO_MANIFEST_DIR")).to_owned(),
             block,
             servers: Default::default(),
+            prices: None,
         };
         CliScript {
             name: name.into(),
@@ -94,6 +95,8 @@ impl CliScript {
             answer_schema: Schema::FirstAnswer,
             json_schema: Arc::new(json!({"type": "object"})),
             conversation: None,
+            nonce: "".into(),
+            redactor: quorate_kernel::redact::Redactor::default(),
             deadline: tokio::time::Instant::now() + timeout,
             notes: quorate_kernel::ports::executor::Notes::default(),
             progress: quorate_kernel::ports::executor::Progress::default(),

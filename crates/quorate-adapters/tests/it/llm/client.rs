@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::llm;
-use quorate_kernel::ports::executor::{ConfigError, Executor, Failure, Invocation, Reply, Retry, Settings};
+use quorate_kernel::ports::executor::{
+    ConfigError, Executor, Failure, Invocation, Reply, Retry, Settings, Usage,
+};
 use quorate_kernel::probe;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ fn build(block: Value) -> Result<Arc<dyn Executor>, ConfigError> {
         dir: "/".into(),
         block: block.as_object().cloned().unwrap_or_default(),
         servers: Default::default(),
+        prices: None,
     })
 }
 
@@ -61,6 +64,29 @@ async fn an_answer_is_read_with_what_it_cost() {
     assert_eq!(said, *prompt, "the same bytes, in two parts");
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
     assert_eq!((&body["model"], &body["stream"]), (&json!("asked"), &json!(true)));
+}
+
+#[tokio::test]
+async fn usage_of_nothing_is_unknown_and_what_was_turned_down_took_nothing() {
+    let usage = |server: Server| async move {
+        let invocation = question();
+        let notes = invocation.notes.clone();
+        let price = json!({"price": {"input": 3.0, "output": 15.0}});
+        let replied = executor(&server, price).invoke(invocation).await;
+        (replied.is_ok(), notes.read().usage)
+    };
+    // A gateway that does not count.
+    let end = String::from_utf8(chat_end()).unwrap();
+    let end = end.replace("\"prompt_tokens\":1000", "\"prompt_tokens\":0").into_bytes();
+    let uncounted =
+        Server::start(move |_| vec![ok(), Step::Send(chat_delta(ANSWER)), Step::Send(end.clone())]);
+    assert_eq!(usage(uncounted.await).await, (true, Some(Usage::default())));
+    let limited = Server::start(|_| status("429 Too Many Requests", "", "{}"));
+    let nothing = Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() };
+    assert_eq!(usage(limited.await).await, (false, Some(nothing)));
+    // Whether a model had begun is not known.
+    let broken = Server::start(|_| status("500 Internal Server Error", "", "{}"));
+    assert_eq!(usage(broken.await).await, (false, None));
 }
 
 #[tokio::test]
@@ -240,6 +266,45 @@ data: [DONE]
     let invocation = Invocation { prompt: long.into(), cuts: Arc::new([]), ..question() };
     let failure = executor(&server, json!({})).invoke(invocation).await.unwrap_err();
     assert!(failure.to_string().contains("cut the prompt"), "{failure}");
+}
+
+#[tokio::test]
+async fn the_first_call_of_a_wave_goes_alone_until_its_response_begins() {
+    let prompt: Arc<str> = "shared ".repeat(1_000).into();
+    let wave = async |cache: &str, bytes: usize| {
+        let server = Server::start(|n| {
+            let delta =
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"{}"}}"#;
+            let end =
+                r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#;
+            let body = [r#"{"type":"message_start","message":{}}"#, delta, end, r#"{"type":"message_stop"}"#];
+            let events: Vec<u8> =
+                body.iter().flat_map(|event| format!("data: {event}\n\n").into_bytes()).collect();
+            // The first response takes its time to begin.
+            let wait = Duration::from_millis(if n == 0 { 300 } else { 0 });
+            vec![Step::Repeat(Vec::new(), 1, wait), ok(), Step::Send(events)]
+        })
+        .await;
+        let executor = executor(&server, json!({"wire": "messages", "cache": cache}));
+        let start = Instant::now();
+        let calls = (0..4).map(|_| {
+            let (executor, prompt) = (executor.clone(), prompt.clone());
+            let invocation = Invocation { prompt, cuts: Arc::new([10, bytes]), ..question() };
+            tokio::spawn(async move {
+                executor.invoke(invocation).await.unwrap();
+                start.elapsed()
+            })
+        });
+        let mut took = Vec::new();
+        for call in calls.collect::<Vec<_>>() {
+            took.push(call.await.unwrap());
+        }
+        assert_eq!(server.received().len(), 4);
+        took.into_iter().filter(|took| *took >= Duration::from_millis(300)).count()
+    };
+    assert_eq!(wave("auto", prompt.len()).await, 4, "all wait for the first");
+    assert_eq!(wave("off", prompt.len()).await, 1, "nothing is cached");
+    assert_eq!(wave("auto", 1_000).await, 1, "too short to be cached");
 }
 
 #[test]

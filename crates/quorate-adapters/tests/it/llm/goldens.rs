@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use quorate_adapters::executor::llm::embed::api::Api;
 use quorate_adapters::executor::llm::wire::{Auth, Cache, Format, Request, Server, Wire};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,6 +11,14 @@ use serde_json::{Value, json};
 struct Given {
     texts: Texts,
     cases: Vec<Case>,
+    embeddings: Vec<Embedding>,
+}
+
+#[derive(Deserialize)]
+struct Embedding {
+    name: String,
+    wire: String,
+    model: String,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +60,7 @@ fn read<T: for<'de> Deserialize<'de>>(name: &str) -> T {
 
 #[test]
 fn requests_are_those_of_the_vendors_sdks() {
-    let Given { texts, cases } = read("cases.json");
+    let Given { texts, cases, .. } = read("cases.json");
     let prompt = texts.prompt.concat();
     let cuts = [texts.prompt[0].len(), texts.prompt[0].len() + texts.prompt[1].len()];
     for case in &cases {
@@ -110,6 +119,36 @@ fn requests_are_those_of_the_vendors_sdks() {
     for wire in Wire::ALL {
         assert!(cases.iter().any(|case| case.wire == wire.as_str()), "{wire:?}");
     }
+}
+
+#[test]
+fn requests_for_vectors_are_those_of_the_vendors_sdks() {
+    let Given { texts, embeddings, .. } = read("cases.json");
+    let prompts: Vec<&str> = texts.prompt.iter().map(String::as_str).collect();
+    for case in &embeddings {
+        let api = Api::read(&case.wire).unwrap();
+        let golden: Golden = read(&format!("{}.json", case.name));
+        let made = api.encode(&case.model, &prompts);
+        assert_eq!(golden.method, "POST");
+        let vendor = url::Url::parse(api.default_base_url()).unwrap();
+        let path = format!("{}{}", vendor.path().trim_end_matches('/'), made.path);
+        assert_eq!(path, golden.path, "{}", case.name);
+        let mut headers = json!({});
+        for (name, value) in made.headers.into_iter().chain(api.default_auth().header("KEY")) {
+            headers[name] = value.into();
+        }
+        let mut expected = golden.headers;
+        // Any form is accepted there, and JSON is one.
+        if api == Api::Gemini {
+            assert_eq!(expected["accept"], "*/*");
+            expected["accept"] = "application/json".into();
+        }
+        assert_eq!(headers, expected, "{}", case.name);
+        assert_eq!(serde_json::from_slice::<Value>(&made.body).unwrap(), golden.body, "{}", case.name);
+    }
+    assert_eq!(embeddings.len(), Api::ALL.len());
+    let path = Api::Gemini.encode("../x?key=1", &["a"]).path;
+    assert_eq!(path, "/models/..%2Fx%3Fkey%3D1:batchEmbedContents");
 }
 
 /// A request for a few words.

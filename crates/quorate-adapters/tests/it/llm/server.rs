@@ -1,15 +1,21 @@
 //! A server on loopback that answers each request with bytes as a test says, and keeps what it was sent.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 /// What the server does next on a connection.
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
+    /// Sends the same so often, at intervals.
+    Repeat(Vec<u8>, usize, Duration),
     /// Sends a comment so often, at intervals.
     Comments(usize, Duration),
     /// Keeps the connection open until the client closes it.
@@ -34,17 +40,46 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server whose answer to request number n (from 0) is `answer(n)`.
     pub(crate) async fn start(answer: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static) -> Server {
+        Server::listen(None, answer).await
+    }
+
+    /// As [`Server::start`], over TLS with the certificate for 127.0.0.1 of the tests' own authority.
+    pub(crate) async fn start_tls(answer: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static) -> Server {
+        let chain = CertificateDer::pem_file_iter(tls_file("server.pem")).unwrap();
+        let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+        let key = PrivateKeyDer::from_pem_file(tls_file("server.key")).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config.with_single_cert(chain, key).unwrap();
+        Server::listen(Some(TlsAcceptor::from(Arc::new(config))), answer).await
+    }
+
+    async fn listen(
+        tls: Option<TlsAcceptor>,
+        answer: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let server = Server {
-            url: format!("http://{}", listener.local_addr().unwrap()),
+            url: format!("{scheme}://{}", listener.local_addr().unwrap()),
             received: Arc::default(),
             closed_by_client: Arc::default(),
         };
         let (answer, shared) = (Arc::new(answer), server.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (answer, shared) = (answer.clone(), shared.clone());
-                tokio::spawn(async move { shared.serve(stream, &*answer).await });
+                let (answer, shared, tls) = (answer.clone(), shared.clone(), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => shared.serve(stream, &*answer).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                shared.serve(stream, &*answer).await;
+                            }
+                        }
+                    }
+                });
             }
         });
         server
@@ -59,7 +94,11 @@ impl Server {
         *self.closed_by_client.lock().unwrap()
     }
 
-    async fn serve(&self, mut stream: TcpStream, answer: &(impl Fn(usize) -> Vec<Step> + Sync)) {
+    async fn serve(
+        &self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+        answer: &(impl Fn(usize) -> Vec<Step> + Sync),
+    ) {
         let Some(request) = read_request(&mut stream).await else { return };
         let number = {
             let mut received = self.received.lock().unwrap();
@@ -74,11 +113,13 @@ impl Server {
                     }
                 }
                 Step::Comments(times, every) => {
-                    for _ in 0..times {
-                        if stream.write_all(b": still here\n\n").await.is_err() {
-                            return;
-                        }
-                        tokio::time::sleep(every).await;
+                    if !self.repeat(&mut stream, b": still here\n\n", times, every).await {
+                        return;
+                    }
+                }
+                Step::Repeat(bytes, times, every) => {
+                    if !self.repeat(&mut stream, &bytes, times, every).await {
+                        return;
                     }
                 }
                 Step::Hold => {
@@ -90,9 +131,34 @@ impl Server {
             }
         }
     }
+
+    /// Whether the client took it all.
+    async fn repeat(
+        &self,
+        stream: &mut (impl AsyncWrite + Unpin),
+        bytes: &[u8],
+        times: usize,
+        every: Duration,
+    ) -> bool {
+        for _ in 0..times {
+            if stream.write_all(bytes).await.is_err() {
+                *self.closed_by_client.lock().unwrap() += 1;
+                return false;
+            }
+            if !every.is_zero() {
+                tokio::time::sleep(every).await;
+            }
+        }
+        true
+    }
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Received> {
+/// A file of `tests/goldens/tls`, which `make.sh` there makes.
+pub(crate) fn tls_file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/tls").join(name)
+}
+
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Received> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

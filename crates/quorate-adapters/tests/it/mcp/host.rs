@@ -103,6 +103,7 @@ impl TestHost {
             dir: "/".into(),
             block: object(block),
             servers: self.servers.clone(),
+            prices: None,
         };
         default_registry().unwrap().executor_kind("db-operator").unwrap()(&settings).unwrap()
     }

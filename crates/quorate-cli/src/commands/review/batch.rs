@@ -97,8 +97,9 @@ fn reports(done: &[Outcome]) -> Vec<&Report> {
 fn json(names: &[String], done: &[Outcome], exit: Exit) -> Value {
     let review_json = |(name, outcome): (&String, &Outcome)| match outcome {
         Outcome::Judged(report) => report.json(),
-        Outcome::Skipped { tier, artifact_type } => {
-            json!({"artifact": name, "exit": exit_of(outcome).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
+        Outcome::Skipped { tier, artifact_type, reason } => {
+            let skipped = json!({"tier": tier, "artifact_type": artifact_type, "tier_reason": reason});
+            json!({"artifact": name, "exit": exit_of(outcome).code(), "skipped": skipped})
         }
         Outcome::Failed(error) => {
             json!({"artifact": name, "exit": exit_of(outcome).code(), "diagnostics": diagnostics(&error.report)})

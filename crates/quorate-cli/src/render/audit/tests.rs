@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quorate::service::audit::costs::Costs;
 use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::council_log::stats::{DeliberatorStats, Filter, Stats};
 use serde_json::{Value, json};
@@ -57,7 +58,14 @@ fn audit() -> Audit {
         overrides: 2,
     };
     let filter = Filter { since_ms: Some(1_772_000_000_000), ..Filter::default() };
-    Audit { log: "council_log.jsonl".to_owned(), filter, stats, corrupt_lines: 1, log_exists: true }
+    Audit {
+        log: "council_log.jsonl".to_owned(),
+        filter,
+        stats,
+        costs: Costs::default(),
+        corrupt_lines: 1,
+        log_exists: true,
+    }
 }
 
 #[test]

@@ -123,8 +123,10 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         imported: false,
         executor: "claude".to_owned(),
         model_asked: true,
+        recorded: false,
         calls: 4,
         usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
+        member_usage: Vec::new(),
         took: Duration::from_millis(8_400),
         notes: Vec::new(),
     }

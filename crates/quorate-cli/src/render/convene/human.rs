@@ -10,6 +10,8 @@ mod vote;
 use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;
 
+use super::super::Extent;
+use super::super::human::members;
 use super::super::layout::{columns_of, hanging, prose, table, wrap_prefixed};
 use super::super::paint::{Paint, finish, one_line};
 use super::super::wording::truncate;
@@ -24,7 +26,7 @@ const LINES: usize = 4;
 const LABEL: usize = 8;
 
 /// The whole report, ending with one line break.
-pub(super) fn human(report: &Report, options: TextOptions) -> String {
+pub(super) fn human(report: &Report, extent: Extent, options: TextOptions) -> String {
     let width = options.width;
     let mut sections = vec![head(report, width)];
     sections.extend(match report.mode {
@@ -38,6 +40,7 @@ pub(super) fn human(report: &Report, options: TextOptions) -> String {
         refused(report, width),
         absent(report, width),
         notes(report, width),
+        if extent == Extent::Full { members(&report.member_usage, width) } else { String::new() },
         foot(report, width),
     ]);
     let sections: Vec<&str> =

@@ -5,7 +5,9 @@ mod mermaid;
 
 use quorate_manifest::assembly::Mode;
 
+use super::super::Extent;
 use super::super::escape::{code, inline};
+use super::super::markdown::members;
 use super::super::paint::one_line;
 use super::super::wording::truncate;
 use super::{phrases, rejections, rules};
@@ -14,7 +16,7 @@ use quorate::service::convene::report::Report;
 /// The longest shown title, in characters.
 const TITLE: usize = 200;
 
-pub(super) fn markdown(report: &Report) -> String {
+pub(super) fn markdown(report: &Report, extent: Extent) -> String {
     let mut sections = vec![head(report), facts(report)];
     match report.mode {
         Mode::Voting => {
@@ -38,7 +40,11 @@ pub(super) fn markdown(report: &Report) -> String {
             sections.push(body::nodes(report));
         }
     }
-    sections.extend([rules(report), refused(report), absent(report), notes(report), foot(report)]);
+    sections.extend([rules(report), refused(report), absent(report), notes(report)]);
+    if extent == Extent::Full {
+        sections.push(members(&report.member_usage));
+    }
+    sections.push(foot(report));
     let sections: Vec<&str> =
         sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
     sections.join("\n\n") + "\n"

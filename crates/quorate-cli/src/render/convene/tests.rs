@@ -7,10 +7,18 @@ mod tree;
 mod vote;
 mod words;
 
+use quorate::service::convene::report::Report;
 use quorate_diagnostics::render::{Colour, TextOptions};
 
-use super::human::human;
-use super::markdown::markdown;
+use super::super::Extent;
+
+fn human(report: &Report, options: TextOptions) -> String {
+    super::human::human(report, Extent::Full, options)
+}
+
+fn markdown(report: &Report) -> String {
+    super::markdown::markdown(report, Extent::Full)
+}
 
 fn wide(width: usize) -> TextOptions {
     TextOptions { colour: Colour::Off, width }

@@ -21,11 +21,13 @@ pub(super) const SUBJECT: &str = "quorate.run.subject";
 pub(super) const VERDICT: &str = "quorate.verdict";
 
 /// What a consultation says in texts.
-pub(super) fn texts(ended: &Consultation) -> [(&'static str, &str); 5] {
+pub(super) fn texts(ended: &Consultation) -> [(&'static str, &str); 6] {
+    let answered = ended.model.as_deref().unwrap_or_default();
     [
         ("gen_ai.agent.name", &ended.member),
         ("gen_ai.provider.name", &ended.executor),
-        ("gen_ai.request.model", ended.model.as_deref().unwrap_or_default()),
+        ("gen_ai.request.model", ended.requested_model.as_deref().unwrap_or(answered)),
+        ("gen_ai.response.model", ended.requested_model.as_ref().map_or("", |_| answered)),
         ("quorate.step", &ended.step),
         ("quorate.status", ended.status.as_str()),
     ]

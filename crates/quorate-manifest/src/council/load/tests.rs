@@ -105,7 +105,11 @@ logging: {log_path: log.jsonl, redact_patterns: ['sk-\\w+']}
     assert_eq!((council.protocol.rounds, council.protocol.cross_read), (Rounds::One, CrossRead::Findings));
     assert_eq!((council.protocol.fail_fast, council.protocol.min_deliberators), (FailFast::Yes, 2));
     let classified = |path| council.tiers.classify(path);
-    let tier = |tier, artifact_type: &str| Classification { tier, artifact_type: artifact_type.to_owned() };
+    let tier = |tier, artifact_type: &str| Classification {
+        tier,
+        artifact_type: artifact_type.to_owned(),
+        asks_model: false,
+    };
     assert_eq!(classified("d/a_post_b.md"), tier(Tier::One, "post_*"));
     assert_eq!(classified("infra/y.md"), tier(Tier::Two, "infra"));
     assert_eq!(classified("infra/x.md"), tier(Tier::One, "infra"));

@@ -96,11 +96,12 @@ fn the_reader_of_a_council_and_its_schema_agree() {
         "version": "1.0",
         "runtime": {"type": "rubric", "timeout_seconds": 3, "retries": 1, "model": "x"},
         "deliberators": [
-            {"id": "a", "prompt": "a.md", "weight": 1, "context_refs": ["c.md"]},
+            {"id": "a", "prompt": "a.md", "weight": 1, "context_refs": ["c.md"],
+             "runtime": {"type": "rubric", "timeout_seconds": 3, "retries": 1, "model": "x"}},
             {"id": "b", "prompt": "a.md"},
             {"id": "c", "prompt": "a.md"}
         ],
-        "adjudicator": {"prompt": "a.md", "verdict_policy": "strict"},
+        "adjudicator": {"prompt": "a.md", "verdict_policy": "strict", "runtime": {"type": "rubric"}},
         "protocol": {"rounds": 2, "cross_read": true, "fail_fast_on_runtime_error": false, "min_deliberators_for_verdict": 3},
         "tier_classifier": {"type": "rules", "default_tier": 2},
         "tier_rules": {"tier_1": {"post": ["*.md"]}, "tier_2": ["x"], "tier_3": {}},
@@ -161,7 +162,10 @@ fn the_reader_of_a_host_and_its_schema_agree() {
         ("[defaults]\nmodel = \"x\"\n", false),
         ("[executors.a]\nkind = \"x\"\nretries = 101\n", false),
         ("[budget]\ncalls = 0\n", false),
-        ("[budget]\ntokens = 1\n", false),
+        ("[budget]\ntokens = 1\nmoney = \"0.5 USD\"\nprices = \"p.toml\"\n", true),
+        ("[budget]\ntokens = 0\n", false),
+        ("[budget]\nmoney = \"5 EUR\"\n", false),
+        ("[budget]\nmoney = 5\n", false),
         ("executors = 1\n", false),
     ] {
         let report = config::load(Path::new("quorate.toml"), "quorate.toml", &Files(text.to_owned())).report;

@@ -111,7 +111,7 @@ impl World {
             }),
             speakers: config.roster.iter().map(|id| speaker(setup, log, life, id)).collect(),
             policy: config.policy,
-            max_calls: None,
+            caps: quorate_kernel::budget::Caps::default(),
             redactor: Redactor::default(),
             ledger: Arc::new(FlakyLedger {
                 manifest,

@@ -62,6 +62,7 @@ pub fn json(audit: &Audit) -> String {
         "calls_per_review": rate(calls, counting),
         "elapsed_ms": stats.elapsed_ms,
         "elapsed_ms_per_review": rate(stats.elapsed_ms, reviews),
+        "costs": audit.costs.json(),
         "overrides": stats.overrides,
         "override_rate": rate(stats.overrides, reviews),
     });

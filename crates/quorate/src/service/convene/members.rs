@@ -23,6 +23,7 @@ use serde_json::Map;
 use super::super::compose::Sources;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
+use super::super::executor::model::{NamedModel, ensure_one_executor, with_model};
 use super::super::executor::{self, SelectedBy, SelectedExecutor};
 use super::super::manifests::Manifests;
 use super::super::playbook::catalogue::Catalogue;
@@ -109,6 +110,7 @@ pub fn prepare(
             composed,
         });
     }
+    ensure_one_executor(options.model.as_deref(), prepared.iter().map(|member| &member.executor))?;
     catalogues.into_values().for_each(|catalogue| report.absorb(catalogue.report));
     Ok(prepared)
 }
@@ -201,9 +203,10 @@ struct ExecutorCache<'a> {
 
 impl ExecutorCache<'_> {
     fn get(&mut self, named: Option<ExecutorChoice>) -> Result<SelectedExecutor, ServiceError> {
+        let model = self.model.map(NamedModel::by_person);
         let Some(ExecutorChoice { name, place, file }) = named else {
             let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);
-            return executor::with_model(self.model, fallback);
+            return with_model(model, fallback);
         };
         let selected_by = file.as_deref().map_or(SelectedBy::Person, SelectedBy::File);
         let key = (name.clone(), file.clone());
@@ -220,7 +223,7 @@ impl ExecutorCache<'_> {
                 extra,
             )
         };
-        let chosen = executor::with_model(self.model, build)?;
+        let chosen = with_model(model, build)?;
         self.built.insert(key, chosen.clone());
         Ok(chosen)
     }

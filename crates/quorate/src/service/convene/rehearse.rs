@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use quorate_manifest::assembly::{Mode, Resolved};
-use quorate_protocol::answers::Schema;
 use quorate_protocol::assembly::{HostOptions, Request, Setup, subject_kind};
 use quorate_protocol::modes::assembly::Assembly;
-use quorate_protocol::{Command, ConsultationResult, Event, Json, Part, Protocol as _, TimedEvent};
-use serde_json::json;
+use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent};
+
+use crate::service::estimate::made_up_event;
 
 /// The made-up answers, used in turn, so that rules see different ones.
 const SEVERITIES: [u8; 4] = [9, 2, 5, 0];
@@ -67,36 +67,11 @@ fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String>
     let mut severities = SEVERITIES.into_iter().cycle();
     while let Some(event) = events.pop_front() {
         for command in protocol.advance(&TimedEvent { at_ms: 0, event }) {
-            events.extend(match command {
-                Command::Finish => return Ok(()),
-                Command::Invoke(invoke) => {
-                    let answer = answer(invoke.schema, severities.next().unwrap_or_default());
-                    Some(Event::Consulted { id: invoke.id, result: ConsultationResult::Answered(answer) })
-                }
-                Command::Gather(gather) => {
-                    Some(Event::Gathered { id: gather.id, result: Ok("Nothing.".into()) })
-                }
-                Command::SemanticMatch(asked) => {
-                    Some(Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) })
-                }
-                Command::ApplyRule(apply) => {
-                    Some(Event::RuleApplied { ticket: apply.ticket, result: Ok(Json::Null) })
-                }
-                Command::Cancel(_) | Command::Record(_) => None,
-            });
+            if command == Command::Finish {
+                return Ok(());
+            }
+            events.extend(made_up_event(command, severities.next().unwrap_or_default()));
         }
     }
     Err(format!("a {} run of `{}` does not terminate", resolved.mode.as_str(), resolved.name))
-}
-
-fn answer(schema: Schema, severity: u8) -> Json {
-    match schema {
-        Schema::Ballot => {
-            json!({"vote": if severity > 4 { "no" } else { "yes" }, "rationale": "A rehearsal."})
-        }
-        Schema::Message => json!({"message": "A rehearsal.", "objection": severity > 4}),
-        _ => json!({
-            "severity": severity, "concern": "A rehearsal.", "evidence": ["here"], "suggestion": "Go on.",
-        }),
-    }
 }

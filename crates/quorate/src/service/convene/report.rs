@@ -22,9 +22,11 @@ pub use quorate_kernel::record::{
     Rollup, Violation,
 };
 
+use super::budget;
 use super::spec;
 use crate::service::error::ServiceError;
 use crate::service::finalize::drops_answers_at_end;
+use crate::service::member_usage::{MemberUsage, RECORDED, RecordedAnswers, with_usage};
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
 
@@ -100,9 +102,13 @@ pub struct Report {
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
+    /// Whether all answers were recorded before, and nobody was asked.
+    pub recorded: bool,
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
+    /// What each member was asked through, and what that took.
+    pub member_usage: Vec<MemberUsage>,
     /// Working time.
     pub took: Duration,
     /// Notes, besides whether a model was asked.
@@ -130,7 +136,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
     report.imported = session.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
     if open && !report.imported && history.erased.records == 0 {
-        let cap = run_opened::larger_cap(history, report.calls);
+        let cap = budget::larger_caps(history);
         let command = format!("quorate resume {}{}{cap}", report.run, report.ledger_flag);
         report.notes.push(match drops_answers_at_end(history) && report.verdict.is_some() {
             true => {
@@ -143,6 +149,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
             }
         });
     }
+    report.notes.extend(RecordedAnswers::count(history).note());
     report.notes.extend(crate::service::report::erased_note(history));
     Ok(report)
 }
@@ -169,6 +176,7 @@ impl Report {
         outcome.extend(artifact.into_iter().flatten());
         let outcome: Outcome = record::read(&outcome).unwrap_or_default();
         let opened = &history.opened;
+        let recorded = RecordedAnswers::count(history);
         let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
         Report {
             run: history.run.to_string(),
@@ -204,9 +212,11 @@ impl Report {
             ledger_flag: String::new(),
             imported: false,
             executor: opened.executor_names(),
-            model_asked: opened.asks_a_model(),
+            model_asked: opened.asks_a_model() && !recorded.all(),
+            recorded: recorded.all(),
             calls: history.calls,
             usage: history.usage,
+            member_usage: MemberUsage::all(history, setup.members.iter().map(|member| &*member.id)),
             took: history.wall,
             notes: outcome.notes,
         }
@@ -227,8 +237,12 @@ impl Report {
     pub fn all_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.model_asked {
-            notes
-                .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
+            notes.push(match self.recorded {
+                true => format!("{RECORDED}."),
+                false => {
+                    format!("No model was asked: the answers come from the `{}` executor.", self.executor)
+                }
+            });
         }
         notes.extend(self.class_warnings());
         if self.partial() {
@@ -254,6 +268,7 @@ impl Report {
     /// The object that `--format json` prints.
     pub fn json(&self) -> Json {
         let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
+        let member = |member: &Member| with_usage(member.json(), &member.id, &self.member_usage);
         let mut json = json!({
             "schema": SCHEMA,
             "run": self.run,
@@ -263,7 +278,7 @@ impl Report {
             "subject": self.subject,
             "outcome": self.outcome(),
             "violations": self.violations.iter().map(violation_json).collect::<Vec<_>>(),
-            "members": self.members.iter().map(Member::json).collect::<Vec<_>>(),
+            "members": self.members.iter().map(member).collect::<Vec<_>>(),
             "rules": self.rules.iter().map(rule_json).collect::<Vec<_>>(),
             "partial": self.partial(),
             "missing": self.missing,

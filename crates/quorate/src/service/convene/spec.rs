@@ -6,9 +6,10 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::canonical;
 use quorate_kernel::observer::Observer;
-use quorate_kernel::record::RunOpened;
+use quorate_kernel::record::{RunOpened, Spent};
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::Capabilities as _;
+use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
 use quorate_protocol::modes::assembly::{Assembly, version};
@@ -18,6 +19,8 @@ use serde_json::json;
 use super::due;
 use super::inputs::ConveneInput;
 use super::members;
+use crate::service::budget;
+use crate::service::embedder;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
@@ -26,7 +29,7 @@ use crate::service::producer::check::check as check_producer;
 use crate::service::redaction::Redaction;
 use crate::service::resolve;
 use crate::service::run_options::RunOptions;
-use crate::service::run_spec::{NewRun, PreparedMember, ProtocolSetup, RunSpec, caps};
+use crate::service::run_spec::{NewRun, PreparedMember, ProtocolSetup, RunSpec};
 use crate::service::session::LedgerSession;
 use crate::service::signer::Signer;
 use crate::service::workspace::Workspace;
@@ -57,7 +60,14 @@ pub fn build(
     options: &RunOptions,
 ) -> Result<RunSpec<Setup>, ServiceError> {
     let host = &environment.host;
-    let around = HostOptions { embeds: host.has_embedder(), early_decision: workspace.host.early_decision };
+    let resolved = &input.resolution.resolved;
+    let compares = resolved.match_mode == MatchMode::Semantic && !resolved.locked_traits.is_empty();
+    let embedder = match compares && !host.has_embedder() {
+        true => embedder::configured(&workspace.registry, &workspace.host)?,
+        false => None,
+    };
+    let embeds = host.has_embedder() || embedder.is_some();
+    let around = HostOptions { embeds, early_decision: workspace.host.early_decision };
     let redaction = workspace.redaction.clone();
     let (setup, setup_redactions) = redact_setup(
         &Setup::from_resolved(&input.resolution.resolved, input.request.clone(), around),
@@ -79,6 +89,7 @@ pub fn build(
         prompts: by_member(|member| json!(&*member.prompt)),
         setup: json!(setup),
         executors: by_member(|member| member.executor.settings.clone()),
+        embedder: embedder.as_ref().map(|embedder| &embedder.settings),
         redaction: redaction.settings(),
         mode: version(setup.mode),
     });
@@ -90,7 +101,9 @@ pub fn build(
         report,
         fingerprint,
         extensions: host.extensions(),
-        caps: caps(options, &workspace.host),
+        embedder,
+        caps: options.caps.or(budget::configured(&workspace.host)),
+        wall: workspace.host.budget.wall,
         options: options.clone(),
     })
 }
@@ -118,7 +131,14 @@ pub async fn start(
         audit: Some(signer.assembly_audit(resolved)),
         ..described(spec, input)
     };
-    let new = NewRun { artifact: &input.subject, part, redactions: in_overlays + in_input, signer, opened };
+    let new = NewRun {
+        spent_before: Spent::default(),
+        artifact: &input.subject,
+        part,
+        redactions: in_overlays + in_input,
+        signer,
+        opened,
+    };
     spec.start(session, new, permit, observer).await
 }
 
@@ -133,7 +153,6 @@ fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
         grouping: Some(json!(resolved.display.as_ref().and_then(|display| display.default_grouping))),
         artifact_type: Some(spec.setup.assembly.to_string()),
         messages: Some(due::message_count(input)),
-        executor: Some(spec.options.executor.clone()),
         manifest: Some(file(chain.leaf())),
         root: Some(shown(&resolution.root)),
         files: chain.documents.iter().map(|document| file(document)).collect(),

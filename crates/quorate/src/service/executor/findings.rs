@@ -7,11 +7,12 @@ use quorate_kernel::registry::Registry;
 use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_manifest::council::Council;
 
-use super::{SelectedBy, by_name, by_runtime, by_table, refuse, servers, settings, table_kind, with_help};
+use super::{SelectedBy, Shared, by_name, by_runtime, by_table, refuse, settings, table_kind, with_help};
+use crate::service::embedder;
 use crate::service::error::ServiceError;
 
 /// Builds every executor that a configuration or a council names, without calling any, and returns the errors, including
-/// those of MCP server tables.
+/// those of MCP server tables and the embedder.
 pub fn build_errors(
     registry: &Registry,
     configuration: Option<&Configuration>,
@@ -24,15 +25,20 @@ pub fn build_errors(
         let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
         let playbooks = [&configuration.playbooks.judge, &configuration.playbooks.reflector];
         let named_executors = configuration.default_executor.iter().chain(playbooks.into_iter().flatten());
-        let named = named_executors.chain(named).map(|(name, place)| (name, Some(place)));
+        let members = configuration.council_members.values().filter_map(|member| member.executor.as_ref());
+        let named = named_executors.chain(members).chain(named).map(|(name, place)| (name, Some(place)));
         let build = |(name, place): (&String, Option<&Place>)| {
             by_name(registry, configuration, name, place, SelectedBy::Person)
         };
         errors.extend(tables.chain(named).map(build).filter_map(Result::err));
         errors.extend(server_errors(configuration));
+        errors.extend(embedder::configured(registry, configuration).err());
     }
-    if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
-        errors.extend(by_runtime(registry, table, &council.dir, &council.dir).err());
+    if let Some(council) = council {
+        let runtimes = council.runtimes();
+        errors.extend(
+            runtimes.filter_map(|table| by_runtime(registry, table, &council.dir, &council.dir).err()),
+        );
     }
     errors
 }
@@ -43,7 +49,7 @@ pub fn build_errors(
 pub fn typos(registry: &Registry, host: &Configuration) -> Vec<ServiceError> {
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {
-            let settings = settings(name, table, &host.dir, servers(host));
+            let settings = settings(name, table, &host.dir, Shared::of(host));
             new(&settings).is_err_and(|refused| refused.is_unknown_key)
         }
         Err(_) => true,
@@ -60,7 +66,7 @@ pub fn typos(registry: &Registry, host: &Configuration) -> Vec<ServiceError> {
         named.filter_map(|(name, at)| by_name(registry, host, name, Some(at), SelectedBy::Person).err());
     let servers =
         server_errors_where(host, |refused| refused.is_unknown_key || refused.key.as_deref() == Some("url"));
-    tables.chain(named).chain(servers).collect()
+    tables.chain(named).chain(servers).chain(embedder::typo(registry, host)).collect()
 }
 
 /// The tables of MCP servers that cannot be read.

@@ -11,6 +11,7 @@ use quorate_kernel::single_call::{Answer, Error, SingleCall};
 use quorate_protocol::{Json, Name};
 
 use super::writer::LibraryWriter;
+use crate::service::budget;
 use crate::service::error::ServiceError;
 use crate::service::executor::{self, SelectedBy};
 use crate::service::trust;
@@ -46,13 +47,15 @@ impl Consultant {
         let environment = &keeping.session.environment;
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
+        let caps = budget::configured(&workspace.host);
+        chosen.ensure_holds(&caps)?;
         let config = chosen.into_member_config(admitted);
         let call = SingleCall {
             stream: STREAM.into(),
             ledger: keeping.session.store.clone(),
             clock: keeping.session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
-            max_calls: workspace.host.budget.calls,
+            caps,
             observer: Arc::new(NoopObserver),
         };
         Ok(Consultant { call, config })

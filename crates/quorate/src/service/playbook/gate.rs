@@ -33,6 +33,6 @@ pub async fn attempt(
         Gate::AB => ab::attempt(keeping, book, terms).await,
         Gate::Scorer => scorer::attempt(keeping, book, terms).await,
         Gate::Human => Ok(human::attempt(keeping, book, asked)),
-        Gate::Governance => governance::attempt(keeping, book, host).await,
+        Gate::Governance => Box::pin(governance::attempt(keeping, book, host)).await,
     }
 }

@@ -26,6 +26,7 @@ use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
+use super::budget;
 use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
 use super::request::Request;
 use crate::service::compose::Sources;
@@ -186,7 +187,8 @@ impl PortBuilder<'_> {
     /// The servers that adapters have looked up: those of participants' tools are used by these participants alone, and
     /// are named here all the same.
     fn contacts(&self) -> Vec<TrustRequest> {
-        let servers = executor::acts_of_servers(&self.configuration.dir, &self.servers.used());
+        let servers =
+            executor::trust_requests::acts_of_servers(&self.configuration.dir, &self.servers.used());
         vec![
             TrustRequest { file: self.configuration.path(), acts: servers },
             TrustRequest { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
@@ -349,6 +351,7 @@ impl PortBuilder<'_> {
             dir: self.written.dir.clone(),
             block: config,
             servers: self.servers.with_own_usage(),
+            prices: budget::prices(self.configuration),
         };
         let executor = new(&settings).map_err(refused)?;
         settings.timeout = timeout.map_or_else(|| executor.default_timeout(), Duration::from_millis);

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorate_kernel::budget::Caps;
+
 /// Which runtime, and how its participants are asked.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -12,8 +14,8 @@ pub struct Request {
     pub root: Option<PathBuf>,
     /// `--executor`: for all participants.
     pub executor: Option<String>,
-    /// `--max-calls`: of this process.
-    pub max_calls: Option<u32>,
+    /// `--max-calls`, `--max-tokens`, `--max-money`: of this process.
+    pub caps: Caps,
     /// `--timeout`: the deadline of each turn.
     pub timeout: Option<Duration>,
 }

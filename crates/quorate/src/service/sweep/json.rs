@@ -2,11 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Outcome, SweptFile};
+use super::{Outcome, SweepReport, SweptFile};
 
-/// `{"files": [{path, tier, artifact_type, fate, run, verdict, why, fix_first}]}`, in the order given.
-pub fn json(all: &[SweptFile]) -> String {
-    format!("{:#}\n", json!({ "files": all.iter().map(object).collect::<Vec<_>>() }))
+/// `{"files": [{path, tier, artifact_type, tier_reason, fate, run, verdict, why, fix_first}]}`, in the order given; with `estimate`
+/// where nothing was reviewed.
+pub fn json(report: &SweepReport) -> String {
+    let mut all = json!({ "files": report.files.iter().map(object).collect::<Vec<_>>() });
+    if let Some(estimate) = &report.estimate {
+        all["estimate"] = estimate.json();
+    }
+    format!("{all:#}\n")
 }
 
 fn object(file: &SweptFile) -> Value {
@@ -21,6 +26,7 @@ fn object(file: &SweptFile) -> Value {
     };
     json!({
         "path": file.path, "tier": file.tier, "artifact_type": file.artifact_type,
+        "tier_reason": file.tier_reason,
         "fate": outcome, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
     })
 }

@@ -9,6 +9,7 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
 
 use super::super::disk;
+use super::super::embedder;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
 use super::super::executor;
@@ -72,7 +73,7 @@ pub fn of_files(
             }
             Doctype::Assembly | Doctype::Operator => {
                 let names = convene::members::executor_names(&loader, &document);
-                needs.extend(executor::trust_requests_of_names(
+                needs.extend(executor::trust_requests::of_names(
                     environment.host.registry(),
                     &configuration,
                     &names,
@@ -97,8 +98,13 @@ fn of_configuration(
     file: &Path,
     configuration: &Configuration,
 ) -> Vec<TrustRequest> {
-    let mut acts = executor::acts_of_tables(environment.host.registry(), configuration);
-    acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
+    let mut acts = executor::trust_requests::acts_of_tables(environment.host.registry(), configuration);
+    acts.extend(executor::trust_requests::acts_of_servers(
+        &configuration.dir,
+        &executor::servers(configuration).all(),
+    ));
+    let embedder = embedder::configured(environment.host.registry(), configuration).ok().flatten();
+    acts.extend(embedder.into_iter().flat_map(|embedder| embedder.needs().acts));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
         acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
     }
@@ -113,7 +119,7 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     let found = boundary::FoundFile { root, file };
     let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
     let Some(council) = loaded.value else { return Vec::new() };
-    let mut needs = executor::trust_requests_of_council(environment.host.registry(), &council, file);
+    let mut needs = executor::trust_requests::of_council(environment.host.registry(), &council, file);
     let mut acts = boundary::of_council(&council, root);
     acts.extend(boundary::of_watch(&council, root));
     needs.push(TrustRequest { file: file.to_owned(), acts });

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::{Answer, Step, read, stopped_for};
-use super::request::{Format, HttpRequest, Request};
+use super::request::{Format, HttpRequest, Request, path_segment};
 use crate::executor::llm::fault::{self, Fault, Kind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -40,18 +40,6 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     }
     let model = request.model.strip_prefix("models/").unwrap_or(request.model);
     HttpRequest::new(format!("/models/{}:streamGenerateContent?alt=sse", path_segment(model)), &body)
-}
-
-/// A text as one segment of a path.
-fn path_segment(text: &str) -> String {
-    let mut segment = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => segment.push(char::from(byte)),
-            _ => segment.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    segment
 }
 
 #[derive(Debug, Default)]

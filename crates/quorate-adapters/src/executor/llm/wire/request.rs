@@ -72,7 +72,7 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    pub(super) fn new(path: impl Into<String>, body: &Json) -> Self {
+    pub(in crate::executor::llm) fn new(path: impl Into<String>, body: &Json) -> Self {
         let headers = [("accept", "application/json"), ("content-type", "application/json")];
         HttpRequest {
             path: path.into(),
@@ -80,6 +80,18 @@ impl HttpRequest {
             body: body.to_string().into_bytes(),
         }
     }
+}
+
+/// A text as one segment of a path.
+pub(in crate::executor::llm) fn path_segment(text: &str) -> String {
+    let mut segment = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => segment.push(char::from(byte)),
+            _ => segment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    segment
 }
 
 impl<'a> Request<'a> {

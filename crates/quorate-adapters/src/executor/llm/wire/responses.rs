@@ -55,7 +55,11 @@ enum Event {
     #[serde(rename = "response.created", alias = "response.in_progress")]
     Created { response: Response },
     #[serde(rename = "response.output_item.added")]
-    ItemAdded { output_index: u64, item: Item },
+    ItemAdded {
+        #[serde(default)]
+        output_index: u64,
+        item: Item,
+    },
     #[serde(rename = "response.output_text.delta")]
     Text {
         #[serde(default)]

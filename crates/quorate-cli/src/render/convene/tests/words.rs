@@ -69,7 +69,7 @@ fn colours_say_the_outcome() {
 
 #[test]
 fn formats_for_findings_have_no_words_for_an_assembly() {
-    let shown = |format| report(&vote(), format, wide(100));
+    let shown = |format| report(&vote(), format, Extent::Full, wide(100));
     assert_eq!((shown(Format::Sarif), shown(Format::Github)), (None, None));
     assert!(shown(Format::Json).is_some_and(|text| text.starts_with('{')));
 }

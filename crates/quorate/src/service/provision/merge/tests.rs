@@ -140,7 +140,7 @@ fn large_texts_are_merged_and_taken_out_in_a_time_that_grows_with_them() {
             == canonical_text(&json::parse(&half).expect("JSON"))),
         Some(true)
     );
-    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -1,0 +1,246 @@
+//! What the processes of one user share of a pool: a directory with one lock file for each call that may be under way, and
+//! a small file that says before what time no call is sent and how many calls the service took. The system releases the
+//! locks of a process that ends, however it ends. What cannot be read or used counts as absent: the limits of a process hold in any case.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use quorate_kernel::clock::{Clock, System};
+use quorate_kernel::entropy;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::regular_file;
+
+/// The longest wait that one process tells the others. A later time in the file is not ours.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// A call is made without a slot after this long: a stopped process must not hold up all others.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often a slot is looked for: a pause of this, and up to as much again.
+const POLL_MS: u64 = 20;
+
+/// Limits within this time of each other are one.
+const SAME_STORM_MS: i64 = 1_000;
+
+/// How long the number of calls stays halved, and how long each further one takes after that.
+const HALVED_MS: i64 = 30_000;
+const STEP_MS: i64 = 10_000;
+
+/// The largest file that is read, in bytes.
+const MAX_BYTES: u64 = 512;
+
+const VERSION: u32 = 1;
+
+/// Where this process shares its pools.
+static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Shares the pools of this process with the other processes that name this directory: the state directory of one user.
+/// The first call counts; without one, a pool is this process's own.
+pub fn share_pools(state_dir: &Path) {
+    let _ = DIRECTORY.set(state_dir.join("pools"));
+}
+
+/// Why this process cannot share its pools; `None` where it can, or was not told to.
+pub fn sharing_failure() -> Option<String> {
+    let directory = DIRECTORY.get()?;
+    let failure = private_dir(directory).and_then(|()| tempfile::tempfile_in(directory)).err()?;
+    Some(format!("{}: {failure}", directory.display()))
+}
+
+/// A pool's directory.
+pub(super) struct SharedPool {
+    base: PathBuf,
+    dir: PathBuf,
+    most: usize,
+    clock: Arc<dyn Clock>,
+}
+
+/// What the file says.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    v: u32,
+    /// In milliseconds since the Unix epoch, as is `limited_ms`.
+    not_before_ms: i64,
+    /// How many calls were allowed after the service limited one at `limited_ms`.
+    limit: usize,
+    limited_ms: i64,
+}
+
+/// A slot, until it is dropped; `None` where the call is made without one.
+#[derive(Debug, Default)]
+pub(super) struct Slot(Option<File>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // Closing alone leaves the lock with a child that is just being started.
+        if let Some(file) = &self.0 {
+            let _ = file.unlock();
+        }
+    }
+}
+
+enum Found {
+    Slot(File),
+    Busy,
+    /// No slot can be used.
+    Unusable,
+}
+
+impl SharedPool {
+    /// The pool of a name with `most` calls at once; `None` if this process shares none.
+    pub(super) fn named(name: &str, most: usize) -> Option<SharedPool> {
+        Some(SharedPool::within(DIRECTORY.get()?, name, most, Arc::new(System)))
+    }
+
+    pub(super) fn within(base: &Path, name: &str, most: usize, clock: Arc<dyn Clock>) -> SharedPool {
+        let dir = base.join(entropy::sha256_hex(name.as_bytes()));
+        SharedPool { base: base.to_owned(), dir, most: most.max(1), clock }
+    }
+
+    /// Waits for a slot.
+    pub(super) async fn slot(&self) -> Slot {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            match self.find() {
+                Found::Slot(file) => return Slot(Some(file)),
+                Found::Unusable => break,
+                Found::Busy => {
+                    let [jitter] = entropy::bytes::<1>();
+                    let pause = POLL_MS + POLL_MS * u64::from(jitter) / 255;
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+            }
+        }
+        Slot::default()
+    }
+
+    fn find(&self) -> Found {
+        if private_dir(&self.base).and_then(|()| private_dir(&self.dir)).is_err() {
+            return Found::Unusable;
+        }
+        let mut found = Found::Unusable;
+        for number in 0..self.allowed(&self.read()) {
+            let Ok(file) = open_own(&self.dir.join(format!("slot-{number}"))) else { continue };
+            match file.try_lock() {
+                Ok(()) => return Found::Slot(file),
+                Err(TryLockError::WouldBlock) => found = Found::Busy,
+                Err(TryLockError::Error(_)) => {}
+            }
+        }
+        found
+    }
+
+    /// How long no call is sent.
+    pub(super) fn wait(&self) -> Duration {
+        let wait = self.read().not_before_ms.saturating_sub(self.clock.now_ms());
+        Duration::from_millis(u64::try_from(wait).unwrap_or(0))
+    }
+
+    /// Tells the other processes that the service limited a call, and asks to wait. If another one is just writing, it was limited, too.
+    pub(super) fn limited(&self, wait: Duration) {
+        let write = || -> io::Result<()> {
+            private_dir(&self.base)?;
+            private_dir(&self.dir)?;
+            let lock = open_own(&self.dir.join("lock"))?;
+            lock.try_lock()?;
+            let now = self.clock.now_ms();
+            let mut state = self.read();
+            if now.saturating_sub(state.limited_ms) >= SAME_STORM_MS {
+                (state.limit, state.limited_ms) = ((self.allowed(&state) / 2).max(1), now);
+            }
+            let wait = i64::try_from(wait.min(LONGEST_WAIT).as_millis()).unwrap_or(0);
+            state.not_before_ms = state.not_before_ms.max(now.saturating_add(wait));
+            let mut file = tempfile::NamedTempFile::new_in(&self.dir)?;
+            file.write_all(&serde_json::to_vec(&State { v: VERSION, ..state })?)?;
+            file.persist(self.path())?;
+            Ok(())
+        };
+        if let Err(error) = write() {
+            tracing::debug!(%error, "a limit of the service was not shared");
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join("state.json")
+    }
+
+    /// What the file says, without what no process of ours has written.
+    fn read(&self) -> State {
+        let bytes = regular_file::read_no_symlink(&self.path(), MAX_BYTES).unwrap_or_default();
+        let mut state = serde_json::from_slice::<State>(&bytes).unwrap_or_default();
+        let now = self.clock.now_ms();
+        let longest = i64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(0);
+        if state.v != VERSION {
+            return State::default();
+        }
+        if state.not_before_ms.saturating_sub(now) > longest {
+            state.not_before_ms = 0;
+        }
+        if state.limited_ms > now {
+            (state.limit, state.limited_ms) = (0, 0);
+        }
+        state
+    }
+
+    /// How many calls may be under way now.
+    fn allowed(&self, state: &State) -> usize {
+        if state.limit == 0 {
+            return self.most;
+        }
+        let since = self.clock.now_ms().saturating_sub(state.limited_ms).saturating_sub(HALVED_MS);
+        let more = if since < 0 {
+            0
+        } else {
+            usize::try_from(since / STEP_MS).unwrap_or(usize::MAX).saturating_add(1)
+        };
+        state.limit.saturating_add(more).min(self.most)
+    }
+}
+
+/// Makes a directory that only this user can write to, and refuses one that others can, or a link.
+fn private_dir(path: &Path) -> io::Result<()> {
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(path)?;
+            path.symlink_metadata()?
+        }
+        Err(error) => return Err(error),
+    };
+    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if !metadata.is_dir() {
+        return refused("it is no directory");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+            return refused("other users can write to it");
+        }
+    }
+    Ok(())
+}
+
+/// Opens or makes a file to lock.
+fn open_own(path: &Path) -> io::Result<File> {
+    regular_file::reject_symlink(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    regular_file::open_with(&mut options, path)
+}
+
+#[cfg(all(test, unix))]
+#[path = "shared_pool/tests.rs"]
+mod tests;

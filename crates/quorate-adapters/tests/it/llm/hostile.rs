@@ -1,0 +1,182 @@
+//! Servers that are not what they should be, over real sockets: each call fails within its deadline after one request,
+//! and what was reported of its cost is kept.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quorate_adapters::executor::llm;
+use quorate_kernel::ports::executor::{Executor, Failure, Settings};
+use quorate_kernel::probe;
+use serde_json::{Value, json};
+
+use super::server::{Server, Step, chat, chat_delta, chat_end, ok, status, tls_file};
+
+const ANSWER: &str = r#"{"would_block": false}"#;
+const OTHER: &str = r#"{"would_block": true, "reason": "for somebody else"}"#;
+
+fn executor(server: &Server, more: Value) -> Arc<dyn Executor> {
+    let mut block = json!({"wire": "chat", "base_url": server.url, "model": "asked", "pool": server.url});
+    block.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+    llm::new(&Settings {
+        name: "model".into(),
+        timeout: Duration::from_secs(10),
+        retries: 0,
+        dir: "/".into(),
+        block: block.as_object().cloned().unwrap(),
+        servers: Default::default(),
+        prices: None,
+    })
+    .unwrap()
+}
+
+async fn failure_of(executor: &dyn Executor) -> String {
+    executor.invoke(probe::question(Duration::from_secs(10))).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_certificate_of_an_unknown_authority_is_refused_and_the_message_names_ca() {
+    let server = Server::start_tls(|_| chat(ANSWER)).await;
+    let said = failure_of(&*executor(&server, json!({}))).await;
+    assert!(said.contains("cannot reach") && said.contains("`ca` names a file"), "{said}");
+    assert_eq!(server.received().len(), 0, "nothing is sent to a server that is not known");
+    let ca = tls_file("authority.pem");
+    let trusting = executor(&server, json!({"ca": ca}));
+    let reply = trusting.invoke(probe::question(Duration::from_secs(10))).await.unwrap();
+    assert_eq!(reply.text, ANSWER);
+    // The certificate is for this machine's address and name alone.
+    let elsewhere = server.url.replace("127.0.0.1", "127.0.0.2");
+    let said = failure_of(&*executor(&server, json!({"ca": ca, "base_url": elsewhere}))).await;
+    assert!(said.contains("cannot reach"), "{said}");
+    for (file, says) in [("server.key", "it has none in PEM form"), ("none.pem", "cannot read certificates")]
+    {
+        let said = failure_of(&*executor(&server, json!({"ca": tls_file(file)}))).await;
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_not_sent_where_a_redirect_leads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::write(&path, "sk-canary-1c0ffee2").unwrap();
+    let target = Server::start(|_| chat(ANSWER)).await;
+    for code in
+        ["301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
+    {
+        let location = format!("location: {}/chat/completions\r\n", target.url);
+        let server = Server::start(move |_| status(code, &location, "")).await;
+        let said = failure_of(&*executor(&server, json!({"key": {"file": path}}))).await;
+        assert!(said.contains("redirects to") && !said.contains("canary"), "{said}");
+        assert_eq!((server.received().len(), target.received().len()), (1, 0), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_without_end_is_cut_off() {
+    let delta = chat_delta(&"y".repeat(64 << 10));
+    // 100 MB of answer, of reasoning that is no answer, of one line, and of an error.
+    for (step, says) in [
+        (Step::Repeat(delta, 1_600, Duration::ZERO), "too large"),
+        (Step::Repeat(vec![b'x'; 64 << 10], 1_600, Duration::ZERO), "too large"),
+        (Step::Repeat([b": ", &*vec![b'x'; 64 << 10], b"\n\n"].concat(), 1_600, Duration::ZERO), "too large"),
+    ] {
+        let start = Instant::now();
+        let server = Server::start(move |_| vec![ok(), step.clone()]).await;
+        let said = failure_of(&*executor(&server, json!({}))).await;
+        assert!(said.contains(says), "{said}");
+        assert_eq!(server.received().len(), 1);
+        while server.closed_by_client() == 0 {
+            assert!(start.elapsed() < Duration::from_secs(10), "the connection is still open");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    let head = b"HTTP/1.1 500 Oops\r\n\r\n".to_vec();
+    let error = Server::start(move |_| {
+        vec![Step::Send(head.clone()), Step::Repeat(vec![b'x'; 64 << 10], 800, Duration::ZERO)]
+    })
+    .await;
+    let said = failure_of(&*executor(&error, json!({}))).await;
+    assert!(said.len() < 1_000 && said.contains("HTTP 500"), "{said}");
+}
+
+#[tokio::test]
+async fn headers_that_drip_in_are_not_waited_for() {
+    let drip = |bytes: &[u8]| Step::Repeat(bytes.to_vec(), 1_000, Duration::from_millis(20));
+    for steps in
+        [vec![drip(b"H")], vec![Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), drip(b"x-filler: 1\r\n")]]
+    {
+        let server = Server::start(move |_| steps.clone()).await;
+        let start = Instant::now();
+        let said = failure_of(&*executor(&server, json!({"idle": "400ms"}))).await;
+        assert!(!said.is_empty() && start.elapsed() < Duration::from_secs(3), "{said}");
+        assert_eq!(server.received().len(), 1);
+    }
+    let endless = Server::start(|_| {
+        let filler = format!("x-filler: {}\r\n", "x".repeat(8_000)).into_bytes();
+        vec![Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(filler, 2_000, Duration::ZERO)]
+    })
+    .await;
+    let said = failure_of(&*executor(&endless, json!({"idle": "5s"}))).await;
+    assert!(said.contains("cannot reach"), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_not_as_documented_is_a_failure_with_its_cost_kept() {
+    // Four bytes that unpack to a billion, declared and not.
+    let bomb = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xed\xc1\x01\x0d\x00".repeat(100);
+    let usage = |tokens: &str| {
+        let usage = format!("data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{tokens}}}}}\n\n");
+        Step::Send(usage.into_bytes())
+    };
+    let stop = Step::Send(
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n".to_vec(),
+    );
+    let text = |bytes: &[u8]| Step::Send(bytes.to_vec());
+    for (steps, tokens) in [
+        (vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n".to_vec()), text(&bomb)], None),
+        (vec![ok(), text(&bomb)], None),
+        (vec![ok(), Step::Send(chat_delta(ANSWER)), usage("7"), text(b"data: \"\xff\xfe\"\n\n")], Some(7)),
+        (vec![ok(), usage("7"), text(b"data: {\"model\": \"a\", \"model\": \"b\"}\n\n")], Some(7)),
+        (vec![ok(), Step::Send(chat_delta(ANSWER)), usage("\"7\""), stop.clone()], None),
+        (vec![ok(), usage("7"), text(b"data: {\"choices\": [{\"index\": \"0\"}]}\n\n")], Some(7)),
+        (vec![ok(), usage("7"), text(b"data: {\"choices\": [{\"delta\": {\"content\": 7}}]}\n\n")], Some(7)),
+        (vec![ok(), usage("-7"), stop.clone()], None),
+    ] {
+        let server = Server::start(move |_| steps.clone()).await;
+        let invocation = probe::question(Duration::from_secs(10));
+        let notes = invocation.notes.clone();
+        let failure = executor(&server, json!({})).invoke(invocation).await.unwrap_err();
+        assert!(matches!(&failure, Failure::Failed { message, .. } if !message.is_empty()), "{failure:?}");
+        assert_eq!(server.received().len(), 1, "{failure}");
+        let noted = notes.read().usage.and_then(|usage| usage.tokens_in);
+        assert_eq!(noted, tokens, "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_were_not_asked_for_answer_no_later_question() {
+    let whole = |answer: &str| -> String {
+        let body = [chat_delta(answer), chat_end()].concat();
+        let body = String::from_utf8(body).unwrap();
+        format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    for pause in [Duration::ZERO, Duration::from_millis(50)] {
+        let (first, planted) = (whole(ANSWER), whole(OTHER));
+        let server = Server::start(move |_| {
+            let planted = Step::Repeat(planted.clone().into_bytes(), 1, Duration::ZERO);
+            let wait = Step::Repeat(Vec::new(), 1, pause);
+            vec![Step::Send(first.clone().into_bytes()), wait, planted, Step::Hold]
+        })
+        .await;
+        let executor = executor(&server, json!({}));
+        for asked in 1..=3 {
+            let reply = executor.invoke(probe::question(Duration::from_secs(10))).await.unwrap();
+            assert_eq!(reply.text, ANSWER);
+            assert_eq!(server.received().len(), asked, "each answer is to its own request");
+            tokio::time::sleep(pause * 2).await;
+        }
+    }
+}

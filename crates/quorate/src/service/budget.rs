@@ -1,0 +1,77 @@
+//! The caps of a run: where they come from, and whether they can be held (X8).
+
+use std::path::PathBuf;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::history::History;
+use quorate_kernel::ports::executor::Executor;
+use quorate_kernel::record::{Money, RunOpened};
+use quorate_manifest::config::Configuration;
+
+use super::error::ServiceError;
+
+/// The caps of `[budget]`.
+pub fn configured(configuration: &Configuration) -> Caps {
+    let budget = &configuration.budget;
+    Caps { calls: budget.calls, tokens: budget.tokens, usd_nanos: budget.usd_nanos }
+}
+
+/// The caps that a run was opened with.
+pub fn recorded(opened: &RunOpened) -> Caps {
+    Caps {
+        calls: opened.max_calls,
+        tokens: opened.max_tokens,
+        usd_nanos: opened.max_money.as_ref().and_then(Money::usd_nanos),
+    }
+}
+
+/// The file of `budget.prices`.
+pub fn prices(configuration: &Configuration) -> Option<PathBuf> {
+    configuration.budget.prices.as_ref().map(|(path, _)| configuration.dir.join(path))
+}
+
+/// Refuses caps on tokens or money where an executor does not say what its calls take at most: nothing could be reserved.
+///
+/// # Errors
+/// [`codes::COST_UNKNOWN`].
+pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
+    if caps.can_hold(executor) {
+        return Ok(());
+    }
+    let about = executor.about();
+    let what = about.model.map_or_else(|| format!("`{name}`"), |model| format!("`{name}` (model `{model}`)"));
+    let (cap, help) = match executor.call_limit(0, quorate_protocol::answers::Schema::PlainText) {
+        Some(_) => (
+            "budget.money",
+            "set `price` in its table or name a file in `budget.prices`; `price = \"free\"` for a server of your own",
+        ),
+        None if caps.usd_nanos.is_some() => ("budget.money", NO_LIMIT_HELP),
+        None => ("budget.tokens", NO_LIMIT_HELP),
+    };
+    let body = Body::new(format!("`{cap}` cannot be held: what a call of {what} costs at most is not known"));
+    Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
+}
+
+const NO_LIMIT_HELP: &str =
+    "ask the model over HTTP (kind `llm`), whose calls have limits; or cap `budget.calls` alone";
+
+/// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. Without them a
+/// resumed run keeps its caps and could ask no member.
+pub fn larger_caps(history: &History) -> String {
+    let caps = recorded(&history.opened);
+    let mut arguments = String::new();
+    if let Some(cap) = caps.calls.filter(|cap| history.calls >= *cap) {
+        arguments.push_str(&format!(" --max-calls {}", history.calls.max(cap).saturating_mul(2)));
+    }
+    let was_refused = |word| {
+        history.consultations().any(|ended| ended.text.as_deref().is_some_and(|text| text.contains(word)))
+    };
+    if let Some(cap) = caps.tokens.filter(|_| was_refused("`budget.tokens`")) {
+        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2)));
+    }
+    if let Some(cap) = caps.usd_nanos.filter(|_| was_refused("`budget.money`")) {
+        arguments.push_str(&format!(" --max-money \"{} USD\"", Money::usd(cap.saturating_mul(2)).amount));
+    }
+    arguments
+}

@@ -1,0 +1,125 @@
+//! What each member of a run was asked through, and what that took, from the run's records.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_kernel::consultation::Cost;
+use quorate_kernel::history::History;
+use quorate_kernel::record::Consultation;
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+/// All questions to one member together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberUsage {
+    pub member: String,
+    /// The name of its executor; that of the last question, if a resumed run had another.
+    pub executor: String,
+    /// The executor's kind.
+    pub kind: String,
+    /// The model that answered last; the one that was asked, where no answer names one.
+    pub model: Option<String>,
+    /// The model that was asked, where another one answered.
+    pub requested_model: Option<String>,
+    /// Calls, what is known of their tokens and price, and the time from each question to its end, added up.
+    pub spent: Cost,
+}
+
+impl MemberUsage {
+    /// All members that were asked, in the order of a roster.
+    pub fn all<'r>(history: &History, roster: impl Iterator<Item = &'r str>) -> Vec<MemberUsage> {
+        let mut all: Vec<MemberUsage> = Vec::new();
+        // What was erased says neither executor nor price.
+        for ended in history.consultations().filter(|ended| !ended.executor.is_empty()) {
+            match all.iter_mut().find(|known| known.member == *ended.member) {
+                Some(known) => known.add(ended),
+                None => {
+                    let mut usage = MemberUsage {
+                        member: ended.member.to_string(),
+                        executor: String::new(),
+                        kind: String::new(),
+                        model: None,
+                        requested_model: None,
+                        spent: Cost::default(),
+                    };
+                    usage.add(ended);
+                    all.push(usage);
+                }
+            }
+        }
+        let places: BTreeMap<&str, usize> = roster.zip(0..).collect();
+        all.sort_by_key(|one| places.get(&*one.member).copied().unwrap_or(usize::MAX));
+        all
+    }
+
+    fn add(&mut self, ended: &Consultation) {
+        self.executor.clone_from(&ended.executor);
+        self.kind.clone_from(&ended.kind);
+        if let Some(model) = &ended.model {
+            self.model = Some(model.clone());
+            self.requested_model.clone_from(&ended.requested_model);
+        }
+        let calls = u32::try_from(ended.spent.calls.unwrap_or(0)).unwrap_or(u32::MAX);
+        self.spent.calls = self.spent.calls.saturating_add(calls);
+        self.spent.usage.add(ended.spent.usage());
+        self.spent.took = self.spent.took.saturating_add(Duration::from_millis(ended.spent.ms.unwrap_or(0)));
+    }
+
+    /// The keys that reports add to a member's object: `executor`, `kind`, `model`, `requested_model`, `spent`.
+    pub fn json(&self) -> Map<String, Json> {
+        let mut keys = Map::from_iter([
+            ("executor".to_owned(), json!(self.executor)),
+            ("kind".to_owned(), json!(self.kind)),
+            ("spent".to_owned(), self.spent.json()),
+        ]);
+        let mut put = |key: &str, model: &Option<String>| {
+            keys.extend(model.as_ref().map(|model| (key.to_owned(), json!(model))));
+        };
+        put("model", &self.model);
+        put("requested_model", &self.requested_model);
+        keys
+    }
+}
+
+/// What people are told of a run whose answers were all recorded before.
+pub const RECORDED: &str = "Recorded answers; no model was asked";
+
+/// How many of a run's answers were recorded before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedAnswers {
+    recorded: usize,
+    answers: usize,
+}
+
+impl RecordedAnswers {
+    /// Counts the answers of a run.
+    pub fn count(history: &History) -> Self {
+        let answers = || history.consultations().filter(|ended| ended.answer.is_some());
+        RecordedAnswers {
+            recorded: answers().filter(|ended| ended.recorded).count(),
+            answers: answers().count(),
+        }
+    }
+
+    /// Whether there are answers, and nobody was asked for one of them.
+    pub fn all(self) -> bool {
+        self.recorded > 0 && self.recorded == self.answers
+    }
+
+    /// The note on a run of which some answers were recorded.
+    pub fn note(self) -> Option<String> {
+        let RecordedAnswers { recorded, answers } = self;
+        (recorded > 0 && !self.all()).then(|| {
+            format!("{recorded} of {answers} answers were recorded before; for these nobody was asked.")
+        })
+    }
+}
+
+/// A member's object with the keys of its usage; as it was, for a member that was not asked.
+pub fn with_usage(mut object: Json, member: &str, usage: &[MemberUsage]) -> Json {
+    let found = usage.iter().find(|one| one.member == member);
+    if let (Some(object), Some(found)) = (object.as_object_mut(), found) {
+        object.extend(found.json());
+    }
+    object
+}

@@ -1,0 +1,174 @@
+//! Tiers by a model (C6): the council's executor reads a text and says its tier. The question is put outside of any run
+//! and recorded in a stream by the hash of text and executor, so that no text is sorted twice. Without an answer the
+//! strictest tier counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::ports::dispatcher::Question;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _};
+use quorate_kernel::record::{self, Consultation, Spent, TierSource};
+use quorate_kernel::single_call::{Answer, Error, SingleCall};
+use quorate_manifest::council::tiers::Tier;
+use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::tier::TierAnswer;
+use quorate_protocol::{ConsultationResult, Event, Name, Part, PartKind};
+use serde_json::json;
+
+use super::artifact::Artifact;
+use super::budget;
+use super::error::ServiceError;
+use super::review::members;
+use super::run_options::RunOptions;
+use super::session::LedgerSession;
+use super::trust::Permit;
+
+/// The stream of recorded questions.
+const STREAM: &str = "council/tiers";
+
+/// Changes with the question: an answer to another one does not count.
+const QUESTION: &str = "tier/1";
+
+const ROLE: &str = "# Tiers\n\n- Tier 1: the text leaves the organisation, or acts on something that cannot be undone, or shapes \
+    how a person or an organisation is seen, or is written to a memory that others rely on.\n- Tier 2: an internal draft, a \
+    dashboard, infrastructure, a status update.\n- Tier 3: a daily briefing, an internal analysis, a plan.\n\nA text that fits \
+    several tiers has the one with the lowest number.";
+const TASK: &str = "Say the tier of the text.";
+
+/// Sorts texts.
+pub struct TierModel {
+    call: SingleCall,
+    /// `None` where the council's executor asks no model.
+    config: Option<MemberConfig>,
+    executor: Arc<str>,
+    /// The executor's settings, as the fingerprint covers them.
+    settings: String,
+    known: BTreeMap<Name, TierAnswer>,
+}
+
+/// The tier of a text, and how it came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortedText {
+    pub tier: Tier,
+    pub source: TierSource,
+}
+
+impl TierModel {
+    /// With the answers that are recorded. Without a permit it asks nobody. The adjudicator's executor is asked.
+    ///
+    /// # Errors
+    /// If the executor is refused, or the ledger fails.
+    pub async fn open(
+        session: &LedgerSession,
+        options: &RunOptions,
+        permit: Option<Permit>,
+    ) -> Result<Self, ServiceError> {
+        let workspace = &session.workspace;
+        let mut members = members::select(workspace, options)?;
+        let (_, chosen) = members.pop().expect("every council has an adjudicator");
+        let (executor, settings) = (chosen.name.clone(), chosen.settings.to_string());
+        let permit = permit.filter(|_| chosen.about().asks_a_model);
+        let config = permit.map(|permit| chosen.into_member_config(permit));
+        let call = SingleCall {
+            stream: STREAM.into(),
+            ledger: session.store.clone(),
+            clock: session.environment.clock.clone(),
+            redactor: workspace.redaction.redactor.clone(),
+            caps: options.caps.or(budget::configured(&workspace.host)),
+            observer: Arc::new(NoopObserver),
+        };
+        let mut known = BTreeMap::new();
+        for found in session.store.records(&call.stream).await? {
+            let consultation = found.data.filter(|_| found.kind == Kind::Consultation.as_str());
+            let consultation = consultation.and_then(|data| record::read::<Consultation>(&data).ok());
+            if let Some(Event::Consulted { id, result: ConsultationResult::Answered(answer) }) =
+                consultation.and_then(|consultation| consultation.event())
+                && let Some(answer) = TierAnswer::read(&answer)
+            {
+                known.insert(id, answer);
+            }
+        }
+        Ok(TierModel { call, config, executor, settings, known })
+    }
+
+    /// The recorded tier of a text, by its hash. Nothing is asked.
+    pub fn recorded(&self, artifact_sha256: &str) -> Option<SortedText> {
+        let invocation = self.invocation(artifact_sha256);
+        let answer = self.known.get(&invocation)?.clone();
+        Some(sorted(invocation, answer, None))
+    }
+
+    /// The tier of a text: the recorded one, else what the executor says. The warning is about a text without an answer,
+    /// which counts as tier 1.
+    ///
+    /// # Errors
+    /// If the ledger fails.
+    pub async fn sort(
+        &self,
+        session: &LedgerSession,
+        artifact: &Artifact,
+    ) -> Result<SortedText, ServiceError> {
+        if let Some(recorded) = self.recorded(&artifact.sha256) {
+            return Ok(recorded);
+        }
+        let invocation = self.invocation(&artifact.sha256);
+        let (why, spent) = match &self.config {
+            None => (format!("`{}` asks no model", self.executor), None),
+            Some(config) => match self.ask(&invocation, config, artifact).await? {
+                Ok(sorted) => return Ok(sorted),
+                Err(unanswered) => unanswered,
+            },
+        };
+        let shown = self.call.redactor.redact(&artifact.display_name).0;
+        let body = Body::new(format!("{shown} counts as tier 1: no model said its tier: {why}"));
+        let help =
+            "a later command asks again; `--tier` says the tier of one text, `watch.tier_overrides` of many";
+        session.warn(codes::TIER_UNKNOWN, body.help(help));
+        let source = TierSource { invocation, reason: why, answered: false, spent };
+        Ok(SortedText { tier: Tier::One, source })
+    }
+
+    async fn ask(
+        &self,
+        invocation: &Name,
+        config: &MemberConfig,
+        artifact: &Artifact,
+    ) -> Result<Result<SortedText, (String, Option<Spent>)>, ServiceError> {
+        // The name of the file is not shown: a recorded answer holds for the text, wherever it is.
+        let part = Part::new(PartKind::Artifact, "", artifact.text.clone());
+        let question = Question {
+            role: ROLE.to_owned(),
+            task: TASK.to_owned(),
+            parts: vec![part],
+            answer_schema: Schema::Tier,
+        };
+        match self.call.ask(invocation, &"classifier".into(), config, question).await {
+            Ok(Answer { answer, call_info }) => {
+                let spent = Some(call_info.spent.recorded());
+                Ok(match TierAnswer::read(&answer) {
+                    Some(answer) => Ok(sorted(invocation.clone(), answer, spent)),
+                    None => Err(("its answer cannot be read".to_owned(), spent)),
+                })
+            }
+            Err(Error::Ledger(error)) => Err(error.into()),
+            Err(Error::Unanswered { absent, message, call_info }) => {
+                let why = message.unwrap_or_else(|| absent.status().to_string());
+                Ok(Err((why, Some(call_info.spent.recorded()))))
+            }
+        }
+    }
+
+    fn invocation(&self, artifact_sha256: &str) -> Name {
+        let what = json!([QUESTION, self.settings, artifact_sha256]).to_string();
+        format!("tier/{}", sha256_hex(what.as_bytes())).into()
+    }
+}
+
+fn sorted(invocation: Name, answer: TierAnswer, spent: Option<Spent>) -> SortedText {
+    let source = TierSource { invocation, reason: answer.reason, answered: true, spent };
+    SortedText { tier: Tier::from_number(answer.tier.into()).unwrap_or(Tier::One), source }
+}
