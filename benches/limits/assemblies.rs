@@ -233,6 +233,7 @@ fn run_setup(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Openin
         protocol: Box::new(Assembly::new(setup)?),
         members,
         caps: Caps::default(),
+        wall: None,
         redactor: Redactor::default(),
         extensions: Extensions::default(),
         ledger,

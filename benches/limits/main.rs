@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "processes, files and time are what is measured here")]
 
 mod assemblies;
+mod caching;
 mod critical_path;
 mod inside;
 mod large_log;
@@ -80,7 +81,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 12] = [
+    let steps: [(&str, Step); 13] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -93,6 +94,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("assemblies", assemblies::measure),
         ("playbooks", playbooks::measure),
         ("ledger", ledger::measure),
+        ("caching", caching::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

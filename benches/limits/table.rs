@@ -16,6 +16,10 @@ pub(super) enum Measure {
     Rate(f64),
     /// Things in a second.
     PerSecond(f64),
+    /// A part of a whole, from 0 to 1.
+    Share(f64),
+    /// Billionths of a US dollar.
+    Money(u64),
 }
 
 impl Measure {
@@ -23,7 +27,8 @@ impl Measure {
         match self {
             Measure::Time(time) => time.as_secs_f64(),
             Measure::Memory(kib) => kib as f64,
-            Measure::Count(count) => count as f64,
+            Measure::Count(count) | Measure::Money(count) => count as f64,
+            Measure::Share(share) => share,
             Measure::Rate(rate) | Measure::PerSecond(rate) => 1.0 / rate,
         }
     }
@@ -39,6 +44,8 @@ impl fmt::Display for Measure {
             Measure::Count(count) => count.to_string(),
             Measure::Rate(rate) => format!("{rate:.0} MB/s"),
             Measure::PerSecond(rate) => format!("{rate:.0}/s"),
+            Measure::Share(share) => format!("{:.0}%", share * 100.0),
+            Measure::Money(nanos) => format!("${:.4}", *nanos as f64 / 1e9),
         };
         out.pad(&text)
     }
