@@ -8,7 +8,7 @@ pub mod trust_requests;
 
 pub(super) use table::by_runtime;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,8 @@ use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{
     About, CallLimit, ConfigError, Executor, Servers, Settings, SideEffect, Usage,
 };
-use quorate_kernel::registry::{ExecutorBuilder, Registry, Source};
-use quorate_manifest::config::{Block, Configuration, ExecutorTable};
-use quorate_manifest::tree::reader::nearest;
+use quorate_kernel::registry::{ExecutorBuilder, Registry};
+use quorate_manifest::config::Configuration;
 use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
 

@@ -7,7 +7,8 @@ use quorate_kernel::registry::Registry;
 use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_manifest::council::Council;
 
-use super::{SelectedBy, Shared, by_name, by_runtime, by_table, refuse, settings, table_kind, with_help};
+use super::table::{Shared, by_runtime, by_table, refuse, settings, table_kind};
+use super::{SelectedBy, by_name, with_help};
 use crate::service::embedder;
 use crate::service::error::ServiceError;
 

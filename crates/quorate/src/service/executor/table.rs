@@ -71,7 +71,7 @@ fn wrapped(
 }
 
 /// The kind of a table, which its preset or its command may imply.
-fn table_kind(
+pub(super) fn table_kind(
     registry: &Registry,
     table: &ExecutorTable,
     name: &str,
@@ -149,18 +149,18 @@ fn build(
 
 /// What executors read of `quorate.toml` besides their own table.
 #[derive(Default)]
-struct Shared {
+pub(super) struct Shared {
     servers: Servers,
     prices: Option<PathBuf>,
 }
 
 impl Shared {
-    fn of(host: &Configuration) -> Self {
+    pub(super) fn of(host: &Configuration) -> Self {
         Shared { servers: servers(host), prices: budget::prices(host) }
     }
 }
 
-fn settings(name: &str, table: &ExecutorTable, dir: &Path, shared: Shared) -> Settings {
+pub(super) fn settings(name: &str, table: &ExecutorTable, dir: &Path, shared: Shared) -> Settings {
     Settings {
         name: name.to_owned(),
         timeout: table.timeout.unwrap_or_default(),
@@ -172,6 +172,6 @@ fn settings(name: &str, table: &ExecutorTable, dir: &Path, shared: Shared) -> Se
     }
 }
 
-fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
+pub(super) fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
     refuse_in(code, body, &block.source)
 }
