@@ -30,6 +30,7 @@ mod run;
 mod runs;
 mod say;
 mod schema;
+mod serve;
 mod show;
 mod state;
 mod sweep;
@@ -131,6 +132,7 @@ enum Command {
     Say(say::Arguments),
     Log(log::Arguments),
     State(state::Arguments),
+    Serve(serve::Arguments),
     Mcp(mcp::Arguments),
     Audit(audit::Arguments),
     Ledger(ledger::Arguments),
@@ -169,7 +171,9 @@ pub(crate) fn run() -> ExitCode {
     // Only a sweep and a server compute several things at once; for other commands a second thread costs more than it
     // saves.
     let mut builder = match arguments.command {
-        Command::Sweep(_) | Command::Mcp(_) => tokio::runtime::Builder::new_multi_thread(),
+        Command::Sweep(_) | Command::Mcp(_) | Command::Serve(_) => {
+            tokio::runtime::Builder::new_multi_thread()
+        }
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     // Each review of a sweep blocks a thread of its own while it waits for others: one more must always be available.
@@ -194,7 +198,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
         // A server's client must not cause a question at the server's terminal.
-        (false, Command::Mcp(_)) => Trust::default(),
+        (false, Command::Mcp(_) | Command::Serve(_)) => Trust::default(),
         (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
     let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
@@ -219,6 +223,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Say(arguments) => say::run(arguments, environment, terminal).await,
         Command::Log(arguments) => log::run(arguments, environment, terminal).await,
         Command::State(arguments) => state::run(arguments, environment, terminal).await,
+        Command::Serve(arguments) => serve::run(arguments, environment, terminal).await,
         Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, environment, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
 use quorate::service::trust::inventory;
 use quorate::service::variables::Variables;
+use quorate_diagnostics::{Body, RefusalCode};
 
 #[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
 pub(super) fn from_process() -> Environment {
@@ -26,6 +28,22 @@ pub(super) fn from_process() -> Environment {
 #[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The bearer token that a variable holds; `None` if no variable is named.
+///
+/// # Errors
+/// `code` if it holds none.
+pub(super) fn token(name: Option<&str>, code: RefusalCode) -> Result<Option<String>, ServiceError> {
+    let Some(name) = name else { return Ok(None) };
+    match variable(name) {
+        Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
+        _ => {
+            let body = Body::new(format!("the variable {name} holds no token"));
+            let help = "set it to a text that is hard to guess";
+            Err(ServiceError::configuration(code, body.help(help)))
+        }
+    }
 }
 
 /// All variables that are UTF-8.

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::redaction::CurrentRedactor;
+#[cfg(not(all(feature = "mcp", feature = "serve")))]
+use quorate_diagnostics::{Body, codes};
 
 use super::environment;
 use super::render::{self, Format};
@@ -52,6 +54,14 @@ pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &T
         }
     }
     Exit(error.class.code())
+}
+
+/// Reports that this program was built without a feature that the command needs.
+#[cfg(not(all(feature = "mcp", feature = "serve")))]
+pub(super) fn exit_without_feature(feature: &str, terminal: &Terminal) -> Exit {
+    let body = Body::new(format!("this program was built without the feature `{feature}`"))
+        .help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"));
+    exit_with_error(&ServiceError::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
 }
 
 /// Prints an error of the command line, or the requested help.

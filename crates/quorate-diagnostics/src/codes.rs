@@ -197,6 +197,7 @@ codes! {
     refusal FEATURE_MISSING = "quorate:feature_missing", "quorate/feature_missing.md";
     refusal MCP_EXPOSED = "quorate:mcp_exposed", "quorate/mcp_exposed.md";
     refusal MCP_UNUSABLE = "quorate:mcp_unusable", "quorate/mcp_unusable.md";
+    refusal REQUEST_REFUSED = "quorate:request_refused", "quorate/request_refused.md";
     refusal ADDRESS_UNUSABLE = "quorate:address_unusable", "quorate/address_unusable.md";
     refusal PATH_OUTSIDE = "quorate:path_outside", "quorate/path_outside.md";
     refusal CONVERSATION_UNKNOWN = "quorate:conversation_unknown", "quorate/conversation_unknown.md";

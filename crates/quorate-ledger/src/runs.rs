@@ -37,6 +37,8 @@ pub struct Filter {
     pub verdict: Option<String>,
     /// This type of artifact alone.
     pub artifact_type: Option<String>,
+    /// Recorded before this run alone: the last one of the page before.
+    pub before: Option<Name>,
 }
 
 /// What a prefix of a run's id names.
@@ -76,11 +78,14 @@ impl Store {
         let (verdict, artifact_type) = (filter.verdict.as_deref(), filter.artifact_type.as_deref());
         let query = sql(runs!(
             "WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
-             AND ($3 = '' OR artifact_type = $3) ORDER BY seq DESC LIMIT $4"
+             AND ($3 = '' OR artifact_type = $3) \
+             AND ($4 = '' OR seq < (SELECT before.seq FROM run AS before WHERE before.run = $4)) \
+             ORDER BY seq DESC LIMIT $5"
         ));
         let query = query.bind(filter.since_ms.unwrap_or(i64::MIN));
         let query = query.bind(verdict.unwrap_or_default().to_lowercase());
-        self.select(query.bind(artifact_type.unwrap_or_default()).bind(i64::from(limit))).await
+        let query = query.bind(artifact_type.unwrap_or_default());
+        self.select(query.bind(filter.before.as_deref().unwrap_or_default()).bind(i64::from(limit))).await
     }
 
     /// Undecided runs on a subject that were recorded here, each with the hash of its input.

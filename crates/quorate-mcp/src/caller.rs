@@ -6,7 +6,8 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 
-use super::progress::Progress;
+use quorate::service::jobs::Waiter;
+use quorate::service::jobs::progress::Progress;
 
 /// The longest wait for a progress notification. A client that does not read must not delay the result.
 const NOTIFY_TIMEOUT: Duration = Duration::from_millis(250);
@@ -22,31 +23,26 @@ impl Caller {
         Caller { request: Some(request), token }
     }
 
-    /// A caller that never cancels.
-    #[cfg(test)]
-    pub(super) fn anonymous() -> Caller {
-        Caller { request: None, token: None }
+    fn peer(&self) -> Option<&Peer<RoleServer>> {
+        self.request.as_ref().map(|request| &request.peer)
     }
+}
 
-    /// Returns when the caller has cancelled its request.
-    pub(super) async fn cancelled(&self) {
+impl Waiter for Caller {
+    async fn cancelled(&self) {
         match &self.request {
             Some(request) => request.ct.cancelled().await,
             None => std::future::pending().await,
         }
     }
 
-    /// Sends progress if the caller asked for it; returns false if it did not, or if it does not read.
-    pub(super) async fn report_progress(&self, progress: &Progress) -> bool {
+    /// Returns false too if the caller asked for no progress, or does not read.
+    async fn report_progress(&self, progress: &Progress) -> bool {
         let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return false };
         let (steps, total) = progress.steps();
         let mut notification = ProgressNotificationParam::new(token.clone(), steps);
         notification.total = total;
         notification.message = progress.last.clone();
         matches!(tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_progress(notification)).await, Ok(Ok(())))
-    }
-
-    fn peer(&self) -> Option<&Peer<RoleServer>> {
-        self.request.as_ref().map(|request| &request.peer)
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
 use super::caller::Caller;
+use quorate::service::jobs::Waiter as _;
 
 /// How many turns one read fetches on the way to the newest.
 const PAGE_SIZE: usize = 512;

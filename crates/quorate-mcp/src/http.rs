@@ -18,8 +18,8 @@ use tokio::net::TcpListener;
 use super::incoming::MAX_MESSAGE_BYTES;
 use super::{Connection, ServerState};
 use guard::Guard;
-pub use guard::Origin;
 use quorate::service::error::{ExitClass, ServiceError};
+pub use quorate::service::http_guard::Origin;
 use sessions::Sessions;
 
 /// The path of the endpoint.

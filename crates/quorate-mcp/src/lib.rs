@@ -1,9 +1,9 @@
 //! `quorate mcp`: an MCP server over stdio or HTTP that offers conversations, the Council and assemblies as tools. It
 //! is a front end: tools parse, call `service/`, and return what `--format json` prints.
 //!
-//! `tool` defines a tool and `tools/` has one file for each; `jobs` runs what takes longer than a call; `conversations`
-//! holds the offered manifests; `root` confines paths; `stdio` and `http` are the transports. Only this file, `tool`,
-//! `caller`, `failure`, `incoming` and the transports name the protocol library.
+//! `tool` defines a tool and `tools/` has one file for each; `conversations` holds the offered manifests; `stdio` and
+//! `http` are the transports. Only this file, `tool`, `caller`, `failure`, `incoming` and the transports name the protocol
+//! library.
 
 mod caller;
 mod conversation;
@@ -11,10 +11,7 @@ mod conversations;
 mod failure;
 pub mod http;
 mod incoming;
-mod jobs;
 mod parameters;
-mod progress;
-mod root;
 mod schema;
 pub mod stdio;
 mod tool;
@@ -36,14 +33,14 @@ use tokio::sync::Semaphore;
 use caller::Caller;
 use conversations::Conversations;
 use failure::Failure;
-use jobs::Jobs;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::host::Host;
+use quorate::service::jobs::Jobs;
 use quorate::service::manifests::find_root;
+use quorate::service::root::Root;
 use quorate::service::worker_thread::run_on_own_thread;
 use quorate::service::workspace::PathOverrides;
-use root::Root;
 use tool::{Effect, ToolEntry};
 
 /// The most concurrent computations outside of jobs. Further calls wait.
@@ -74,7 +71,7 @@ pub struct ServerState {
     places: PathOverrides,
     host: Host,
     root: Root,
-    jobs: Jobs,
+    jobs: Jobs<Failure>,
     conversations: Conversations,
     tools: Vec<ToolEntry>,
     /// Permits for computations outside of jobs.

@@ -48,19 +48,13 @@ pub(super) use served::run;
 /// The command of a build without the feature.
 #[cfg(not(feature = "mcp"))]
 mod missing {
-    use quorate_diagnostics::{Body, codes};
-
     use super::Arguments;
-    use crate::exit::{Exit, exit_with_error};
-    use crate::render::Format;
+    use crate::exit::{Exit, exit_without_feature};
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
-    use quorate::service::error::ServiceError;
 
     pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
-        let body = Body::new("this program was built without the feature `mcp`")
-            .help("build it with `cargo install --path crates/quorate-cli --features mcp`");
-        exit_with_error(&ServiceError::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
+        exit_without_feature("mcp", terminal)
     }
 }
 
@@ -98,7 +92,7 @@ mod served {
         let listening = match &arguments.http {
             Some(address) => Some(http::Request {
                 address: *address,
-                token: token(arguments.token_env.as_deref())?,
+                token: crate::environment::token(arguments.token_env.as_deref(), codes::MCP_EXPOSED)?,
                 origins: origins(&arguments.origins)?,
             }),
             None => None,
@@ -135,20 +129,6 @@ mod served {
         match split.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {
             Some((id, path)) => Manifest { id: Some(id.to_owned()), path: path.into() },
             None => Manifest { id: None, path: written.into() },
-        }
-    }
-
-    fn token(variable: Option<&str>) -> Result<Option<String>, ServiceError> {
-        let Some(name) = variable else { return Ok(None) };
-        match crate::environment::variable(name) {
-            Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
-            _ => {
-                let body = Body::new(format!("the variable {name} holds no token"));
-                Err(ServiceError::configuration(
-                    codes::MCP_EXPOSED,
-                    body.help("set it to a text that is hard to guess"),
-                ))
-            }
         }
     }
 

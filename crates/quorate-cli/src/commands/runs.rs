@@ -47,7 +47,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let filter = Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type };
+    let filter =
+        Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type, before: None };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
     with_session(opened, format, terminal, async |session| {
         let all = runs::list(session, &filter, arguments.limit).await?;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::runs::Run;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::layout::table;
 use super::paint::{Paint, finish, one_line};
-use super::wording::{instant, minute};
+use super::wording::minute;
+use quorate::service::runs::ListedRun;
 
 /// The shortest prefix of an id that is shown.
 const SHORT: usize = 7;
@@ -29,20 +30,7 @@ pub(crate) fn human(runs: &[Run], options: TextOptions) -> String {
 
 /// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open, imported}]}`.
 pub(crate) fn json(runs: &[Run]) -> String {
-    format!("{:#}\n", json!({ "runs": runs.iter().map(object).collect::<Vec<_>>() }))
-}
-
-fn object(run: &Run) -> Value {
-    json!({
-        "run": &*run.run,
-        "opened": instant(run.opened_ms),
-        "artifact": run.subject,
-        "artifact_type": run.artifact_type,
-        "verdict": run.verdict,
-        "override": run.overridden,
-        "open": run.verdict.is_none(),
-        "imported": run.imported,
-    })
+    format!("{:#}\n", json!({ "runs": runs.iter().map(ListedRun::from).collect::<Vec<_>>() }))
 }
 
 fn row(run: &Run, short: &str) -> Vec<String> {
@@ -69,6 +57,8 @@ fn short(runs: &[Run]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn runs() -> Vec<Run> {

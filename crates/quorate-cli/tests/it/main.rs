@@ -80,6 +80,8 @@ mod runtime_limits;
 mod runtime_places;
 mod sandbox;
 mod schemas;
+#[cfg(feature = "serve")]
+mod serve;
 mod several;
 mod spec;
 mod support;

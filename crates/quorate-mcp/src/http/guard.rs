@@ -2,64 +2,19 @@
 //! send, must be allowed; and the bearer token must match. Answers to an allowed page carry CORS headers, and preflight
 //! requests are answered here.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, HOST, ORIGIN, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use quorate_kernel::entropy::sha256_hex;
-
-/// The origin of a web page that may send requests: `scheme://host:port`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    scheme: String,
-    host: String,
-    port: u16,
-}
-
-impl FromStr for Origin {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Origin, String> {
-        let bad = || format!("`{text}` is no origin: write https://app.example.com or http://localhost:5173");
-        let uri: Uri = text.trim().parse().map_err(|_| bad())?;
-        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(bad()) };
-        let scheme = scheme.to_ascii_lowercase();
-        let usual = match scheme.as_str() {
-            "http" => 80,
-            "https" => 443,
-            _ => return Err(bad()),
-        };
-        let bare =
-            matches!(uri.path(), "" | "/") && uri.query().is_none() && !authority.as_str().contains('@');
-        match bare {
-            true => {
-                Ok(Origin { scheme, host: host_of(authority), port: authority.port_u16().unwrap_or(usual) })
-            }
-            false => Err(bad()),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Origin { scheme, host, port } = self;
-        match host.contains(':') {
-            true => write!(f, "{scheme}://[{host}]:{port}"),
-            false => write!(f, "{scheme}://{host}:{port}"),
-        }
-    }
-}
+use quorate::service::http_guard::{Origin, TokenHash, bearer_token, is_for};
 
 /// Request and response header for pages that access the local network; the library has no names for them.
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
@@ -70,20 +25,19 @@ const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate";
 
 pub(super) struct Guard {
     address: SocketAddr,
-    /// The token's SHA-256, so that comparisons have a fixed length.
-    token: Option<String>,
+    token: Option<TokenHash>,
     origins: Vec<Origin>,
 }
 
 impl Guard {
     pub(super) fn new(address: SocketAddr, token: Option<&str>, origins: Vec<Origin>) -> Guard {
-        Guard { address, token: token.map(|token| sha256_hex(token.as_bytes())), origins }
+        Guard { address, token: token.map(TokenHash::of), origins }
     }
 
     /// The refusal of a request, if it is refused.
     fn refuse(&self, method: &Method, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
         let forbidden = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
-        if !self.is_ours(headers, uri) {
+        if !is_for(self.address, headers, uri) {
             return forbidden("Host is not this server's: ask for it by the address that it listens on\n");
         }
         let foreign = |value: &HeaderValue| {
@@ -96,7 +50,7 @@ impl Guard {
         if let Some(answer) = preflight(method, headers) {
             return Some(answer);
         }
-        if self.token.as_ref().is_some_and(|token| !token_matches(headers, token)) {
+        if self.token.as_ref().is_some_and(|token| !token.matches(bearer_token(headers))) {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
             let reason = match headers.contains_key(AUTHORIZATION) {
                 true => "the bearer token is wrong\n",
@@ -105,25 +59,6 @@ impl Guard {
             return Some((StatusCode::UNAUTHORIZED, challenge, reason).into_response());
         }
         None
-    }
-
-    /// Whether the request is for this server. An IP address cannot be rebound like a name, so any is right if the server
-    /// listens on all.
-    fn is_ours(&self, headers: &HeaderMap, uri: &Uri) -> bool {
-        let requested = single_header(headers, HOST).and_then(|host| Authority::try_from(host).ok());
-        let Some(requested) = requested.or_else(|| uri.authority().cloned()) else { return false };
-        if requested.as_str().contains('@') || requested.port_u16().unwrap_or(80) != self.address.port() {
-            return false;
-        }
-        let bound = self.address.ip();
-        match host_of(&requested).parse::<IpAddr>() {
-            Ok(requested) => {
-                requested == bound
-                    || bound.is_unspecified()
-                    || (requested.is_loopback() && bound.is_loopback())
-            }
-            Err(_) => host_of(&requested) == "localhost" && (bound.is_loopback() || bound.is_unspecified()),
-        }
     }
 }
 
@@ -167,31 +102,10 @@ fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     Some(answer)
 }
 
-/// Whether the token is right, in constant time.
-fn token_matches(headers: &HeaderMap, token: &str) -> bool {
-    let token_hash = single_header(headers, AUTHORIZATION).and_then(|value| value.split_once(' '));
-    let token_hash = token_hash
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map_or("", |(_, token_hash)| token_hash);
-    let token_hash = sha256_hex(token_hash.trim().as_bytes());
-    let differ =
-        token_hash.bytes().zip(token.bytes()).fold(0, |differ, (left, right)| differ | (left ^ right));
-    std::hint::black_box(differ) == 0 && token_hash.len() == token.len()
-}
-
-/// A header's value, if there is exactly one and it is text.
-fn single_header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter();
-    values.next().filter(|_| values.next().is_none())?.to_str().ok()
-}
-
-/// A normalized host: without brackets, in lower case.
-fn host_of(authority: &Authority) -> String {
-    authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::http::header::HOST;
+
     use super::*;
 
     fn status(guard: &Guard, headers: &[(HeaderName, &str)]) -> Option<u16> {
@@ -262,14 +176,5 @@ mod tests {
         assert!(said(&[(HOST, "localhost")]).await.contains("there is no bearer token"));
         let wrong = said(&[(HOST, "localhost"), (AUTHORIZATION, "Bearer secre")]).await;
         assert!(wrong.contains("the bearer token is wrong"), "{wrong}");
-    }
-
-    #[test]
-    fn what_is_no_origin_is_refused() {
-        for bad in ["", "app.example.com", "ftp://x", "https://x/path", "https://u@x", "*", "null"] {
-            assert!(bad.parse::<Origin>().is_err(), "{bad}");
-        }
-        let origin: Origin = "http://[::1]:80".parse().unwrap();
-        assert_eq!(origin.to_string(), "http://[::1]:80");
     }
 }

@@ -13,14 +13,14 @@ use super::{MaxCalls, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::jobs::{Residue, Standing};
-use crate::progress::Reporter;
 use crate::tool::{Effect, Tool};
 use crate::whole::Whole;
 use quorate::service::artifact;
 use quorate::service::convene::inputs::Inputs;
 use quorate::service::convene::spec;
 use quorate::service::convene::{self, Request};
+use quorate::service::jobs::progress::Reporter;
+use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::open_session;
 use quorate::service::producer::Producer;
 use quorate::service::run_options::RunOptions;
@@ -122,13 +122,13 @@ impl Tool for AssemblyConvene {
         result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Output = Standing;
+    type Output = JobStatus;
 
     async fn call(
         server: &Arc<ServerState>,
         arguments: Arguments,
         caller: &Caller,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<JobStatus, Failure> {
         let (wait, within) = (arguments.wait_ms.duration(), server.clone());
         let options = RunOptions {
             executor: arguments.executor.clone(),
@@ -138,7 +138,7 @@ impl Tool for AssemblyConvene {
             producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
         };
         let (path, root) = server.root.manifest(&server.environment, &arguments.assembly)?;
-        let work = |observer: Arc<Reporter>| async move {
+        let work = |observer: Arc<Reporter<Failure>>| async move {
             let environment = &within.environment;
             let (input, workspace, options) = prepare_input(&within, arguments, path, root, options)?;
             let spec = spec::build(environment, &workspace, &input, &options)?;

@@ -13,11 +13,11 @@ use super::{MaxCalls, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::jobs::{Residue, Standing};
-use crate::progress::Reporter;
 use crate::tool::{Effect, Tool};
 use crate::whole::Whole;
 use quorate::service::artifact::{self, Artifact};
+use quorate::service::jobs::progress::Reporter;
+use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::producer::Producer;
 use quorate::service::review::{self, Request, ReviewOutcome, TierPolicy};
 use quorate::service::run_options::RunOptions;
@@ -63,13 +63,13 @@ impl Tool for CouncilReview {
         what to change where. A job: without a result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Output = Standing;
+    type Output = JobStatus;
 
     async fn call(
         server: &Arc<ServerState>,
         arguments: Arguments,
         caller: &Caller,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<JobStatus, Failure> {
         let artifact = artifact(server, &arguments)?;
         let request = Request {
             artifact_type: arguments.artifact_type,
@@ -86,7 +86,7 @@ impl Tool for CouncilReview {
         };
         let (wait, server) = (arguments.wait_ms.duration(), server.clone());
         let jobs = server.clone();
-        let work = |observer: Arc<Reporter>| async move {
+        let work = |observer: Arc<Reporter<Failure>>| async move {
             let session = review::open_session(&server.environment, &server.places, &artifact).await?;
             let reviewed = review::review(&session, artifact, &request, observer).await;
             session.close().await;

@@ -11,10 +11,10 @@ use super::{MaxCalls, Object, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::jobs::{Residue, Standing};
-use crate::progress::Reporter;
 use crate::tool::{Effect, Tool};
 use crate::whole::Whole;
+use quorate::service::jobs::progress::Reporter;
+use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::run_options::RunOptions;
 use quorate::service::runs;
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
@@ -61,13 +61,13 @@ impl Tool for CouncilSweep {
         says what became of every file. A job: without a result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Output = Standing;
+    type Output = JobStatus;
 
     async fn call(
         server: &Arc<ServerState>,
         arguments: Arguments,
         caller: &Caller,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<JobStatus, Failure> {
         let pattern = arguments.pattern.as_deref().map(|pattern| {
             let glob = GlobBuilder::new(pattern).literal_separator(true).build();
             glob.map(|glob| glob.compile_matcher())
@@ -90,7 +90,7 @@ impl Tool for CouncilSweep {
             },
         };
         let (wait, within) = (arguments.wait_ms.duration(), server.clone());
-        let work = |watcher: Arc<Reporter>| async move {
+        let work = |watcher: Arc<Reporter<Failure>>| async move {
             let session = Arc::new(runs::open_for_writing(&within.environment, &within.places).await?);
             let result = sweep::sweep(&session, &request, watcher).await;
             if let Some(session) = Arc::into_inner(session) {

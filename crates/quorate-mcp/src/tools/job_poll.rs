@@ -9,8 +9,8 @@ use super::Wait;
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::jobs::Standing;
 use crate::tool::{Effect, Tool};
+use quorate::service::jobs::JobStatus;
 
 pub(super) struct JobPoll;
 
@@ -31,13 +31,13 @@ impl Tool for JobPoll {
     // It only reads, but a read-only server has no jobs.
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Output = Standing;
+    type Output = JobStatus;
 
     async fn call(
         server: &Arc<ServerState>,
         arguments: Arguments,
         caller: &Caller,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<JobStatus, Failure> {
         server.jobs.poll(&arguments.job, arguments.wait_ms.duration(), caller).await
     }
 }

@@ -12,9 +12,9 @@ use crate::ServerState;
 use crate::caller::Caller;
 use crate::conversations::external_id;
 use crate::failure::Failure;
-use crate::jobs::{Residue, Standing};
-use crate::progress::Reporter;
 use crate::tool::{Effect, Tool};
+use quorate::service::jobs::progress::Reporter;
+use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::operate::{ReplyMode, Request, operate};
 
 pub(super) struct RunOperator;
@@ -54,13 +54,13 @@ impl Tool for RunOperator {
         would. The result is {text, messageId}. A job: without a result after `waitMs`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
-    type Output = Standing;
+    type Output = JobStatus;
 
     async fn call(
         server: &Arc<ServerState>,
         arguments: Arguments,
         caller: &Caller,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<JobStatus, Failure> {
         let entry = server.conversations.find(&arguments.conversation_id)?.clone();
         let participant = entry.participant(&arguments.operator_id).ok_or_else(|| {
             let known: Vec<&str> = entry.runtime.participants.iter().map(external_id).collect();
@@ -74,7 +74,7 @@ impl Tool for RunOperator {
             // Without a posted reply there is nothing that could exist twice.
             (false, _) => ReplyMode::ReturnOnly,
         };
-        let work = |reporter: Arc<Reporter>| async move {
+        let work = |reporter: Arc<Reporter<Failure>>| async move {
             let Some(newest) = entry.conversation.newest_id().await? else {
                 return Err(Failure::usage(
                     "the conversation has no message yet",

@@ -24,6 +24,17 @@ pub async fn open(environment: Environment, workspace: Workspace) -> Result<Ledg
     Box::pin(open_with(environment, resources, workspace)).await
 }
 
+/// Opens ledger and log for reading alone.
+///
+/// # Errors
+/// When there is no ledger, or it cannot be read.
+pub async fn open_read_only(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    Box::pin(LedgerSession::open_read_only(environment, workspace)).await
+}
+
 /// As [`open`], with the configuration of another workspace; ledger, keys, log and witness are those of `resources`.
 ///
 /// # Errors

@@ -5,6 +5,8 @@ use std::path::Path;
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::runs::{Filter, Run};
 use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::environment::Environment;
 use super::error::ServiceError;
@@ -16,8 +18,44 @@ use super::paths::display_ledger;
 use super::run_opened;
 use super::sealing;
 use super::session::LedgerSession;
-use super::workspace::{self, PathOverrides};
+use super::workspace::{self, PathOverrides, Workspace};
 use super::{convene, report};
+
+/// A run of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ListedRun {
+    /// Its id
+    pub run: String,
+    /// When it was opened, RFC 3339 in UTC
+    pub opened: String,
+    /// What it is about: a path, or `-`
+    pub artifact: String,
+    pub artifact_type: String,
+    /// The verdict or outcome; null while nothing is decided
+    pub verdict: Option<String>,
+    /// A person's decision beside it
+    #[serde(rename = "override")]
+    pub overridden: Option<String>,
+    /// Whether nothing is decided yet
+    pub open: bool,
+    /// Whether it was recorded in another ledger
+    pub imported: bool,
+}
+
+impl From<&Run> for ListedRun {
+    fn from(run: &Run) -> Self {
+        ListedRun {
+            run: run.run.to_string(),
+            opened: quorate_manifest::timestamp::format(run.opened_ms),
+            artifact: run.subject.clone(),
+            artifact_type: run.artifact_type.clone(),
+            verdict: run.verdict.clone(),
+            overridden: run.overridden.clone(),
+            open: run.verdict.is_none(),
+            imported: run.imported,
+        }
+    }
+}
 
 /// The newest runs that a filter accepts, newest first.
 ///
@@ -58,12 +96,17 @@ pub async fn open_read_only(
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     if !workspace.ledger.may_exist() {
-        let ledger = display_ledger(environment, &workspace.ledger);
-        let body = Body::new(format!("there is no ledger {ledger} yet"));
-        let help = "review something first, or name a ledger with `--ledger`";
-        return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
+        return Err(missing_ledger(environment, &workspace));
     }
     open_session::open(environment.clone(), workspace).await
+}
+
+/// The refusal of a workspace without a ledger.
+pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> ServiceError {
+    let ledger = display_ledger(environment, &workspace.ledger);
+    let body = Body::new(format!("there is no ledger {ledger} yet"));
+    let help = "review something first, or name a ledger with `--ledger`";
+    ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
 }
 
 /// Opens the session of the working directory for one run.

@@ -80,21 +80,47 @@ impl LedgerSession {
                     .help("what it holds can be shown, verified and exported"),
             );
         }
-        let session = LedgerSession {
-            keys: own.keys,
-            environment,
-            workspace,
-            store: Arc::new(opened.store),
-            warnings: Mutex::new(report),
-            signers: Mutex::default(),
-        };
-        let keys = session.keys.clone();
-        session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
+        let session = LedgerSession::of(environment, own.keys, workspace, opened.store, report);
         if session.store.read_only_reason().is_none() {
             // The next process that writes a key removes what cannot be removed now.
             let _ = session.keys().directory().remove_leftovers();
         }
         Ok(session)
+    }
+
+    /// Opens the ledger of a workspace for reading alone: nothing of it is written, also not what a dead process left open.
+    ///
+    /// # Errors
+    /// When there is no ledger, or it cannot be read.
+    pub(super) async fn open_read_only(
+        environment: Environment,
+        workspace: Workspace,
+    ) -> Result<LedgerSession, ServiceError> {
+        let own = WorkspaceResources::of(&environment, &workspace);
+        let mut workspace = own.apply_to(workspace);
+        let store = Box::pin(Store::open_read_only(&workspace.ledger)).await?;
+        let report = std::mem::take(&mut workspace.report);
+        Ok(LedgerSession::of(environment, own.keys, workspace, store, report))
+    }
+
+    fn of(
+        environment: Environment,
+        keys: Keys,
+        workspace: Workspace,
+        store: Store,
+        report: Report,
+    ) -> LedgerSession {
+        let session = LedgerSession {
+            keys,
+            environment,
+            workspace,
+            store: Arc::new(store),
+            warnings: Mutex::new(report),
+            signers: Mutex::default(),
+        };
+        let keys = session.keys.clone();
+        session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
+        session
     }
 
     /// All warnings, each once; clears them.

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Our crates in the order in which data moves through them: each may depend on those before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "quorate-diagnostics",
     "quorate-manifest",
     "quorate-protocol",
@@ -16,6 +16,7 @@ const ORDER: [&str; 10] = [
     "quorate-ledger",
     "quorate",
     "quorate-mcp",
+    "quorate-web",
     "quorate-cli",
 ];
 
@@ -23,8 +24,11 @@ const ORDER: [&str; 10] = [
 const BESIDE: [(&str, &str); 2] = [("quorate-testkit", "quorate-ledger"), ("xtask", "")];
 
 /// Crates that stand side by side: neither depends on the other, and the testkit not on the first.
-const APART: [(&str, &str); 2] =
-    [("quorate-ledger", "quorate-adapters"), ("quorate-testkit", "quorate-adapters")];
+const APART: [(&str, &str); 3] = [
+    ("quorate-ledger", "quorate-adapters"),
+    ("quorate-testkit", "quorate-adapters"),
+    ("quorate-web", "quorate-mcp"),
+];
 
 /// The crates of ours that one may depend on; `None` where it has no place in the order.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {

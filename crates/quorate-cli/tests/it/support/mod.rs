@@ -13,6 +13,8 @@ pub mod playbooks;
 pub mod postgres;
 pub mod public;
 pub mod records;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod shell;
 pub mod transcript;
 

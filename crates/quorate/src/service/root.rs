@@ -6,15 +6,15 @@ use quorate_diagnostics::{Body, codes};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::workspace::Error;
 
-use quorate::service::artifact::{self, Artifact};
-use quorate::service::confined::Confined;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::manifests::{find_root, search_start};
+use super::artifact::{self, Artifact};
+use super::confined::Confined;
+use super::environment::Environment;
+use super::error::ServiceError;
+use super::manifests::{find_root, search_start};
 
 /// The directory that confines all paths of clients.
 #[derive(Debug, Clone)]
-pub(super) struct Root {
+pub struct Root {
     dir: PathBuf,
 }
 
@@ -23,7 +23,7 @@ impl Root {
     ///
     /// # Errors
     /// When there is no such directory, or it cannot be opened.
-    pub(super) fn open(dir: PathBuf) -> Result<Root, ServiceError> {
+    pub fn open(dir: PathBuf) -> Result<Root, ServiceError> {
         // It is opened again for each call, so a directory that replaces it later becomes the root.
         Confined::open(&dir).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", dir.display()));
@@ -32,12 +32,12 @@ impl Root {
         Ok(Root { dir })
     }
 
-    pub(super) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Reads a text below the root, for a review.
-    pub(super) fn artifact(&self, path: &Path) -> Result<Artifact, ServiceError> {
+    pub fn artifact(&self, path: &Path) -> Result<Artifact, ServiceError> {
         let relative = self.relative(path)?;
         let bytes = match self.read(&relative) {
             Err(Error::Outside) => return Err(self.outside_error(path)),
@@ -49,7 +49,7 @@ impl Root {
     }
 
     /// A manifest below the root, or the directory that holds one, and the workspace in which its refs resolve.
-    pub(super) fn manifest(
+    pub fn manifest(
         &self,
         environment: &Environment,
         requested: &Path,

@@ -7,49 +7,55 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::failure::Failure;
-use quorate::service::sweep::{SweepObserver, SweptFile};
+use crate::service::sweep::{SweepObserver, SweptFile};
 
 /// How far a job is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-pub(super) struct Progress {
+pub struct Progress {
     /// The run, once it is recorded: `quorate resume` can go on with it from then on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<String>,
+    pub run: Option<String>,
     /// How many members were asked; of a sweep, how many reviews were begun.
-    pub(super) asked: u32,
+    pub asked: u32,
     /// How many of them are done.
-    pub(super) ended: u32,
+    pub ended: u32,
     /// How many there will be, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) planned: Option<u32>,
+    pub planned: Option<u32>,
     /// The last thing that happened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) last: Option<String>,
+    pub last: Option<String>,
 }
 
 impl Progress {
     /// A number that grows with every step, and what it will be in the end where that is known.
-    pub(super) fn steps(&self) -> (f64, Option<f64>) {
+    pub fn steps(&self) -> (f64, Option<f64>) {
         let steps = |asked: u32, ended: u32| f64::from(asked) + f64::from(ended);
         (steps(self.asked, self.ended), self.planned.map(|planned| steps(planned, planned)))
     }
 }
 
 /// The state of a job.
-#[derive(Debug, Clone, Default)]
-pub(super) struct State {
-    pub(super) progress: Progress,
+#[derive(Debug, Clone)]
+pub struct State<F> {
+    pub progress: Progress,
     /// The result, once the job has ended.
-    pub(super) outcome: Option<Result<Json, Failure>>,
+    pub outcome: Option<Result<Json, F>>,
 }
 
-pub(super) struct Reporter {
-    state: watch::Sender<State>,
+impl<F> Default for State<F> {
+    fn default() -> Self {
+        State { progress: Progress::default(), outcome: None }
+    }
 }
 
-impl Reporter {
-    pub(super) fn new(state: watch::Sender<State>) -> Reporter {
+/// Passes on what happens in a job.
+pub struct Reporter<F> {
+    state: watch::Sender<State<F>>,
+}
+
+impl<F> Reporter<F> {
+    pub(super) fn new(state: watch::Sender<State<F>>) -> Reporter<F> {
         Reporter { state }
     }
 
@@ -72,7 +78,7 @@ impl Reporter {
     }
 }
 
-impl Observer for Reporter {
+impl<F: Send + Sync + 'static> Observer for Reporter<F> {
     fn observe(&self, event: RunEvent) {
         match event {
             RunEvent::Opened { run } => self.update(|progress| progress.run = Some(run.to_string())),
@@ -86,7 +92,7 @@ impl Observer for Reporter {
     }
 }
 
-impl SweepObserver for Reporter {
+impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
     fn planned(&self, reviews: usize) {
         self.update(|progress| progress.planned = u32::try_from(reviews).ok());
     }
@@ -103,7 +109,7 @@ impl SweepObserver for Reporter {
     }
 }
 
-impl Telemetry for Reporter {
+impl<F: Send + Sync + 'static> Telemetry for Reporter<F> {
     fn emit(&self, event: &Event) {
         match &event.kind {
             EventKind::ParticipantStarted { participant, .. } => self.asked(participant, "turn"),

@@ -1,5 +1,7 @@
-//! Jobs: work that outlives the call that starts it, since clients time out after 60 seconds. A job is started, polled and
-//! cancelled; dropping its future ends its members within two seconds.
+//! Jobs of a server: work that outlives the request that starts it, since clients time out after 60 seconds. A job is
+//! started, polled and cancelled; dropping its future ends its members within two seconds.
+
+pub mod progress;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,10 +17,9 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::caller::Caller;
-use super::failure::Failure;
-use super::progress::{Progress, Reporter, State};
-use quorate::service::worker_thread::run_on_own_thread;
+use self::progress::{Progress, Reporter, State};
+use super::error::ServiceError;
+use super::worker_thread::run_on_own_thread;
 
 /// The most concurrent jobs. Each may ask several members.
 const MAX_RUNNING: usize = 16;
@@ -28,44 +29,77 @@ const MAX_ENDED: usize = 256;
 /// How long a cancellation waits for the work to be dropped, which happens at its next `await`.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A job as its callers see it.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Standing {
-    /// The job, for `job_poll` and `job_cancel`.
-    pub(super) job: String,
-    /// Whether it has ended.
-    pub(super) done: bool,
-    /// The result, once it is done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) result: Option<Json>,
-    /// The progress, until it is done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) progress: Option<Progress>,
+/// Why a job failed, as its server says it. It is kept for later polls.
+pub trait Failure: Clone + From<ServiceError> + Send + Sync + 'static {}
+
+impl<F: Clone + From<ServiceError> + Send + Sync + 'static> Failure for F {}
+
+/// Who waits for a job.
+pub trait Waiter: Sync {
+    /// Returns when the waiter has taken its request back.
+    fn cancelled(&self) -> impl Future<Output = ()> + Send;
+
+    /// Tells the waiter how far the job is; returns false if it is not to be told again.
+    fn report_progress(&self, progress: &Progress) -> impl Future<Output = bool> + Send;
 }
 
-#[derive(Default)]
-pub(super) struct Jobs {
+/// A waiter that only wants the result.
+pub struct Patient;
+
+impl Waiter for Patient {
+    async fn cancelled(&self) {
+        std::future::pending().await
+    }
+
+    async fn report_progress(&self, _: &Progress) -> bool {
+        false
+    }
+}
+
+/// A job as its callers see it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobStatus {
+    /// The job, for `job_poll` and `job_cancel`.
+    pub job: String,
+    /// Whether it has ended.
+    pub done: bool,
+    /// The result, once it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// The progress, until it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// All jobs of a server.
+pub struct Jobs<F> {
     /// By age, since ids are random.
-    all: Mutex<BTreeMap<u64, Arc<Job>>>,
+    all: Mutex<BTreeMap<u64, Arc<Job<F>>>>,
+}
+
+impl<F> Default for Jobs<F> {
+    fn default() -> Self {
+        Jobs { all: Mutex::default() }
+    }
 }
 
 /// What a job leaves when it is ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Residue {
+pub enum Residue {
     /// Runs in the ledger, which `quorate resume` can finish.
     Runs,
     /// Nothing that can be resumed.
     Nothing,
 }
 
-struct Job {
+struct Job<F> {
     id: String,
-    ending: Arc<Completion>,
-    state: watch::Receiver<State>,
+    ending: Arc<Completion<F>>,
+    state: watch::Receiver<State<F>>,
     task: AbortHandle,
 }
 
-impl Job {
+impl<F> Job<F> {
     fn running(&self) -> bool {
         self.state.borrow().outcome.is_none()
     }
@@ -76,45 +110,45 @@ impl Job {
     }
 }
 
-enum WaitOutcome {
-    Ended(Result<Json, Failure>),
+enum WaitOutcome<F> {
+    Ended(Result<Json, F>),
     NotYet(Progress),
     /// The caller has cancelled its request.
     Deserted,
 }
 
-impl Jobs {
+impl<F: Failure> Jobs<F> {
     /// Starts work and waits up to `wait` for it. If the caller cancels the request, it never learns the job's id, so the job
     /// ends, too.
-    pub(super) async fn start<W>(
+    pub async fn start<W>(
         &self,
         wait: Duration,
-        caller: &Caller,
+        waiter: &impl Waiter,
         leaves: Residue,
-        work: impl FnOnce(Arc<Reporter>) -> W,
-    ) -> Result<Standing, Failure>
+        work: impl FnOnce(Arc<Reporter<F>>) -> W,
+    ) -> Result<JobStatus, F>
     where
-        W: Future<Output = Result<Json, Failure>> + Send + 'static,
+        W: Future<Output = Result<Json, F>> + Send + 'static,
     {
         let job = self.spawn(leaves, work)?;
         // Also ends the job if this future is dropped.
         let deserted = AbandonGuard(Some(job.task.clone()));
-        let waited = wait_for(&job, wait, caller).await;
+        let waited = wait_for(&job, wait, waiter).await;
         if !matches!(waited, WaitOutcome::Deserted) {
             deserted.disarm();
         }
         job_status(&job, waited)
     }
 
-    pub(super) async fn poll(&self, id: &str, wait: Duration, caller: &Caller) -> Result<Standing, Failure> {
+    pub async fn poll(&self, id: &str, wait: Duration, waiter: &impl Waiter) -> Result<JobStatus, F> {
         let job = self.find(id)?;
-        let waited = wait_for(&job, wait, caller).await;
+        let waited = wait_for(&job, wait, waiter).await;
         job_status(&job, waited)
     }
 
     /// Ends a job; returns false if it had ended before. Work that is computing is dropped at its next `await`, which this
     /// does not wait for.
-    pub(super) async fn cancel(&self, id: &str) -> Result<bool, Failure> {
+    pub async fn cancel(&self, id: &str) -> Result<bool, F> {
         let job = self.find(id)?;
         if !job.running() {
             return Ok(false);
@@ -122,24 +156,20 @@ impl Jobs {
         job.task.abort();
         let mut state = job.state.clone();
         let _ = tokio::time::timeout(CANCEL_TIMEOUT, state.wait_for(|state| state.outcome.is_some())).await;
-        job.ending.complete(Err(ended_early(CANCELLED, job.ending.leaves)));
+        job.ending.complete(Err(ended_early(CANCELLED, job.ending.leaves).into()));
         let outcome = job.state.borrow().outcome.clone();
         Ok(!matches!(outcome, Some(Ok(_))))
     }
 
-    pub(super) fn abort_all(&self) {
-        self.lock().values().for_each(|job| job.task.abort());
-    }
-
-    fn spawn<W>(&self, leaves: Residue, work: impl FnOnce(Arc<Reporter>) -> W) -> Result<Arc<Job>, Failure>
+    fn spawn<W>(&self, leaves: Residue, work: impl FnOnce(Arc<Reporter<F>>) -> W) -> Result<Arc<Job<F>>, F>
     where
-        W: Future<Output = Result<Json, Failure>> + Send + 'static,
+        W: Future<Output = Result<Json, F>> + Send + 'static,
     {
         let mut all = self.lock();
         if all.values().filter(|job| job.is_working()).count() >= MAX_RUNNING {
             let body = Body::new(format!("{MAX_RUNNING} jobs are at work already"));
-            let help = "wait until one has ended (`job_poll`), or cancel one (`job_cancel`)";
-            return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
+            let help = "wait until one has ended, or cancel one";
+            return Err(ServiceError::configuration(codes::JOBS_BUSY, body.help(help)).into());
         }
         while all.len() >= MAX_ENDED {
             let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else {
@@ -162,28 +192,35 @@ impl Jobs {
         Ok(job)
     }
 
-    fn find(&self, id: &str) -> Result<Arc<Job>, Failure> {
+    fn find(&self, id: &str) -> Result<Arc<Job<F>>, F> {
         self.lock().values().find(|job| job.id == id).cloned().ok_or_else(|| {
             let body = Body::new(format!("there is no job `{id}`"));
             let help = format!(
                 "jobs are forgotten when the server ends, and once {MAX_ENDED} younger ones are kept"
             );
-            Failure::new(codes::JOB_UNKNOWN, body.help(help))
+            ServiceError::not_found(codes::JOB_UNKNOWN, body.help(help)).into()
         })
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Job>>> {
+impl<F> Jobs<F> {
+    /// Ends all jobs, with their members.
+    pub fn abort_all(&self) {
+        self.lock().values().for_each(|job| job.task.abort());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Job<F>>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Jobs {
+impl<F> Drop for Jobs<F> {
     fn drop(&mut self) {
         self.abort_all();
     }
 }
 
-async fn wait_for(job: &Job, wait: Duration, caller: &Caller) -> WaitOutcome {
+async fn wait_for<F: Failure>(job: &Job<F>, wait: Duration, waiter: &impl Waiter) -> WaitOutcome<F> {
     let mut state = job.state.clone();
     let error = Instant::now() + wait;
     let (mut reported, mut notify) = (0.0, true);
@@ -194,34 +231,34 @@ async fn wait_for(job: &Job, wait: Duration, caller: &Caller) -> WaitOutcome {
         }
         if notify && now.progress.steps().0 > reported {
             reported = now.progress.steps().0;
-            notify = caller.report_progress(&now.progress).await;
+            notify = waiter.report_progress(&now.progress).await;
             continue;
         }
         tokio::select! {
             biased;
             // The sender lives until the job ends.
             changed = state.changed() => if changed.is_err() { return WaitOutcome::NotYet(now.progress) },
-            () = caller.cancelled() => return WaitOutcome::Deserted,
+            () = waiter.cancelled() => return WaitOutcome::Deserted,
             () = tokio::time::sleep_until(error) => return WaitOutcome::NotYet(now.progress),
         }
     }
 }
 
-fn job_status(job: &Job, waited: WaitOutcome) -> Result<Standing, Failure> {
-    let standing = |result: Option<Json>, progress| Standing {
+fn job_status<F: Failure>(job: &Job<F>, waited: WaitOutcome<F>) -> Result<JobStatus, F> {
+    let status = |result: Option<Json>, progress| JobStatus {
         job: job.id.clone(),
         done: result.is_some(),
         result,
         progress,
     };
     match waited {
-        WaitOutcome::Ended(outcome) => Ok(standing(Some(outcome?), None)),
-        WaitOutcome::NotYet(progress) => Ok(standing(None, Some(progress))),
-        WaitOutcome::Deserted => Err(ended_early("the request was taken back", job.ending.leaves)),
+        WaitOutcome::Ended(outcome) => Ok(status(Some(outcome?), None)),
+        WaitOutcome::NotYet(progress) => Ok(status(None, Some(progress))),
+        WaitOutcome::Deserted => Err(ended_early("the request was taken back", job.ending.leaves).into()),
     }
 }
 
-fn ended_early(reason: &str, leaves: Residue) -> Failure {
+fn ended_early(reason: &str, leaves: Residue) -> ServiceError {
     let body = Body::new(format!("the job ended without a result: {reason}"));
     let help = match leaves {
         Residue::Runs => {
@@ -229,20 +266,20 @@ fn ended_early(reason: &str, leaves: Residue) -> Failure {
         }
         Residue::Nothing => "start it again",
     };
-    Failure::new(codes::JOB_ENDED, body.help(help))
+    ServiceError::configuration(codes::JOB_ENDED, body.help(help))
 }
 
 /// The reason in the failure of a cancelled job.
 const CANCELLED: &str = "it was cancelled";
 
 /// Reports a job's end to its waiters.
-struct Completion {
-    state: watch::Sender<State>,
+struct Completion<F> {
+    state: watch::Sender<State<F>>,
     leaves: Residue,
 }
 
-impl Completion {
-    fn complete(&self, outcome: Result<Json, Failure>) {
+impl<F> Completion<F> {
+    fn complete(&self, outcome: Result<Json, F>) {
         self.state.send_modify(|state| {
             state.outcome.get_or_insert(outcome);
         });
@@ -250,12 +287,12 @@ impl Completion {
 }
 
 /// Reports a job's end when it is dropped, however the work ended. The work owns it.
-struct CompletionGuard(Arc<Completion>);
+struct CompletionGuard<F: Failure>(Arc<Completion<F>>);
 
-impl Drop for CompletionGuard {
+impl<F: Failure> Drop for CompletionGuard<F> {
     fn drop(&mut self) {
         let reason = if std::thread::panicking() { "a bug of Quorate stopped it" } else { CANCELLED };
-        self.0.complete(Err(ended_early(reason, self.0.leaves)));
+        self.0.complete(Err(ended_early(reason, self.0.leaves).into()));
     }
 }
 
@@ -282,32 +319,46 @@ mod tests {
 
     use super::*;
 
+    /// A failure as a server keeps it.
+    #[derive(Debug, Clone)]
+    struct Kept(#[expect(dead_code, reason = "tests read what `Debug` prints")] String);
+
+    impl From<ServiceError> for Kept {
+        fn from(error: ServiceError) -> Kept {
+            Kept(format!("{:?}", error.report))
+        }
+    }
+
+    fn jobs() -> Jobs<Kept> {
+        Jobs::default()
+    }
+
     #[tokio::test]
     async fn what_ends_soon_is_given_at_once_and_what_does_not_is_polled() {
-        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
+        let jobs = jobs();
         let quick = jobs
-            .start(Duration::from_secs(60), &caller, Residue::Runs, |_| async { Ok(json!(1)) })
+            .start(Duration::from_secs(60), &Patient, Residue::Runs, |_| async { Ok(json!(1)) })
             .await
             .unwrap();
         assert_eq!((quick.done, quick.result), (true, Some(json!(1))));
         let (go, released) = tokio::sync::oneshot::channel::<()>();
-        let slow = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
+        let slow = jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| async move {
             released.await.unwrap();
             Ok(json!(2))
         });
         let slow = slow.await.unwrap();
         assert!(!slow.done && slow.result.is_none() && slow.progress.is_some());
         go.send(()).unwrap();
-        let polled = jobs.poll(&slow.job, Duration::from_secs(60), &caller).await.unwrap();
+        let polled = jobs.poll(&slow.job, Duration::from_secs(60), &Patient).await.unwrap();
         assert_eq!(polled.result, Some(json!(2)));
         assert!(!jobs.cancel(&slow.job).await.unwrap());
     }
 
     #[tokio::test]
     async fn a_job_that_is_cancelled_is_dropped_and_stays_known() {
-        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
+        let jobs = jobs();
         let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
+        let job = jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| async move {
             let _alive = alive;
             std::future::pending().await
         });
@@ -315,17 +366,17 @@ mod tests {
         assert!(jobs.cancel(&job).await.unwrap());
         assert_eq!(dropped.recv().await, None);
         assert!(!jobs.cancel(&job).await.unwrap());
-        assert!(jobs.poll(&job, Duration::from_secs(60), &caller).await.is_err());
-        assert!(jobs.poll("j1", Duration::ZERO, &caller).await.is_err());
+        assert!(jobs.poll(&job, Duration::from_secs(60), &Patient).await.is_err());
+        assert!(jobs.poll("j1", Duration::ZERO, &Patient).await.is_err());
     }
 
     #[tokio::test]
     async fn a_computing_job_blocks_no_other_and_is_cancelled_at_once() {
         // One thread, so that the work blocks the runtime.
-        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
+        let jobs = jobs();
         let (go, released) = std::sync::mpsc::channel::<()>();
         let (begin, started) = tokio::sync::oneshot::channel();
-        let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
+        let job = jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| async move {
             let _ = begin.send(());
             let _ = released.recv();
             Ok(json!(1))
@@ -338,7 +389,7 @@ mod tests {
                 .expect("it is bounded")
                 .unwrap()
         );
-        let failure = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &caller).await.unwrap_err());
+        let failure = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &Patient).await.unwrap_err());
         assert!(failure.contains(CANCELLED), "{failure}");
         // It still computes, and counts as running.
         assert!(jobs.lock().values().all(|job| job.is_working()));
@@ -347,26 +398,26 @@ mod tests {
             tokio::task::yield_now().await;
         }
         // Its late result is ignored.
-        assert!(jobs.poll(&job, Duration::ZERO, &caller).await.is_err());
+        assert!(jobs.poll(&job, Duration::ZERO, &Patient).await.is_err());
     }
 
     #[tokio::test]
     async fn only_a_caller_that_leaves_runs_is_shown_runs() {
         for (leaves, mentions_resume) in [(Residue::Runs, true), (Residue::Nothing, false)] {
-            let (jobs, caller) = (Jobs::default(), Caller::anonymous());
+            let jobs = jobs();
             let job =
-                jobs.start(Duration::ZERO, &caller, leaves, |_| std::future::pending()).await.unwrap().job;
+                jobs.start(Duration::ZERO, &Patient, leaves, |_| std::future::pending()).await.unwrap().job;
             assert!(jobs.cancel(&job).await.unwrap());
-            let failure = format!("{:?}", jobs.poll(&job, Duration::ZERO, &caller).await.unwrap_err());
+            let failure = format!("{:?}", jobs.poll(&job, Duration::ZERO, &Patient).await.unwrap_err());
             assert_eq!(failure.contains("quorate resume"), mentions_resume, "{failure}");
         }
     }
 
     #[tokio::test]
     async fn who_takes_the_request_back_takes_the_job_back() {
-        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
+        let jobs = jobs();
         let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let start = jobs.start(Duration::from_secs(60), &caller, Residue::Runs, |_| async move {
+        let start = jobs.start(Duration::from_secs(60), &Patient, Residue::Runs, |_| async move {
             let _alive = alive;
             std::future::pending().await
         });
@@ -376,18 +427,20 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_an_end_to_how_many_work_at_once() {
-        let (jobs, caller) = (Jobs::default(), Caller::anonymous());
+        let jobs = jobs();
         for _ in 0..MAX_RUNNING {
-            jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.unwrap();
+            jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| std::future::pending()).await.unwrap();
         }
         assert!(
-            jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.is_err()
+            jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| std::future::pending()).await.is_err()
         );
         jobs.abort_all();
         let all: Vec<String> = jobs.lock().values().map(|job| job.id.clone()).collect();
         for id in all {
-            assert!(jobs.poll(&id, Duration::from_secs(60), &caller).await.is_err());
+            assert!(jobs.poll(&id, Duration::from_secs(60), &Patient).await.is_err());
         }
-        assert!(jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.is_ok());
+        assert!(
+            jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| std::future::pending()).await.is_ok()
+        );
     }
 }

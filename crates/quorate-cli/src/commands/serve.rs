@@ -1,0 +1,127 @@
+//! `quorate serve`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+use crate::arguments::PathArguments;
+
+/// Show runs as pages in a browser, live, and serve an HTTP API
+///
+/// Only processes of this machine can connect. The printed link works once and begins a session; programs send the bearer
+/// token. With --read-only nothing can be changed, and the ledger is not written.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate serve --open\n  quorate serve --read-only --port 7878\n  TOKEN=… quorate serve --token-env TOKEN"
+)]
+pub(super) struct Arguments {
+    /// Open the pages in the browser
+    #[arg(long)]
+    open: bool,
+    /// Show, and change nothing
+    #[arg(long)]
+    read_only: bool,
+    /// The port on 127.0.0.1; by default a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    port: u16,
+    /// The environment variable that holds the bearer token; by default the token is random
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    token_env: Option<String>,
+    /// The workspace; by default the one that contains this directory
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+#[cfg(feature = "serve")]
+mod browser;
+
+#[cfg(not(feature = "serve"))]
+pub(super) use missing::run;
+#[cfg(feature = "serve")]
+pub(super) use served::run;
+
+/// The command of a build without the feature.
+#[cfg(not(feature = "serve"))]
+mod missing {
+    use super::Arguments;
+    use crate::exit::{Exit, exit_without_feature};
+    use crate::terminal::Terminal;
+    use quorate::service::environment::Environment;
+
+    pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
+        exit_without_feature("serve", terminal)
+    }
+}
+
+/// The command of a build with the feature.
+#[cfg(feature = "serve")]
+mod served {
+    use std::io::IsTerminal as _;
+
+    use quorate_diagnostics::codes;
+    use quorate_web::{Listener, Request, Server};
+    use serde_json::json;
+
+    use super::{Arguments, browser};
+    use crate::exit::{Exit, exit_with_error};
+    use crate::interrupt::{self, Interrupted, until_interrupted};
+    use crate::render::Format;
+    use crate::terminal::Terminal;
+    use quorate::service::environment::Environment;
+    use quorate::service::error::ServiceError;
+
+    pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+        match serve(arguments, environment, terminal).await {
+            Ok(()) => Exit::DONE,
+            Err(error) => exit_with_error(&error, Format::Human, terminal),
+        }
+    }
+
+    async fn serve(
+        arguments: Arguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Result<(), ServiceError> {
+        let request = Request {
+            port: arguments.port,
+            token: crate::environment::token(arguments.token_env.as_deref(), codes::REQUEST_REFUSED)?,
+            root: arguments.root,
+            places: arguments.places.path_overrides(),
+            read_only: arguments.read_only,
+        };
+        let server = Server::open(environment, &request)?;
+        let listener = Listener::open(&request).await?;
+        announce(&listener, arguments.token_env.as_deref(), terminal);
+        let page = if arguments.open { Some(browser::open(&listener.link())) } else { None };
+        if let Some(Err(error)) = &page {
+            terminal.status(&format!("no browser could be started: {error}; open the link yourself"));
+        }
+        let served = listener.serve(&server, |link| {
+            terminal.hint(&format!("the link was used; for another browser: {link}"));
+        });
+        // Ending a server by a signal is no failure.
+        interrupt::exit_cleanly_on_signal();
+        let ended = match until_interrupted(served).await {
+            Ok(ended) => ended,
+            Err(Interrupted) => Ok(()),
+        };
+        server.close();
+        ended
+    }
+
+    /// Prints the link for people, or one line of JSON for programs.
+    fn announce(listener: &Listener, token_env: Option<&str>, terminal: &Terminal) {
+        let (url, link) = (listener.url(), listener.link());
+        if !std::io::stdout().is_terminal() {
+            let line = json!({"url": url, "link": link, "token": listener.token()});
+            return terminal.verbatim(&format!("{line}\n"));
+        }
+        terminal.verbatim(&format!("{link}\n"));
+        let token = token_env.map_or_else(|| listener.token().to_owned(), |name| format!("${name}"));
+        terminal.hint("The link works once. Ctrl-C ends the server.");
+        terminal.hint(&format!("Programs: curl -H \"Authorization: Bearer {token}\" {url}/api/v1/runs"));
+    }
+}

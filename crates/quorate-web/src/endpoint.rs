@@ -1,0 +1,241 @@
+//! Defines a route of the API: its path, the types of what it takes and gives, and its function. The types determine the
+//! parsing and the OpenAPI document, and the table in `routes.rs` determines the router, so that they cannot differ.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::Server;
+use crate::failure::Failure;
+
+/// The methods that routes have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Post,
+    Delete,
+}
+
+impl Method {
+    /// As the OpenAPI document has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Method::Get => "get",
+            Method::Post => "post",
+            Method::Delete => "delete",
+        }
+    }
+}
+
+/// What a route answers when all is well.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: &'static str,
+    pub(crate) about: &'static str,
+    /// The schema of its body.
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Answer {
+    /// 200 with a value of a type as JSON.
+    pub(crate) fn json<T: JsonSchema>(about: &'static str) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            content_type: "application/json",
+            about,
+            schema: SchemaGenerator::subschema_for::<T>,
+        }
+    }
+
+    /// 202 with a value of a type as JSON.
+    pub(crate) fn accepted<T: JsonSchema>(about: &'static str) -> Answer {
+        Answer { status: StatusCode::ACCEPTED, ..Answer::json::<T>(about) }
+    }
+}
+
+/// A route that takes no query or no body.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// A request to a route.
+pub(crate) struct Call<E: Endpoint + ?Sized> {
+    /// The parts of the path that are in braces.
+    path: BTreeMap<String, String>,
+    pub(crate) query: E::Query,
+    pub(crate) body: E::Body,
+    pub(crate) headers: HeaderMap,
+    /// The body as it came, which a repeated request must equal.
+    pub(crate) bytes: Bytes,
+}
+
+impl<E: Endpoint> Call<E> {
+    /// A part of the path.
+    pub(crate) fn part(&self, name: &str) -> &str {
+        self.path.get(name).map_or("", String::as_str)
+    }
+}
+
+/// A route of the API. One file each in `api/`.
+pub(crate) trait Endpoint: 'static {
+    const METHOD: Method;
+    /// With parts in braces: `/api/v1/runs/{run}`.
+    const PATH: &'static str;
+    /// One sentence of what it does.
+    const ABOUT: &'static str;
+    type Query: DeserializeOwned + JsonSchema + Send;
+    type Body: DeserializeOwned + JsonSchema + Send;
+
+    fn answer() -> Answer;
+
+    fn call(server: Arc<Server>, call: Call<Self>) -> impl Future<Output = Result<Response, Failure>> + Send;
+}
+
+type Respond = for<'a> fn(
+    Arc<Server>,
+    BTreeMap<String, String>,
+    Option<&'a str>,
+    HeaderMap,
+    Bytes,
+) -> Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// A route without its types.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) respond: Respond,
+    describe: fn(&mut SchemaGenerator) -> Value,
+}
+
+impl Route {
+    pub(crate) fn of<E: Endpoint>() -> Route {
+        Route { method: E::METHOD, path: E::PATH, respond: respond::<E>, describe: describe::<E> }
+    }
+
+    /// Its operation in the OpenAPI document.
+    pub(crate) fn describe(&self, schemas: &mut SchemaGenerator) -> Value {
+        (self.describe)(schemas)
+    }
+
+    /// Whether a server that only shows things has it.
+    pub(crate) fn is_for_reading(&self) -> bool {
+        self.method == Method::Get
+    }
+}
+
+fn respond<E: Endpoint>(
+    server: Arc<Server>,
+    path: BTreeMap<String, String>,
+    query: Option<&str>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Pin<Box<dyn Future<Output = Response> + Send>> {
+    let call = read::<E>(path, query.unwrap_or_default(), headers, bytes);
+    Box::pin(async move {
+        let redactor = server.environment.redactor.clone();
+        let answered = match call {
+            Ok(call) => E::call(server, call).await,
+            Err(failure) => Err(failure),
+        };
+        answered.unwrap_or_else(|failure| failure.redacted(&redactor).into_response())
+    })
+}
+
+fn read<E: Endpoint>(
+    path: BTreeMap<String, String>,
+    query: &str,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Call<E>, Failure> {
+    let query = serde_urlencoded::from_str(query)
+        .map_err(|error| Failure::usage(format!("the query: {error}"), SEE_SCHEMA))?;
+    // A route that takes nothing accepts nothing.
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    let mut source = serde_json::Deserializer::from_slice(text);
+    let body = serde_path_to_error::deserialize(&mut source).map_err(|error| {
+        let place = match error.path().to_string().as_str() {
+            "." => "the body".to_owned(),
+            place => format!("`{place}`"),
+        };
+        Failure::usage(format!("{place}: {}", error.into_inner()), SEE_SCHEMA)
+    })?;
+    source.end().map_err(|error| Failure::usage(format!("the body: {error}"), SEE_SCHEMA))?;
+    Ok(Call { path, query, body, headers, bytes })
+}
+
+const SEE_SCHEMA: &str = "/api/v1/openapi.json has the schema of what this route takes";
+
+/// The operation of a route in the OpenAPI document.
+fn describe<E: Endpoint>(schemas: &mut SchemaGenerator) -> Value {
+    let mut parameters: Vec<Value> = E::PATH
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .map(|name| {
+            json!({"name": name, "in": "path", "required": true, "description": path_part(name), "schema": {"type": "string"}})
+        })
+        .collect();
+    let query = schemas.root_schema_for::<E::Query>().to_value();
+    let required = query["required"].as_array().cloned().unwrap_or_default();
+    for (name, schema) in query["properties"].as_object().into_iter().flatten() {
+        let mut schema = schema.clone();
+        let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        parameters.push(json!({
+            "name": name, "in": "query", "required": required.contains(&json!(name)),
+            "description": about, "schema": schema,
+        }));
+    }
+    if E::METHOD == Method::Post {
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false, "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+            "description": "Chosen by the client: a request that is repeated with the same key is answered as the first was, and does nothing",
+        }));
+    }
+    let answer = E::answer();
+    let problem = json!({
+        "description": "It failed",
+        "content": {"application/json": {"schema": schemas.subschema_for::<crate::failure::Problem>()}},
+    });
+    let mut operation = json!({
+        "operationId": operation_id(E::METHOD, E::PATH),
+        "summary": E::ABOUT,
+        "parameters": parameters,
+        "responses": {
+            answer.status.as_str(): {
+                "description": answer.about,
+                "content": {answer.content_type: {"schema": (answer.schema)(schemas)}},
+            },
+            "default": problem,
+        },
+    });
+    let body = schemas.root_schema_for::<E::Body>();
+    if E::METHOD == Method::Post && body.get("properties").is_some() {
+        operation["requestBody"] = json!({
+            "required": true,
+            "content": {"application/json": {"schema": schemas.subschema_for::<E::Body>()}},
+        });
+    }
+    operation
+}
+
+fn path_part(name: &str) -> &'static str {
+    match name {
+        "run" => "The run's id, the beginning of it, or `latest`",
+        "job" => "The job's id",
+        _ => "Its name",
+    }
+}
+
+/// `get_runs_run_records` of `GET /api/v1/runs/{run}/records`.
+fn operation_id(method: Method, path: &str) -> String {
+    let words = path.trim_start_matches("/api/v1/").split(['/', '.']);
+    let words: Vec<&str> = words.map(|word| word.trim_matches(['{', '}'])).collect();
+    format!("{}_{}", method.word(), words.join("_"))
+}

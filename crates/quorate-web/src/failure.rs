@@ -1,0 +1,85 @@
+//! Why a request failed: an HTTP status with `{code, message, help}`.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::redaction::CurrentRedactor;
+use quorate_diagnostics::{RefusalCode, codes};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Why a request failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    pub(crate) problem: Problem,
+}
+
+/// The body of a failed request.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Problem {
+    /// The code: `quorate explain CODE` has a page for each
+    pub(crate) code: String,
+    /// What is wrong
+    pub(crate) message: String,
+    /// What to do
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) help: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: RefusalCode,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Failure {
+        let problem =
+            Problem { code: code.as_str().to_owned(), message: message.into(), help: Some(help.into()) };
+        Failure { status, problem }
+    }
+
+    /// A request that does not fit its route.
+    pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, codes::USAGE, message, help)
+    }
+}
+
+impl Failure {
+    /// Without the secrets of this process.
+    pub(crate) fn redacted(mut self, redactor: &CurrentRedactor) -> Failure {
+        self.problem.message = redactor.redact_text(&self.problem.message);
+        self.problem.help = self.problem.help.map(|help| redactor.redact_text(&help));
+        self
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Failure {
+        let first = error.report.refusals.first();
+        let code = first.map_or(codes::USAGE, |refusal| refusal.code);
+        let busy = [codes::RUN_MOVED, codes::RUN_DECIDED, codes::RUN_OPEN, codes::RUN_IMPORTED];
+        let status = match error.class {
+            _ if error.is_ledger_unavailable() => StatusCode::SERVICE_UNAVAILABLE,
+            _ if code == codes::JOBS_BUSY => StatusCode::TOO_MANY_REQUESTS,
+            _ if busy.contains(&code) => StatusCode::CONFLICT,
+            ExitClass::NotFound => StatusCode::NOT_FOUND,
+            ExitClass::Refused | ExitClass::Configuration => StatusCode::UNPROCESSABLE_ENTITY,
+            ExitClass::Usage => StatusCode::BAD_REQUEST,
+            ExitClass::Bug => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let problem = Problem {
+            code: code.as_str().to_owned(),
+            message: error.first_message(),
+            help: first.and_then(|refusal| refusal.body.help.clone()),
+        };
+        Failure { status, problem }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.problem)).into_response()
+    }
+}

@@ -1,0 +1,89 @@
+//! Tells watchers about the new records of a run. All watchers of a run share one reader, which asks the ledger a few times a
+//! second, so that records of other processes and machines are seen, too; nobody watching costs nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use quorate::service::session::LedgerSession;
+use quorate_kernel::ports::ledger::Record;
+use quorate_ledger::store::StreamPosition;
+use quorate_protocol::Name;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+/// How often the ledger is asked for new records.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// The readers of watched runs.
+#[derive(Default)]
+pub(crate) struct Followers {
+    runs: Mutex<HashMap<Name, Weak<Followed>>>,
+}
+
+/// A run that is watched.
+pub(crate) struct Followed {
+    records: watch::Receiver<Seen>,
+    reader: AbortHandle,
+}
+
+/// What is known of a run.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) records: Arc<Vec<Arc<Record>>>,
+    /// Whether the ledger no longer answers, or has other records than it had.
+    pub(crate) is_lost: bool,
+}
+
+impl Followed {
+    pub(crate) fn records(&self) -> watch::Receiver<Seen> {
+        self.records.clone()
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Followers {
+    /// Follows a run as long as the returned value is held.
+    pub(crate) fn follow(&self, session: &Arc<LedgerSession>, run: &Name) -> Arc<Followed> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(followed) = runs.get(run).and_then(Weak::upgrade)
+            && !followed.reader.is_finished()
+        {
+            return followed;
+        }
+        runs.retain(|_, followed| followed.strong_count() > 0);
+        let (sender, records) = watch::channel(Seen::default());
+        let reader = tokio::spawn(read(session.clone(), run.clone(), sender)).abort_handle();
+        let followed = Arc::new(Followed { records, reader });
+        runs.insert(run.clone(), Arc::downgrade(&followed));
+        followed
+    }
+}
+
+/// Reads new records until the ledger no longer answers.
+async fn read(session: Arc<LedgerSession>, run: Name, sender: watch::Sender<Seen>) {
+    let mut position = StreamPosition::default();
+    loop {
+        match session.store.records_after(&run, &position).await {
+            Ok(Some((new, next))) => {
+                position = next;
+                if !new.is_empty() {
+                    sender.send_modify(|seen| {
+                        Arc::make_mut(&mut seen.records).extend(new.into_iter().map(Arc::new));
+                    });
+                }
+            }
+            // Watchers connect again, and begin anew.
+            Ok(None) | Err(_) => {
+                sender.send_modify(|seen| seen.is_lost = true);
+                return;
+            }
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}

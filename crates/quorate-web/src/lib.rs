@@ -1,0 +1,112 @@
+//! `quorate serve`: pages and an HTTP API over the runs of a workspace. It is a front end: routes parse, call `service/`,
+//! and show or return what the command line shows.
+//!
+//! `routes` is the URL map; `endpoint` defines a route of the API, and `api/` has one file for each; `pages/` has one file
+//! and one template for each page. `guard` checks every request first, `reader` holds the ledger that is shown, and
+//! `follow` tells watchers about new records.
+
+mod api;
+mod assets;
+mod endpoint;
+mod failure;
+mod follow;
+mod guard;
+mod idempotency;
+mod listener;
+mod openapi;
+mod pages;
+mod reader;
+mod routes;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::host::Host;
+use quorate::service::jobs::Jobs;
+use quorate::service::manifests::find_root;
+use quorate::service::root::Root;
+use quorate::service::session::LedgerSession;
+use quorate::service::worker_thread::run_on_own_thread;
+use quorate::service::workspace::PathOverrides;
+use tokio::sync::Semaphore;
+
+use failure::Failure;
+use follow::Followers;
+use idempotency::Answered;
+pub use listener::Listener;
+use reader::Reader;
+
+/// The most concurrent computations outside of jobs. Further requests wait.
+const MAX_CONCURRENT_READS: usize = 16;
+
+/// The settings of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The port on 127.0.0.1; 0 selects a free one.
+    pub port: u16,
+    /// The bearer token of programs; by default a random one.
+    pub token: Option<String>,
+    /// The workspace; by default the one that contains the working directory.
+    pub root: Option<PathBuf>,
+    /// Configuration and ledger in place of the workspace's.
+    pub places: PathOverrides,
+    /// Whether to omit the routes that change something.
+    pub read_only: bool,
+}
+
+/// What routes share.
+pub struct Server {
+    /// The environment, with the root as working directory.
+    environment: Environment,
+    places: PathOverrides,
+    host: Host,
+    root: Root,
+    reader: Reader,
+    jobs: Jobs<Failure>,
+    followers: Followers,
+    answered: Answered,
+    read_permits: Semaphore,
+    read_only: bool,
+}
+
+impl Server {
+    /// Opens the workspace.
+    ///
+    /// # Errors
+    /// When the root is unusable.
+    pub fn open(environment: &Environment, request: &Request) -> Result<Arc<Server>, ServiceError> {
+        let dir = find_root(environment, request.root.as_deref(), &environment.directory);
+        let root = Root::open(dir)?;
+        let server = Server {
+            environment: Environment { directory: root.dir().to_owned(), ..environment.clone() },
+            places: request.places.clone(),
+            host: Host::new(),
+            root,
+            reader: Reader::default(),
+            jobs: Jobs::default(),
+            followers: Followers::default(),
+            answered: Answered::default(),
+            read_permits: Semaphore::new(MAX_CONCURRENT_READS),
+            read_only: request.read_only,
+        };
+        Ok(Arc::new(server))
+    }
+
+    /// Ends all jobs, with their members.
+    pub fn close(&self) {
+        self.jobs.abort_all();
+    }
+
+    /// The ledger, which must exist.
+    async fn ledger(&self) -> Result<Arc<LedgerSession>, ServiceError> {
+        self.reader.existing(&self.environment, &self.places).await
+    }
+
+    /// Runs a computation on a thread of its own.
+    async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let _permit = self.read_permits.acquire().await;
+        run_on_own_thread(work).await
+    }
+}

@@ -1,0 +1,101 @@
+//! The OpenAPI 3.1 document, from the table of routes and the types that they parse and give.
+
+use quorate::service::schemas::Output;
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::endpoint::Route;
+
+/// Where schemas are in the document.
+const COMPONENTS: &str = "#/components/schemas/";
+
+/// Any JSON object.
+pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object"})
+}
+
+/// The report of a run, as `quorate show --format json` prints it.
+pub(crate) fn report_schema(_: &mut SchemaGenerator) -> Schema {
+    let of = |output: Output| json!({"$ref": format!("{COMPONENTS}{}", name(output))});
+    json_schema!({"oneOf": [of(Output::Review), of(Output::Convene)]})
+}
+
+/// The description of these routes.
+pub(crate) fn document(routes: &[Route]) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    let mut schemas = settings.into_generator();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.word()] = route.describe(&mut schemas);
+    }
+    let mut components = schemas.take_definitions(true);
+    for output in [Output::Review, Output::Convene] {
+        add_published(&mut components, output);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Quorate",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "The runs of a workspace. `quorate serve` prints the address and the bearer token.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    })
+}
+
+/// The name of a published schema in the document.
+fn name(output: Output) -> &'static str {
+    match output {
+        Output::Review => "ReviewReport",
+        Output::Convene => "ConveneReport",
+        Output::Reviews => "ReviewReports",
+        Output::Estimate => "Estimate",
+        Output::Plan => "Plan",
+    }
+}
+
+/// Adds a schema that `quorate schema` publishes, and its definitions under names of their own.
+fn add_published(components: &mut Map<String, Value>, output: Output) {
+    let mut schema = output.json();
+    let name = name(output);
+    let mut definitions = Map::new();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.retain(|key, _| !matches!(key.as_str(), "$id" | "$schema"));
+        if let Some(Value::Object(inner)) = schema.remove("$defs") {
+            definitions = inner;
+        }
+    }
+    let prefix = format!("{COMPONENTS}{name}.");
+    move_refs(&mut schema, &prefix);
+    components.insert(name.to_owned(), schema);
+    for (key, mut definition) in definitions {
+        move_refs(&mut definition, &prefix);
+        components.insert(format!("{name}.{key}"), definition);
+    }
+}
+
+/// Points references to `$defs` at the components.
+fn move_refs(schema: &mut Value, prefix: &str) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::String(target)) = object.get_mut("$ref")
+                && let Some(key) = target.strip_prefix("#/$defs/")
+            {
+                *target = format!("{prefix}{key}");
+            }
+            object.values_mut().for_each(|value| move_refs(value, prefix));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| move_refs(item, prefix)),
+        _ => {}
+    }
+}

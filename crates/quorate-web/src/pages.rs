@@ -1,0 +1,112 @@
+//! The pages, one file and one template each. Everything that is written into a page passes `escape`.
+
+pub(crate) mod assembly_run;
+pub(crate) mod audit;
+mod chart;
+mod document;
+pub(crate) mod escape;
+pub(crate) mod ledger;
+pub(crate) mod open;
+mod refused;
+pub(crate) mod review_run;
+pub(crate) mod run;
+pub(crate) mod runs;
+mod wording;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use quorate_diagnostics::codes;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+use crate::{Server, assets};
+
+pub(crate) use refused::refused;
+
+/// A page without its types.
+pub(crate) struct Page {
+    pub(crate) path: &'static str,
+    pub(crate) show:
+        fn(Arc<Server>, BTreeMap<String, String>, String) -> Pin<Box<dyn Future<Output = Response> + Send>>,
+}
+
+/// All pages, besides the link that begins a session.
+pub(crate) fn all() -> Vec<Page> {
+    vec![
+        Page {
+            path: "/",
+            show: |server, _, query| Box::pin(async move { runs::show(&server, &query).await }),
+        },
+        Page {
+            path: "/runs/{run}",
+            show: |server, path, _| {
+                Box::pin(async move { run::show(&server, path.get("run").map_or("", String::as_str)).await })
+            },
+        },
+        Page {
+            path: "/audit",
+            show: |server, _, query| Box::pin(async move { audit::show(&server, &query).await }),
+        },
+        Page { path: "/ledger", show: |server, _, _| Box::pin(async move { ledger::show(&server).await }) },
+    ]
+}
+
+/// What the frame around every page shows.
+pub(crate) struct Frame {
+    title: String,
+    /// The page of the navigation that this belongs to.
+    here: &'static str,
+    /// The route that gives the same as JSON.
+    json: Option<String>,
+    /// The command that shows the same.
+    command: String,
+    is_read_only: bool,
+    style: String,
+    script: String,
+}
+
+impl Frame {
+    fn new(server: &Server, title: impl Into<String>, here: &'static str, command: String) -> Frame {
+        Frame {
+            title: title.into(),
+            here,
+            json: None,
+            command,
+            is_read_only: server.read_only,
+            style: assets::url("style.css"),
+            script: assets::url("app.js"),
+        }
+    }
+
+    fn with_json(self, json: String) -> Frame {
+        Frame { json: Some(json), ..self }
+    }
+}
+
+/// A page as a response; a failure as a page that says it.
+fn respond(server: &Server, page: Result<impl Template, Failure>) -> Response {
+    match page.map(|page| page.render()) {
+        Ok(Ok(html)) => html_response(StatusCode::OK, html),
+        Ok(Err(error)) => {
+            refused(&Failure::new(StatusCode::INTERNAL_SERVER_ERROR, codes::USAGE, error.to_string(), ""))
+        }
+        Err(failure) => refused(&failure.redacted(&server.environment.redactor)),
+    }
+}
+
+fn html_response(status: StatusCode, html: String) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
+}
+
+/// The query of a page.
+fn query<Q: DeserializeOwned>(text: &str) -> Result<Q, Failure> {
+    serde_urlencoded::from_str(text)
+        .map_err(|error| Failure::usage(format!("the query: {error}"), "go to the page without a query"))
+}

@@ -1,0 +1,122 @@
+//! A reviewed text as numbered lines, with what was found marked where it is.
+
+use quorate::service::report::Finding;
+
+/// A line of a text.
+pub(super) struct Line {
+    pub(super) number: usize,
+    pub(super) pieces: Vec<Piece>,
+    /// The findings that begin on it, by their places in the report's list.
+    pub(super) findings: Vec<usize>,
+}
+
+/// A part of a line: text, or a quote that was found there.
+pub(super) struct Piece {
+    pub(super) text: String,
+    pub(super) is_marked: bool,
+}
+
+/// The lines of a text. `findings` is in the order of the text.
+pub(super) fn lines(text: &str, findings: &[Finding]) -> Vec<Line> {
+    let marked = merged(findings.iter().filter_map(|finding| finding.span), text.len());
+    let mut marks = marked.iter().peekable();
+    let mut starts =
+        findings.iter().enumerate().filter_map(|(at, finding)| Some((finding.line?, at))).peekable();
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        let end = start + line.trim_end_matches(['\n', '\r']).len();
+        let mut pieces = Vec::new();
+        let mut at = start;
+        while let Some((from, to)) = marks.peek().copied().copied() {
+            let (from, until) = (from.clamp(at, end), to.clamp(at, end));
+            if from < until {
+                push(&mut pieces, text, at..from, false);
+                push(&mut pieces, text, from..until, true);
+                at = until;
+            }
+            // What goes on in the next line stays.
+            if to > end {
+                break;
+            }
+            marks.next();
+        }
+        push(&mut pieces, text, at..end, false);
+        let mut here = Vec::new();
+        while let Some((_, finding)) = starts.next_if(|(line, _)| *line <= number as u64) {
+            here.push(finding);
+        }
+        lines.push(Line { number, pieces, findings: here });
+        start += line.len();
+    }
+    lines
+}
+
+fn push(pieces: &mut Vec<Piece>, text: &str, range: std::ops::Range<usize>, is_marked: bool) {
+    if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
+        pieces.push(Piece { text: text.to_owned(), is_marked });
+    }
+}
+
+/// The spans in order, those that touch each other as one.
+fn merged(spans: impl Iterator<Item = (usize, usize)>, length: usize) -> Vec<(usize, usize)> {
+    let mut spans: Vec<_> = spans.filter(|(from, to)| from < to && *to <= length).collect();
+    spans.sort_unstable();
+    let mut merged: Vec<(usize, usize)> = Vec::new();
+    for (from, to) in spans {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(line: u64, span: (usize, usize)) -> Finding {
+        Finding {
+            by: "a".to_owned(),
+            line: Some(line),
+            column: Some(1),
+            span: Some(span),
+            quote: String::new(),
+            issue: String::new(),
+            fix: None,
+        }
+    }
+
+    fn shown(text: &str, findings: &[Finding]) -> Vec<String> {
+        let piece = |piece: &Piece| match piece.is_marked {
+            true => format!("[{}]", piece.text),
+            false => piece.text.clone(),
+        };
+        let line = |line: &Line| {
+            let text: String = line.pieces.iter().map(piece).collect();
+            format!("{} {text} {:?}", line.number, line.findings)
+        };
+        lines(text, findings).iter().map(line).collect()
+    }
+
+    #[test]
+    fn quotes_are_marked_where_they_are() {
+        let text = "one two\r\nthree four\n\nfive";
+        let findings = [finding(1, (4, 7)), finding(2, (9, 12)), finding(2, (11, 14)), finding(4, (21, 25))];
+        assert_eq!(
+            shown(text, &findings),
+            ["1 one [two] [0]", "2 [three] four [1, 2]", "3  []", "4 [five] [3]"]
+        );
+    }
+
+    #[test]
+    fn a_quote_over_several_lines_is_marked_in_each() {
+        assert_eq!(shown("ab\ncd\nef", &[finding(1, (1, 7))]), ["1 a[b] [0]", "2 [cd] []", "3 [e]f []"]);
+    }
+
+    #[test]
+    fn spans_that_do_not_fit_the_text_are_left_out() {
+        assert_eq!(shown("ab", &[finding(1, (1, 9)), finding(1, (2, 1))]), ["1 ab [0, 1]"]);
+    }
+}

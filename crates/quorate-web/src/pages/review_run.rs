@@ -1,0 +1,213 @@
+//! The page of a council's run: the verdict and why, what was found in the text, positions, cost.
+
+use std::sync::Arc;
+
+use askama::Template;
+use quorate::service::member_usage::MemberUsage;
+use quorate::service::report::{Answer, Deliberator, Finding, Report};
+
+use super::Frame;
+use super::document::{self, Line};
+use super::wording::{Mark, grouped, instant, minute, money, plain, took, usage};
+use crate::Server;
+
+#[derive(Template)]
+#[template(path = "review_run.html")]
+pub(super) struct ReviewPage {
+    frame: Frame,
+    run: String,
+    mark: Mark,
+    /// Whether records may still come.
+    is_open: bool,
+    artifact: String,
+    facts: Vec<(&'static str, String)>,
+    opened: String,
+    instant: String,
+    because: String,
+    reasoning: Option<String>,
+    brief: Option<String>,
+    dissent: Option<String>,
+    overridden: Option<Overridden>,
+    can_resume: bool,
+    can_override: bool,
+    notes: Vec<String>,
+    lines: Vec<Line>,
+    has_text: bool,
+    findings: Vec<ShownFinding>,
+    positions: Vec<Position>,
+    members: Vec<MemberRow>,
+}
+
+struct Overridden {
+    mark: Mark,
+    by: String,
+    reason: String,
+}
+
+struct ShownFinding {
+    by: String,
+    place: String,
+    quote: String,
+    issue: String,
+    fix: Option<String>,
+    is_grounded: bool,
+}
+
+/// A deliberator's answers, and how they changed.
+struct Position {
+    id: String,
+    first: Stance,
+    second: Stance,
+    counted: String,
+    has_changed: bool,
+    is_ungrounded: bool,
+}
+
+/// An answer in short.
+struct Stance {
+    word: String,
+    class: &'static str,
+    is_irreducible: bool,
+    score: Option<String>,
+    message: Option<String>,
+}
+
+/// What a member was asked through, and what that took.
+pub(super) struct MemberRow {
+    pub(super) id: String,
+    pub(super) executor: String,
+    pub(super) model: String,
+    pub(super) calls: u32,
+    pub(super) read: String,
+    pub(super) cached: String,
+    pub(super) written: String,
+    pub(super) money: String,
+    pub(super) took: String,
+}
+
+/// The page.
+pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
+    let word = report.verdict_word();
+    let is_open = report.verdict.is_none() && !report.is_superseded();
+    let is_incomplete = report.verdict.is_some_and(|verdict| verdict.as_str() == "INCOMPLETE");
+    let can_write = !server.read_only && !report.imported;
+    let text = report.text.clone().unwrap_or_default();
+    let frame = Frame::new(
+        server,
+        format!("{word} {}", report.artifact),
+        "runs",
+        format!("quorate show {}", report.run),
+    );
+    let mut positions: Vec<Position> = report.deliberators.iter().map(position).collect();
+    positions.sort_by_key(|position| !position.has_changed);
+    ReviewPage {
+        frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
+        mark: Mark::of((word != "OPEN").then_some(word)),
+        is_open,
+        facts: facts(&report),
+        opened: minute(report.opened_ms),
+        instant: instant(report.opened_ms),
+        because: report.because.clone(),
+        reasoning: Some(report.reasoning.clone()).filter(|text| *text != report.because && !text.is_empty()),
+        brief: report.revision_brief.clone().filter(|text| !text.is_empty()),
+        dissent: report.dissent_summary.clone().filter(|text| !text.is_empty()),
+        overridden: report.overridden.as_ref().map(|decision| Overridden {
+            mark: Mark::of(Some(&decision.verdict)),
+            by: decision.by.clone(),
+            reason: decision.reason.clone(),
+        }),
+        can_resume: can_write && (is_open || is_incomplete),
+        can_override: can_write && report.verdict.is_some(),
+        notes: report.all_notes(),
+        lines: document::lines(&text, &report.findings),
+        has_text: report.text.is_some(),
+        findings: report.findings.iter().map(shown).collect(),
+        positions,
+        members: report.members.iter().map(member_row).collect(),
+        artifact: report.artifact,
+        run: report.run,
+    }
+}
+
+fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("Type", plain(&report.artifact_type)),
+        ("Tier", report.tier.to_string()),
+        ("Policy", report.policy.clone()),
+        ("Executor", report.executor.clone()),
+        ("Calls", report.calls.to_string()),
+        ("Time", took(report.took)),
+    ];
+    let used = usage(&report.usage);
+    if !used.is_empty() {
+        facts.push(("Cost", used));
+    }
+    if !report.missing.is_empty() {
+        facts.push(("Missing", report.missing.join(", ")));
+    }
+    facts
+}
+
+fn shown(finding: &Finding) -> ShownFinding {
+    let place = match (finding.line, finding.column) {
+        (Some(line), Some(column)) => format!("line {line}, character {column}"),
+        (Some(line), None) => format!("line {line}"),
+        (None, _) => "not in the text".to_owned(),
+    };
+    ShownFinding {
+        by: finding.by.clone(),
+        place,
+        quote: finding.quote.clone(),
+        issue: finding.issue.clone(),
+        fix: finding.fix.clone(),
+        is_grounded: finding.span.is_some(),
+    }
+}
+
+fn position(deliberator: &Deliberator) -> Position {
+    let (first, second) = (stance(&deliberator.round1), stance(&deliberator.round2));
+    Position {
+        id: deliberator.id.clone(),
+        has_changed: deliberator.round2.answer.is_some() && first.word != second.word,
+        counted: plain(&deliberator.counted),
+        is_ungrounded: deliberator.ungrounded,
+        first,
+        second,
+    }
+}
+
+fn stance(answer: &Answer) -> Stance {
+    let (word, class) = match (&answer.answer, answer.flag("block")) {
+        (Some(_), true) => ("blocks".to_owned(), "bad"),
+        (Some(_), false) => ("approves".to_owned(), "good"),
+        (None, _) => (plain(&answer.status), "none"),
+    };
+    Stance {
+        word,
+        class,
+        is_irreducible: answer.flag("irreducible"),
+        score: answer.field("score").and_then(|score| score.as_f64()).map(|score| format!("{score}")),
+        message: answer.message.clone(),
+    }
+}
+
+pub(super) fn member_row(member: &MemberUsage) -> MemberRow {
+    let used = &member.spent.usage;
+    let tokens = |count: Option<u64>| count.map(grouped).unwrap_or_default();
+    let model = match (&member.model, &member.requested_model) {
+        (Some(model), Some(asked)) => format!("{model} (asked: {asked})"),
+        (Some(model), None) => model.clone(),
+        (None, _) => String::new(),
+    };
+    MemberRow {
+        id: member.member.clone(),
+        executor: member.executor.clone(),
+        model,
+        calls: member.spent.calls,
+        read: tokens(used.tokens_in),
+        cached: tokens(used.tokens_cached),
+        written: tokens(used.tokens_out),
+        money: used.usd_nanos.map(money).unwrap_or_default(),
+        took: took(member.spent.took),
+    }
+}

@@ -1,0 +1,84 @@
+//! `/`: the runs of the ledger.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::response::Response;
+use quorate_ledger::runs::Run;
+
+use super::wording::{Mark, instant, minute, plain};
+use super::{Frame, query, respond};
+use crate::Server;
+use crate::api::runs::{Query, list};
+use crate::failure::Failure;
+
+#[derive(Template)]
+#[template(path = "runs.html")]
+struct RunsPage {
+    frame: Frame,
+    filter: Query,
+    verdicts: Vec<(&'static str, bool)>,
+    rows: Vec<Row>,
+    is_filtered: bool,
+    /// The address of the next page.
+    next: Option<String>,
+}
+
+struct Row {
+    run: String,
+    opened: String,
+    instant: String,
+    subject: String,
+    artifact_type: String,
+    mark: Mark,
+    overridden: Option<Mark>,
+    is_imported: bool,
+}
+
+/// What can be chosen.
+const VERDICTS: [&str; 9] =
+    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "open"];
+
+/// The page.
+pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
+    respond(server, page(server, text).await)
+}
+
+async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
+    let filter: Query = query(text)?;
+    let (listed, next) = list(server, &filter).await?;
+    let chosen = filter.verdict.as_deref().unwrap_or_default().to_lowercase();
+    let pairs = [("verdict", &filter.verdict), ("type", &filter.artifact_type), ("since", &filter.since)];
+    let given: Vec<(&str, &str)> = pairs
+        .iter()
+        .filter_map(|(key, value)| Some((*key, value.as_deref()?)))
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
+    let next = next.map(|before| {
+        let pairs = given.iter().copied().chain([("before", &*before)]).collect::<Vec<_>>();
+        format!("/?{}", serde_urlencoded::to_string(pairs).unwrap_or_default())
+    });
+    let flags: String = given.iter().map(|(key, value)| format!(" --{key} {value}")).collect();
+    let frame = Frame::new(server, "Runs", "runs", format!("quorate runs{flags}"));
+    Ok(RunsPage {
+        frame: frame.with_json(format!("/api/v1/runs?{}", text)),
+        is_filtered: !given.is_empty() || filter.before.is_some(),
+        verdicts: VERDICTS.iter().map(|word| (*word, *word == chosen)).collect(),
+        filter,
+        rows: listed.into_iter().map(row).collect(),
+        next,
+    })
+}
+
+fn row(run: Run) -> Row {
+    Row {
+        opened: minute(run.opened_ms),
+        instant: instant(run.opened_ms),
+        mark: Mark::of(run.verdict.as_deref()),
+        overridden: run.overridden.as_deref().map(|word| Mark::of(Some(word))),
+        run: run.run.to_string(),
+        subject: run.subject,
+        artifact_type: plain(&run.artifact_type),
+        is_imported: run.imported,
+    }
+}

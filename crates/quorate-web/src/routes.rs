@@ -1,0 +1,147 @@
+//! The URL map: the routes of the API and the pages.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, RawPathParams, RawQuery};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use quorate::service::artifact;
+use quorate_diagnostics::codes;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::endpoint::{Method, Route};
+use crate::failure::Failure;
+use crate::guard::{Guard, OPEN};
+use crate::{Server, api, assets, pages};
+
+/// What a body may have besides a text: names, quotes and escapes.
+const MAX_BODY_BYTES: usize = 2 * artifact::MAX_BYTES as usize + 64 * 1024;
+
+/// The routes of the API; those that change something are left out where the server only shows things.
+pub(crate) fn api(read_only: bool) -> Vec<Route> {
+    let mut all = vec![
+        Route::of::<api::runs::GetRuns>(),
+        Route::of::<api::run::GetRun>(),
+        Route::of::<api::records::GetRecords>(),
+        Route::of::<api::events::GetEvents>(),
+        Route::of::<api::artifact::GetArtifact>(),
+        Route::of::<api::proof::GetProof>(),
+        Route::of::<api::resume::PostResume>(),
+        Route::of::<api::override_run::PostOverride>(),
+        Route::of::<api::reviews::PostReviews>(),
+        Route::of::<api::convenings::PostConvenings>(),
+        Route::of::<api::job::GetJob>(),
+        Route::of::<api::job_cancel::DeleteJob>(),
+        Route::of::<api::audit::GetAudit>(),
+        Route::of::<api::ledger::GetLedger>(),
+        Route::of::<api::checkpoint::GetCheckpoint>(),
+        Route::of::<api::openapi::GetOpenapi>(),
+    ];
+    all.retain(|route| !read_only || route.is_for_reading());
+    all
+}
+
+/// Everything that is served. `used` is told the secret of the next link once one was used.
+pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSender<String>) -> Router {
+    let mut router = Router::new();
+    for route in api(server.read_only) {
+        router = router.route(route.path, api_route(&route, server));
+    }
+    for page in pages::all() {
+        let (server, show) = (server.clone(), page.show);
+        let answer = move |path: RawPathParams, RawQuery(query): RawQuery| {
+            show(server.clone(), parts(&path), query.unwrap_or_default())
+        };
+        router = router.route(page.path, get(answer));
+    }
+    let guard = guard.clone();
+    let open = move |RawQuery(query): RawQuery| async move {
+        pages::open::begin(&guard, &used, &query.unwrap_or_default())
+    };
+    router
+        .route(OPEN, get(open))
+        .route("/assets/{hash}/{name}", get(|path: RawPathParams| async move { assets::get(&parts(&path)) }))
+        .fallback(|uri: Uri| async move { not_found(&uri) })
+        .method_not_allowed_fallback(|uri: Uri| async move { method_not_allowed(&uri) })
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+}
+
+fn api_route(route: &Route, server: &Arc<Server>) -> MethodRouter {
+    let (respond, server) = (route.respond, server.clone());
+    let answer = move |path: RawPathParams,
+                       RawQuery(query): RawQuery,
+                       headers: HeaderMap,
+                       body: Result<Bytes, BytesRejection>| {
+        let answered =
+            body.map(|body| respond(server.clone(), parts(&path), query.as_deref(), headers, body));
+        async move {
+            match answered {
+                Ok(answered) => answered.await,
+                Err(refused) => Failure::new(
+                    refused.status(),
+                    codes::ARTIFACT_TOO_LARGE,
+                    refused.body_text(),
+                    format!(
+                        "a body has at most {MAX_BODY_BYTES} bytes; name a file of the workspace with `path`"
+                    ),
+                )
+                .into_response(),
+            }
+        }
+    };
+    match route.method {
+        Method::Get => get(answer),
+        Method::Post => post(answer),
+        Method::Delete => delete(answer),
+    }
+}
+
+/// The parts of a path that are in braces.
+fn parts(path: &RawPathParams) -> BTreeMap<String, String> {
+    path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn not_found(uri: &Uri) -> Response {
+    let help = "`/` is the list of runs; /api/v1/openapi.json lists the routes of the API";
+    let failure = Failure::new(
+        StatusCode::NOT_FOUND,
+        codes::USAGE,
+        format!("there is nothing at {}", uri.path()),
+        help,
+    );
+    match uri.path().starts_with("/api/") {
+        true => failure.into_response(),
+        false => pages::refused(&failure),
+    }
+}
+
+fn method_not_allowed(uri: &Uri) -> Response {
+    Failure::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        codes::USAGE,
+        format!("{} has no such method", uri.path()),
+        "/api/v1/openapi.json lists the routes; with `--read-only` those that change something do not exist",
+    )
+    .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_route_is_there_twice_and_those_for_reading_change_nothing() {
+        let all = api(false);
+        let names: BTreeSet<_> = all.iter().map(|route| (route.method.word(), route.path)).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(api(true).iter().all(|route| route.method == Method::Get));
+        assert!(api(true).len() < all.len());
+    }
+}
