@@ -1,4 +1,4 @@
-//! The style sheet and the script, under addresses that change with their content.
+//! The style sheet, the script and the icon, under addresses that change with their content.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ struct Asset {
     bytes: &'static [u8],
 }
 
-const ASSETS: [Asset; 2] = [
+const ASSETS: [Asset; 3] = [
     Asset {
         name: "style.css",
         content_type: "text/css; charset=utf-8",
@@ -27,6 +27,7 @@ const ASSETS: [Asset; 2] = [
         content_type: "text/javascript; charset=utf-8",
         bytes: include_bytes!("assets/app.js"),
     },
+    Asset { name: "icon.svg", content_type: "image/svg+xml", bytes: include_bytes!("assets/icon.svg") },
 ];
 
 impl Asset {

@@ -30,11 +30,13 @@ use crate::{Server, assets};
 
 pub(crate) use refused::refused;
 
+/// The response of a page.
+type Shown = Pin<Box<dyn Future<Output = Response> + Send>>;
+
 /// A page without its types.
 pub(crate) struct Page {
     pub(crate) path: &'static str,
-    pub(crate) show:
-        fn(Arc<Server>, BTreeMap<String, String>, String) -> Pin<Box<dyn Future<Output = Response> + Send>>,
+    pub(crate) show: fn(Arc<Server>, BTreeMap<String, String>, String) -> Shown,
 }
 
 /// All pages, besides the link that begins a session.
@@ -70,6 +72,7 @@ pub(crate) struct Frame {
     is_read_only: bool,
     style: String,
     script: String,
+    icon: String,
 }
 
 impl Frame {
@@ -82,6 +85,7 @@ impl Frame {
             is_read_only: server.read_only,
             style: assets::url("style.css"),
             script: assets::url("app.js"),
+            icon: assets::url("icon.svg"),
         }
     }
 

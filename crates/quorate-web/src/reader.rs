@@ -74,7 +74,6 @@ impl Reader {
 }
 
 #[cfg(unix)]
-#[expect(clippy::disallowed_methods, reason = "only the identity of the ledger's file is asked for")]
 fn identity(path: &Path) -> Option<FileIdentity> {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(path).ok().map(|file| FileIdentity(file.dev(), file.ino()))

@@ -82,6 +82,8 @@ mod sandbox;
 mod schemas;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod serve_browser;
 mod several;
 mod spec;
 mod support;

@@ -7,6 +7,8 @@ use quorate::service::member_usage::MemberUsage;
 use quorate::service::report::{Answer, Deliberator, Finding, Report};
 
 use super::Frame;
+use quorate_protocol::answers::{self, deliberator::Round};
+
 use super::document::{self, Line};
 use super::wording::{Mark, grouped, instant, minute, money, plain, took, usage};
 use crate::Server;
@@ -98,7 +100,8 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
         "runs",
         format!("quorate show {}", report.run),
     );
-    let mut positions: Vec<Position> = report.deliberators.iter().map(position).collect();
+    let mut positions: Vec<Position> =
+        report.deliberators.iter().map(|one| position(report.rounds, one)).collect();
     positions.sort_by_key(|position| !position.has_changed);
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
@@ -164,11 +167,14 @@ fn shown(finding: &Finding) -> ShownFinding {
     }
 }
 
-fn position(deliberator: &Deliberator) -> Position {
-    let (first, second) = (stance(&deliberator.round1), stance(&deliberator.round2));
+fn position(rounds: u8, deliberator: &Deliberator) -> Position {
+    let last = if rounds == 1 { Round::First } else { Round::Second };
+    let (first, second) = (stance(&deliberator.round1, Round::First), stance(&deliberator.round2, last));
     Position {
         id: deliberator.id.clone(),
-        has_changed: deliberator.round2.answer.is_some() && first.word != second.word,
+        has_changed: deliberator.round2.answer.is_some()
+            && (&first.word, first.is_irreducible, &first.score)
+                != (&second.word, second.is_irreducible, &second.score),
         counted: plain(&deliberator.counted),
         is_ungrounded: deliberator.ungrounded,
         first,
@@ -176,18 +182,25 @@ fn position(deliberator: &Deliberator) -> Position {
     }
 }
 
-fn stance(answer: &Answer) -> Stance {
-    let (word, class) = match (&answer.answer, answer.flag("block")) {
-        (Some(_), true) => ("blocks".to_owned(), "bad"),
-        (Some(_), false) => ("approves".to_owned(), "good"),
-        (None, _) => (plain(&answer.status), "none"),
+fn stance(given: &Answer, round: Round) -> Stance {
+    let read =
+        given.answer.clone().and_then(|answer| answers::deliberator::Answer::read(round, &answer.into()));
+    let Some(read) = read else {
+        let word = if given.status == "answered" { "unreadable".to_owned() } else { plain(&given.status) };
+        let message = given.message.clone();
+        return Stance { word, class: "none", is_irreducible: false, score: None, message };
     };
+    let block = if read.would_block { "blocks" } else { "passes" };
     Stance {
-        word,
-        class,
-        is_irreducible: answer.flag("irreducible"),
-        score: answer.field("score").and_then(|score| score.as_f64()).map(|score| format!("{score}")),
-        message: answer.message.clone(),
+        word: match read.verdict {
+            Some(lean) if read.would_block => format!("{}, blocks", lean.as_str()),
+            Some(lean) => lean.as_str().to_owned(),
+            None => block.to_owned(),
+        },
+        class: if read.would_block { "bad" } else { "good" },
+        is_irreducible: read.irreducible,
+        score: read.score.map(|score| format!("{score:.1}")),
+        message: None,
     }
 }
 

@@ -1,0 +1,224 @@
+//! The pages in a real browser: hostile texts stay text, nothing is loaded from elsewhere, they can be read without scripts,
+//! by the keyboard, at 320 pixels, and axe finds nothing in either theme.
+//!
+//! Needs what `scripts/services install browser` installs, in the folder that `QUORATE_TEST_BROWSER` names, and Node;
+//! without them it says so and tests nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::support::serve::Served;
+use super::support::{TestDir, files};
+
+const BROWSER: &str = "QUORATE_TEST_BROWSER";
+
+/// What the browser saw of each page; `None` where there is no browser.
+fn looked(served: &Served, paths: &[&str]) -> Option<Vec<Value>> {
+    let Ok(folder) = std::env::var(BROWSER) else {
+        eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");
+        return None;
+    };
+    let shots = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pages");
+    std::fs::create_dir_all(&shots).unwrap();
+    let url = format!("http://{}", served.authority);
+    let told = json!({"link": format!("{url}{}", served.link), "url": url, "paths": paths, "shots": shots});
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/browser.mjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(folder).arg(told.to_string()).stderr(Stdio::inherit());
+    let output = command.output().expect("Node runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let seen: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(seen.len(), paths.len());
+    Some(seen)
+}
+
+/// What holds of every page.
+fn check(seen: &Value) {
+    let path = &seen["path"];
+    assert_eq!(seen["status"], 200, "{path}");
+    assert_eq!(seen["events"], json!([]), "{path}: dialogs, errors, breaches of the policy");
+    assert_eq!(seen["elsewhere"], json!([]), "{path}: requests to others");
+    assert_eq!(seen["axe"], json!([]), "{path}");
+    assert_eq!(seen["foreign"], 0, "{path}: markup of a text");
+    assert_eq!(seen["overflow"], 0, "{path}: at 320 pixels");
+    assert_eq!(seen["keys"], true, "{path}: `?` shows the keys");
+    let stops: Vec<&str> = seen["stops"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(stops[..3], ["Skip to the content", "Quorate", "Runs"], "{path}");
+    assert!(stops.iter().all(|stop| !stop.is_empty()), "{path}: {stops:?}");
+}
+
+/// Texts that would be markup, a script, a link or a trick of display if a page took them for more than text.
+fn hostile() -> Vec<String> {
+    let tags = [
+        "script",
+        "img src=x",
+        "svg",
+        "math",
+        "iframe src=//evil.example",
+        "object data=x",
+        "embed src=x",
+        "video src=x",
+        "audio src=x",
+        "body",
+        "details open",
+        "input autofocus",
+        "marquee",
+        "style",
+        "link rel=stylesheet href=//evil.example/a.css",
+        "base href=//evil.example/",
+        "meta http-equiv=refresh content=0;url=//evil.example",
+        "form action=//evil.example",
+        "template",
+        "a href=javascript:alert(1)",
+    ];
+    let events =
+        ["onload", "onerror", "onclick", "onfocus", "ontoggle", "onmouseover", "onbegin", "onpageshow"];
+    let mut all: Vec<String> = tags
+        .iter()
+        .flat_map(|tag| events.iter().map(move |event| format!("<{tag} {event}=alert(1)>alert(2)</{tag}>")))
+        .collect();
+    let breaks = [
+        "\"",
+        "'",
+        "-->",
+        "]]>",
+        "</textarea>",
+        "</title>",
+        "</style>",
+        "</script>",
+        "&quot;",
+        "&#34;",
+        "\\\"",
+        "`",
+    ];
+    all.extend(breaks.iter().flat_map(|end| {
+        ["<script>alert(3)</script>", "<img src=x onerror=alert(4)>", " autofocus onfocus=alert(5) x="]
+            .map(|then| format!("{end}{then}"))
+    }));
+    let markdown = [
+        "[click](javascript:alert(6))",
+        "![x](http://evil.example/pixel.png)",
+        "[x]: javascript:alert(7)",
+        "<http://evil.example>",
+        "```mermaid\ngraph LR; A-->B; click A \"javascript:alert(8)\"\n```",
+        "<details><summary>x</summary></details>",
+        "[x](data:text/html;base64,PHNjcmlwdD5hbGVydCg5KTwvc2NyaXB0Pg==)",
+        "&lt;script&gt;alert(10)&lt;/script&gt;",
+        "{{constructor.constructor('alert(11)')()}}",
+        "${alert(12)}",
+        "<%= alert(13) %>",
+        "#{alert(14)}",
+    ];
+    all.extend(markdown.map(str::to_owned));
+    let unseen = [
+        "\u{202e}",
+        "\u{2066}",
+        "\u{200b}",
+        "\u{feff}",
+        "\u{1b}[2J",
+        "\u{7}",
+        "\u{85}",
+        "\u{2028}",
+        "\u{e0041}",
+        "\u{ad}",
+    ];
+    all.extend(
+        unseen
+            .iter()
+            .flat_map(|c| [format!("a{c}b"), format!("<b{c}>x"), format!("{c}javascript:alert(15)")]),
+    );
+    all.extend((0..40).map(|n| format!("{}<svg/onload=alert({n})>", "w".repeat(1 << (n % 12)))));
+    all.extend((0..30).map(|n| format!("<img src=\"data:image/svg+xml,<svg onload=alert({n})>\">")));
+    all
+}
+
+/// A workspace in which the texts are the draft, its name, what members found, their reasons, and their names.
+fn hostile_place() -> (TestDir, usize) {
+    let texts = hostile();
+    let findings: Vec<Value> =
+        texts.iter().map(|text| json!({"quote": text, "issue": text, "fix": text})).collect();
+    let place = TestDir::scripted(&json!({
+        "r1": {"would_block": true, "score": 2, "findings": findings, "revision_brief": texts[0]},
+        "r2": {"would_block": true, "irreducible": false, "score": 2, "findings": findings, "concessions": [texts[1]]},
+        "adjudicate": {"verdict": "REVISE", "reasoning": texts.join(" "), "revision_brief": texts.join("\n"), "dissent_summary": texts[2]},
+    }));
+    let name = "<img src=x onerror=alert(1)>.md";
+    place.write(name, texts.join("\n\n"));
+    place.run(&["review", name]);
+    place.run(&[
+        "override",
+        "latest",
+        "--verdict",
+        "hold",
+        "--reason",
+        &texts[3],
+        "--by",
+        "<script>alert(9)</script>",
+    ]);
+    (place, texts.len())
+}
+
+#[test]
+fn hostile_texts_stay_text_on_every_page() {
+    let (place, count) = hostile_place();
+    assert!(count >= 300, "{count}");
+    let served = Served::start(&place, &[]);
+    let Some(seen) = looked(&served, &["/runs/latest", "/", "/audit", "/ledger"]) else { return };
+    seen.iter().for_each(check);
+    let text = seen[0]["text"].as_str().unwrap();
+    for visible in
+        ["<script onload=alert(1)>alert(2)</script>", "[U+202E]", "<img src=x onerror=alert(1)>.md"]
+    {
+        assert!(text.contains(visible), "{visible}: {text}");
+    }
+}
+
+#[test]
+fn every_kind_of_run_can_be_read_by_everyone() {
+    for (example, command, word) in [
+        (
+            "release-board",
+            "convene assemblies/release-board --proposal proposals/calendar-feed.md --class release --executor recorded",
+            "Vote",
+        ),
+        (
+            "design-critique",
+            "convene assemblies/design-critique --topic topics/lending-page.md --executor recorded",
+            "Messages",
+        ),
+        (
+            "incident-review",
+            "convene assemblies/incident-review --request incidents/friday-night.md --executor recorded",
+            "Reports",
+        ),
+        (
+            "council-of-mentors",
+            "convene operators/support-agent --trigger sample --conversation conversations/flattery.jsonl --executor recorded",
+            "Guidance",
+        ),
+        ("two-models", "review draft.md", "Positions"),
+    ] {
+        let place = example_place(example);
+        place.run(&command.split(' ').collect::<Vec<_>>());
+        let run = place.runs()[0]["run"].as_str().unwrap().to_owned();
+        let served = Served::start(&place, &[]);
+        let Some(seen) = looked(&served, &[&format!("/runs/{run}"), "/", "/audit"]) else { return };
+        seen.iter().for_each(check);
+        let bare = seen[0]["bare"].as_str().unwrap();
+        assert!(bare.contains(word), "{example} without scripts: {bare}");
+    }
+}
+
+fn example_place(example: &str) -> TestDir {
+    let place = TestDir::new();
+    let source: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
+    for (path, bytes) in files(&source) {
+        if !path.components().any(|part| part.as_os_str() == ".quorate") {
+            place.write(path.strip_prefix(&source).unwrap().to_str().unwrap(), bytes);
+        }
+    }
+    place
+}

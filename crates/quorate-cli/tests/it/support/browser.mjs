@@ -1,0 +1,85 @@
+// Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
+// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, block}.
+import {createRequire} from "node:module";
+import {pathToFileURL} from "node:url";
+
+const [folder, told] = process.argv.slice(2);
+const {link, url, paths, shots} = JSON.parse(told);
+const require = createRequire(pathToFileURL(folder + "/package.json"));
+const {chromium} = require("playwright-core");
+const axe = require("axe-core").source;
+
+const browser = await chromium.launch({
+  executablePath: process.env.QUORATE_TEST_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+console.error(`Chromium ${browser.version()}`);
+
+// axe needs a script of its own in the page, which the pages' policy forbids: a second context without the policy judges.
+const contexts = {};
+for (const [name, options] of Object.entries({
+  light: {colorScheme: "light", bypassCSP: true},
+  dark: {colorScheme: "dark", bypassCSP: true},
+  strict: {colorScheme: "light"},
+  bare: {javaScriptEnabled: false},
+  narrow: {viewport: {width: 320, height: 800}},
+})) {
+  contexts[name] = await browser.newContext({viewport: {width: 1280, height: 900}, ...options});
+}
+const first = await contexts.strict.newPage();
+await first.goto(link);
+const cookies = await contexts.strict.cookies();
+for (const context of Object.values(contexts)) await context.addCookies(cookies);
+await first.close();
+
+for (const path of paths) {
+  const said = {path, events: [], axe: [], elsewhere: []};
+  const open = async (name) => {
+    const page = await contexts[name].newPage();
+    page.on("dialog", (dialog) => { said.events.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+    page.on("pageerror", (error) => said.events.push(`error ${error.message}`));
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) said.events.push(message.text());
+    });
+    page.on("request", (request) => {
+      if (!request.url().startsWith(url)) said.elsewhere.push(request.url());
+    });
+    const response = await page.goto(url + path, {waitUntil: "load"});
+    said.status = response.status();
+    return page;
+  };
+  for (const theme of ["light", "dark"]) {
+    const page = await open(theme);
+    if (shots) await page.screenshot({path: `${shots}/${path.replaceAll(/[^a-z0-9]+/g, "-")}-${theme}.png`, fullPage: true});
+    await page.evaluate(axe);
+    const judged = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ["violations"]}));
+    for (const broken of judged.violations) {
+      said.axe.push(`${theme}: ${broken.id}: ${broken.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
+    }
+    await page.close();
+  }
+  const strict = await open("strict");
+  said.text = await strict.evaluate(() => document.body.innerText);
+  said.foreign = await strict.evaluate(
+    () => document.querySelectorAll("main script, main img, main iframe, main object, main style, main [style]").length);
+  // The first stops of the keyboard: each is visible and has a name.
+  said.stops = [];
+  for (let at = 0; at < 8; at += 1) {
+    await strict.keyboard.press("Tab");
+    said.stops.push(await strict.evaluate(() => {
+      const here = document.activeElement;
+      return here.getAttribute("aria-label") ?? here.innerText?.trim() ?? here.name ?? here.tagName;
+    }));
+  }
+  await strict.keyboard.press("?");
+  said.keys = await strict.evaluate(() => document.querySelector("dialog")?.open ?? null);
+  await strict.close();
+  const bare = await open("bare");
+  said.bare = await bare.locator("main").innerText();
+  await bare.close();
+  const narrow = await open("narrow");
+  said.overflow = await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  await narrow.close();
+  console.log(JSON.stringify(said));
+}
+await browser.close();
