@@ -1,5 +1,5 @@
 // Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
-// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, block}.
+// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots}.
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
 
@@ -71,6 +71,8 @@ for (const path of paths) {
       return here.getAttribute("aria-label") ?? here.innerText?.trim() ?? here.name ?? here.tagName;
     }));
   }
+  // In a field it would be a letter.
+  await strict.evaluate(() => document.activeElement.blur());
   await strict.keyboard.press("?");
   said.keys = await strict.evaluate(() => document.querySelector("dialog")?.open ?? null);
   await strict.close();
