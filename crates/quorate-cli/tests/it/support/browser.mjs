@@ -68,7 +68,7 @@ for (const path of paths) {
     await strict.keyboard.press("Tab");
     said.stops.push(await strict.evaluate(() => {
       const here = document.activeElement;
-      return here.getAttribute("aria-label") ?? here.innerText?.trim() ?? here.name ?? here.tagName;
+      return here.getAttribute("aria-label") || here.innerText?.trim() || here.name || "";
     }));
   }
   // In a field it would be a letter.
