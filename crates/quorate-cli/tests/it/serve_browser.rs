@@ -6,16 +6,25 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::support::council::all_ship;
 use super::support::serve::Served;
-use super::support::{TestDir, files};
+use super::support::{TestDir, files, wait_until};
 
 const BROWSER: &str = "QUORATE_TEST_BROWSER";
 
 /// What the browser saw of each page; `None` where there is no browser.
 fn looked(served: &Served, paths: &[&str]) -> Option<Vec<Value>> {
+    let seen = browse(served, json!({"paths": paths}))?;
+    assert_eq!(seen.len(), paths.len());
+    Some(seen)
+}
+
+/// What the browser says of what it is told to look at.
+fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
     let Ok(folder) = std::env::var(BROWSER) else {
         eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");
         return None;
@@ -23,16 +32,15 @@ fn looked(served: &Served, paths: &[&str]) -> Option<Vec<Value>> {
     let shots = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pages");
     std::fs::create_dir_all(&shots).unwrap();
     let url = format!("http://{}", served.authority);
-    let told = json!({"link": format!("{url}{}", served.link), "url": url, "paths": paths, "shots": shots});
+    (told["link"], told["url"], told["shots"]) =
+        (json!(format!("{url}{}", served.link)), json!(url), json!(shots));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/browser.mjs");
     let mut command = Command::new("node");
     command.arg(script).arg(folder).arg(told.to_string()).stderr(Stdio::inherit());
     let output = command.output().expect("Node runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8(output.stdout).unwrap();
-    let seen: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(seen.len(), paths.len());
-    Some(seen)
+    Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
 /// What holds of every page.
@@ -205,7 +213,7 @@ fn every_kind_of_run_can_be_read_by_everyone() {
         place.run(&command.split(' ').collect::<Vec<_>>());
         let run = place.runs()[0]["run"].as_str().unwrap().to_owned();
         let served = Served::start(&place, &[]);
-        let Some(seen) = looked(&served, &[&format!("/runs/{run}"), "/", "/audit"]) else { return };
+        let Some(seen) = looked(&served, &[&format!("/runs/{run}")]) else { return };
         seen.iter().for_each(check);
         let bare = seen[0]["bare"].as_str().unwrap();
         assert!(bare.contains(word), "{example} without scripts: {bare}");
@@ -221,4 +229,20 @@ fn example_place(example: &str) -> TestDir {
         }
     }
     place
+}
+
+#[test]
+fn the_page_of_an_open_run_follows_it_to_its_end() {
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"700ms\"");
+    let served = Served::start(&place, &[]);
+    let mut review = place.start(&["review", "draft.md"]);
+    let listed = || served.get("/api/v1/runs").json()["runs"].as_array().unwrap().len() == 1;
+    wait_until(Duration::from_secs(60), "the run is listed", listed);
+    let seen = browse(&served, json!({"paths": [], "follow": "/runs/latest"}));
+    review.wait().unwrap();
+    let Some(seen) = seen else { return };
+    assert_eq!(seen[0]["events"], json!([]));
+    let states: Vec<&str> = seen[0]["states"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(states.len() > 1 && states.iter().any(|state| state.ends_with("answers")), "{states:?}");
+    assert!(seen[0]["heading"].as_str().unwrap().contains("SHIP"), "{seen:?}");
 }

@@ -1,10 +1,11 @@
 // Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
-// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots}.
+// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, follow}; `follow` is the page of an open
+// run, which is watched until it is decided.
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
 
 const [folder, told] = process.argv.slice(2);
-const {link, url, paths, shots} = JSON.parse(told);
+const {link, url, paths, shots, follow} = JSON.parse(told);
 const require = createRequire(pathToFileURL(folder + "/package.json"));
 const {chromium} = require("playwright-core");
 const axe = require("axe-core").source;
@@ -82,6 +83,21 @@ for (const path of paths) {
   const narrow = await open("narrow");
   said.overflow = await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   await narrow.close();
+  console.log(JSON.stringify(said));
+}
+if (follow) {
+  const said = {path: follow, events: [], states: []};
+  const page = await contexts.strict.newPage();
+  page.on("pageerror", (error) => said.events.push(`error ${error.message}`));
+  await page.goto(url + follow);
+  const began = Date.now();
+  for (let state = ""; Date.now() - began < 60_000; ) {
+    const now = await page.locator("#live-status").textContent({timeout: 500}).catch(() => null);
+    if (now === null) break;
+    if (now !== state) said.states.push((state = now));
+    await page.waitForTimeout(50);
+  }
+  said.heading = await page.locator("h1").innerText();
   console.log(JSON.stringify(said));
 }
 await browser.close();
