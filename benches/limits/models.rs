@@ -278,7 +278,8 @@ fn processor_time() -> Duration {
 async fn streams(address: &str) -> Result<u64, Failure> {
     let executor = model(&format!("{address}{HELD}"), STREAMS + 1)?;
     let (told, mut begun) = mpsc::unbounded_channel();
-    let question = Invocation { progress: Progress::new(move |_| drop(told.send(()))), ..question() };
+    let question =
+        Invocation { progress: Progress::new(move |_| told.send(()).unwrap_or_default()), ..question() };
     let mut tasks = JoinSet::new();
     let mut open = async |count: usize| -> Result<u64, Failure> {
         for _ in 0..count {

@@ -345,6 +345,51 @@ fn a_process_that_is_killed_gives_back_what_it_has_of_a_shared_pool() {
     assert_eq!(model.requests().len(), unanswered + 9);
 }
 
+/// A council of three over the notes in `texts`, which takes seven calls for each.
+pub(crate) const COUNCIL_OF_NOTES: &str = "deliberators:\n  - {id: skeptic, prompt: builtin:skeptic}\n  \
+     - {id: evidence, prompt: builtin:evidence}\n  - {id: strategy, prompt: builtin:strategy}\n\
+     adjudicator: {prompt: builtin:adjudicator}\n\
+     tier_rules: {tier_1: {note: [texts/*]}}\nwatch: {paths: [texts]}\n";
+
+/// How many drafts two processes sweep together; `scripts/soak` has more.
+fn swept() -> usize {
+    std::env::var("QUORATE_SWEPT").map_or(12, |count| count.parse().expect("a number of drafts"))
+}
+
+#[test]
+fn two_sweeps_through_one_pool_end_without_a_failed_review() {
+    let model = Model::start(3);
+    let executor = format!("{}#small", model.address);
+    let place = TestDir::new();
+    let halves = ["a", "b"];
+    for half in halves {
+        place.write(&format!("{half}/council.yaml"), COUNCIL_OF_NOTES);
+        for n in 0..swept() / 2 {
+            let text = format!("# Note {half}{n}\n\nThe meeting moved to Tuesday at ten.\n");
+            place.write(&format!("{half}/texts/{n}.md"), text);
+        }
+    }
+    let sweep = ["sweep", "--since", "all", "--executor", &executor, "--format", "json"];
+    let processes = halves.map(|half| (half, place.command_in(half, &sweep).spawn().unwrap()));
+    for (half, process) in processes {
+        let output = process.wait_with_output().unwrap();
+        let report = crate::support::CommandOutput::from_output(output).assert_code(0).json();
+        let files = report["files"].as_array().unwrap();
+        assert_eq!(files.len(), swept() / 2);
+        for file in files {
+            assert_eq!((&file["fate"], &file["verdict"]), (&json!("judged"), &json!("SHIP")), "{file}");
+            let ledger = place.path(&format!("{half}/.quorate/ledger.db"));
+            let records = records::records(&ledger, file["run"].as_str().unwrap());
+            let asked = records::of_kind(&records, "consultation");
+            assert_eq!(asked.len(), 7);
+            assert!(asked.iter().all(|one| one["status"] == "answered"), "{asked:?}");
+        }
+    }
+    let limited = model.requests().len() - 7 * swept();
+    println!("{} drafts swept, {limited} calls of them limited", swept());
+    assert!(limited > 0, "four calls are more than the server takes");
+}
+
 #[test]
 fn a_proxy_is_used_but_not_for_this_machine_and_what_no_proxy_names() {
     let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
