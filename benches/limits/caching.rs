@@ -11,7 +11,7 @@ use quorate_kernel::prompt::{Layout, Prompt};
 use quorate_manifest::council::built_in;
 use quorate_protocol::modes::council::{Council, Setup};
 use quorate_protocol::policy::Policy;
-use quorate_protocol::{Command, Event, Part, PartKind, Protocol as _, TimedEvent};
+use quorate_protocol::{Command, Event, Json, Part, PartKind, Protocol as _, TimedEvent};
 use serde_json::json;
 
 use super::table::Measure;
@@ -45,7 +45,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     bench.table.unlimited("calls of a review of the launch post", Measure::Count(prompts.len() as u64));
     bench.table.unlimited("of their prompts' bytes, the cacheable share", Measure::Share(share));
     for (wire, preset, model, writes) in WIRES {
-        let executor = executor(preset, model)?;
+        let executor = executor(&json!({"preset": preset, "model": model}))?;
         let cost = |cached: bool| {
             let calls = sizes.iter().map(|prompt| {
                 let read = if cached { prompt.read } else { 0 };
@@ -106,12 +106,12 @@ fn sizes(prompts: &[Prompt], at: usize) -> Sizes {
     Sizes { all: prompt.text.len(), read: longest(&prompts[..at]), shared: longest(&prompts[at + 1..]) }
 }
 
-fn executor(preset: &str, model: &str) -> Result<Arc<dyn Executor>, Failure> {
+/// The executor `llm` with these settings.
+pub(super) fn executor(block: &Json) -> Result<Arc<dyn Executor>, Failure> {
     let registry = quorate_adapters::default_registry()?;
     let new = registry.executor_kind("llm").ok_or("there is no kind `llm`")?;
-    let block = json!({"preset": preset, "model": model});
     let settings = Settings {
-        name: preset.to_owned(),
+        name: "model".to_owned(),
         timeout: Duration::ZERO,
         retries: 0,
         dir: ".".into(),

@@ -1,5 +1,5 @@
-//! What is measured inside a process: indexing a log, looking up earlier verdicts in it, and playbooks. Says its numbers as
-//! nanoseconds on standard output.
+//! What is measured inside a process: indexing a log, looking up earlier verdicts in it, playbooks, and calls of models.
+//! Says its number on standard output; times are in nanoseconds. It is also the server that answers these calls.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,26 +9,31 @@ use quorate_ledger::Store;
 use quorate_ledger::council_log::{self, priors};
 
 use crate::log_lines::{TYPES, artifact_type};
-use crate::{Failure, playbooks, process};
+use crate::{Failure, model_server, models, playbooks, process};
 
 const LOOKUPS: usize = 200;
 
 /// Is the process of its own.
 pub(super) fn main(arguments: &[String]) -> ExitCode {
     let [what, dir] = arguments else { return ExitCode::FAILURE };
-    let ledger = PathBuf::from(dir).join("ledger.db");
-    let log = PathBuf::from(dir).join("council_log.jsonl");
+    let ledger = Path::new(dir).join("ledger.db");
+    let log = Path::new(dir).join("council_log.jsonl");
+    let dir = PathBuf::from(dir);
     let measured = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from);
     let measured = measured.and_then(|runtime| match &**what {
         one if one.starts_with(playbooks::OURS) => {
-            playbooks::inside(&one[playbooks::OURS.len()..], &PathBuf::from(dir))
+            nanos(playbooks::inside(&one[playbooks::OURS.len()..], &dir))
         }
-        "index" => runtime.block_on(index(&ledger, &log)),
-        _ => runtime.block_on(lookup(&ledger, &log)),
+        one if one.starts_with(models::OURS) => {
+            runtime.block_on(models::inside(&one[models::OURS.len()..], &dir))
+        }
+        model_server::SERVE => model_server::serve().map(|never| match never {}),
+        "index" => nanos(runtime.block_on(index(&ledger, &log))),
+        _ => nanos(runtime.block_on(lookup(&ledger, &log))),
     });
     match measured {
-        Ok(took) => {
-            println!("{}", took.as_nanos());
+        Ok(number) => {
+            println!("{number}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -36,6 +41,10 @@ pub(super) fn main(arguments: &[String]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn nanos(took: Result<Duration, Failure>) -> Result<u64, Failure> {
+    Ok(u64::try_from(took?.as_nanos())?)
 }
 
 async fn index(ledger: &Path, log: &Path) -> Result<Duration, Failure> {

@@ -16,6 +16,8 @@ mod ledger;
 mod locks;
 mod log_lines;
 mod manifests;
+mod model_server;
+mod models;
 mod place;
 mod playbooks;
 mod process;
@@ -81,7 +83,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 13] = [
+    let steps: [(&str, Step); 14] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -95,6 +97,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("playbooks", playbooks::measure),
         ("ledger", ledger::measure),
         ("caching", caching::measure),
+        ("models", models::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

@@ -93,11 +93,16 @@ pub(super) fn command(program: &Path, dir: &Path, arguments: &[&str]) -> Command
     command
 }
 
-/// Measures in a process of its own (`inside.rs`).
+/// Measures a time in a process of its own (`inside.rs`).
 pub(super) fn measure_inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
+    number_inside(what, dir).map(Duration::from_nanos)
+}
+
+/// The same of a number, which is in the unit of what is measured.
+pub(super) fn number_inside(what: &str, dir: &Path) -> Result<u64, Failure> {
     let output = Command::new(std::env::current_exe()?).args([INSIDE, what]).arg(dir).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
-    Ok(Duration::from_nanos(String::from_utf8(output.stdout)?.trim().parse()?))
+    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }

@@ -388,7 +388,7 @@ struct CallState {
     redactions: usize,
     model: Option<String>,
     version: Option<String>,
-    /// Whether the last attempt's reply was recorded before.
+    /// Whether nobody was asked in the last attempt.
     recorded: bool,
     posted: Option<Name>,
 }

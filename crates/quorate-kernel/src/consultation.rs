@@ -101,7 +101,7 @@ pub struct Consultation {
     pub spent: Cost,
     /// How many secrets were taken out.
     pub redactions: usize,
-    /// Whether the answer was given to an earlier question of the same content.
+    /// Whether nobody was asked: the answer was given to an earlier question of the same content, or is missing among those.
     pub recorded: bool,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,

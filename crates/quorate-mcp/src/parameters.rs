@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Flags of the command line, and the parameters of tools that correspond to them.
-const PARAMETERS: [(&str, &str); 22] = [
+const PARAMETERS: [(&str, &str); 24] = [
     ("--class", "class"),
     ("--conversation", "conversation"),
     ("--dry-run", "dry_run"),
@@ -13,6 +13,8 @@ const PARAMETERS: [(&str, &str); 22] = [
     ("--key", "keys"),
     ("--made-by", "made_by"),
     ("--max-calls", "max_calls"),
+    ("--max-money", "max_money"),
+    ("--max-tokens", "max_tokens"),
     ("--pattern", "pattern"),
     ("--phase", "phase"),
     ("--policy", "policy"),

@@ -94,6 +94,9 @@ impl Object {
 /// The most calls of a run.
 type MaxCalls = Whole<0, { u32::MAX as u64 }>;
 
+/// The most tokens of a run.
+type MaxTokens = Whole<1, { u64::MAX }>;
+
 /// How long a call waits for its job, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]

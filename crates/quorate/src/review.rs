@@ -106,6 +106,20 @@ impl Reviewing {
         self
     }
 
+    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most is
+    /// reserved before the call, which is not made if that is more than what is left.
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.options.caps.tokens = Some(tokens);
+        self
+    }
+
+    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as with
+    /// [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
+    pub fn max_usd_nanos(mut self, usd_nanos: u64) -> Self {
+        self.options.caps.usd_nanos = Some(usd_nanos);
+        self
+    }
+
     /// The deadline of each member.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);

@@ -190,7 +190,10 @@ impl Executor for Cassette {
             Some(recording) => Ok(self.replay(recording, &invocation)),
             None => match &self.source {
                 Some(source) => self.record(source, request, invocation).await,
-                None => Err(self.folder.missing(&request)),
+                None => {
+                    invocation.notes.note(|noted| noted.recorded = true);
+                    Err(self.folder.missing(&request))
+                }
             },
         }
     }

@@ -107,7 +107,8 @@ fn head(report: &Report, width: usize) -> String {
 fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let opened = minute(report.opened_ms);
     // The headline of recorded answers says it.
-    let model_note = if report.model_asked || report.recorded { "" } else { " (no model was asked)" };
+    let model_note =
+        if report.model_asked || report.recorded.is_some() { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));
     let mut kind = format!(

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use quorate::Quorate;
 use quorate_kernel::record::RunIntent;
 use serde_json::json;
 
 use crate::models::Model;
-use crate::support::records::records;
-use crate::support::{CommandOutput, TestDir};
+use crate::support::records::{block_on, records};
+use crate::support::{CommandOutput, TestDir, assembly};
 
 /// A workspace whose executor `own` may write 1,000 tokens an answer, which cost a cent.
 fn workspace(model: &Model, budget: &str) -> TestDir {
@@ -92,6 +93,35 @@ fn what_was_reserved_for_a_call_stays_reserved_when_its_process_is_killed() {
     let cap = (40_000 - left + 900).to_string();
     let resumed = json_of(&place, &["resume", &run, "--max-tokens", &cap]).assert_code(3);
     assert_eq!(model.requests().len(), 4, "{}", resumed.stdout);
+}
+
+#[test]
+fn a_program_that_embeds_quorate_caps_tokens_and_money() {
+    let model = Model::start(8);
+    let place = workspace(&model, "");
+    let quorate = Quorate::builder().workspace(place.root()).state_dir(place.path("state"));
+    let quorate = quorate.trust(quorate::Trust::Workspace).build().expect("it is built");
+    let review = || quorate.review("draft.md").executor("own");
+    // A call may take 1,000 tokens besides its prompt, and a cent.
+    for (capped, calls) in [
+        (review().max_tokens(900), 0),
+        (review().max_usd_nanos(9_000_000), 0),
+        (review().max_tokens(1_000_000).max_usd_nanos(1_000_000_000), 9),
+    ] {
+        let before = model.requests().len();
+        let review = block_on(async { capped.await }).expect("it ends");
+        assert_eq!((review.calls(), model.requests().len() - before), (calls, calls as usize));
+    }
+    let settings = place.read("quorate.toml");
+    assembly::write(&place, "voting", &[("ana", "")], "");
+    place.write("quorate.toml", settings);
+    place.write("proposal.md", "# A second region\n\nResolution: open it.\n");
+    let convene = || quorate.convene("ASSEMBLY.md").proposal("proposal.md").executor("own");
+    let before = model.requests().len();
+    for capped in [convene().max_tokens(900), convene().max_usd_nanos(9_000_000)] {
+        block_on(async { capped.await }).expect("it ends");
+    }
+    assert_eq!(model.requests().len(), before, "no call fits");
 }
 
 #[test]

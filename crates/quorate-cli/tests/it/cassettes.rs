@@ -248,6 +248,9 @@ fn a_changed_request_fails_and_names_what_differs() {
     assert_eq!((&report["verdict"], &report["model_asked"]), (&json!("INCOMPLETE"), &json!(false)));
     let run = report["run"].as_str().unwrap();
     let shown = player.run(&["show", run]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("(4 recorded answers are missing; no model was asked)"), "{shown}");
+    assert!(!shown.contains("nothing found") && !shown.contains("judged"), "{shown}");
+    assert_eq!(report["notes"][0], "4 recorded answers are missing; no model was asked.");
     assert!(shown.contains("no answer to this question is recorded"), "{shown}");
     assert!(shown.contains("differs in `prompt`; line"), "{shown}");
     assert!(

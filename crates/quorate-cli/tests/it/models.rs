@@ -1,5 +1,6 @@
 //! Reviews through models over HTTP: a server on loopback speaks the chat API.
 
+use std::fs::{File, TryLockError};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -7,15 +8,25 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{TestDir, files};
+use crate::support::{TestDir, files, finish, records, wait_until};
 
 const KEY: &str = "sk-canary-77d1e0b2c4";
 
-/// A server that answers every review in the chat API, and keeps what it was sent. Calls over `limit` at once get a 429.
+/// A server that answers every review in the chat API, and keeps what it was sent.
 pub(crate) struct Model {
     pub(crate) address: String,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
     load: Arc<Mutex<Load>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Behaviour {
+    /// Calls over so many at once get a 429.
+    limit: usize,
+    /// How long an answer takes.
+    pause: Duration,
+    /// The first so many calls are not answered, and end with their clients.
+    unanswered: usize,
 }
 
 /// How many calls are under way, and were at most at once.
@@ -32,6 +43,10 @@ impl Model {
 
     /// A server that takes this long for an answer.
     pub(crate) fn with_pause(limit: usize, pause: Duration) -> Model {
+        Model::with(Behaviour { limit, pause, unanswered: 0 })
+    }
+
+    fn with(behaviour: Behaviour) -> Model {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
@@ -40,7 +55,7 @@ impl Model {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (kept, counted) = (kept.clone(), counted.clone());
-                std::thread::spawn(move || serve(stream.unwrap(), &kept, &counted, limit, pause));
+                std::thread::spawn(move || serve(stream.unwrap(), &kept, &counted, behaviour));
             }
         });
         Model { address, requests, load }
@@ -55,13 +70,7 @@ impl Model {
     }
 }
 
-fn serve(
-    stream: TcpStream,
-    kept: &Mutex<Vec<(String, Value)>>,
-    load: &Mutex<Load>,
-    limit: usize,
-    pause: Duration,
-) {
+fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, load: &Mutex<Load>, behaviour: Behaviour) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -89,12 +98,20 @@ fn serve(
     }
     let body: Value = serde_json::from_slice(&body).unwrap();
     let form = body["response_format"]["json_schema"]["name"].as_str().unwrap_or_default().to_owned();
-    kept.lock().unwrap().push((head.clone(), body));
+    let number = {
+        let mut kept = kept.lock().unwrap();
+        kept.push((head, body));
+        kept.len()
+    };
+    if number <= behaviour.unanswered {
+        let _ = reader.read(&mut [0]);
+        return;
+    }
     let over = {
         let mut load = load.lock().unwrap();
         load.under_way += 1;
         load.most = load.most.max(load.under_way);
-        load.under_way > limit
+        load.under_way > behaviour.limit
     };
     let answer = if over {
         let error = r#"{"error":{"message":"slow down"}}"#;
@@ -103,7 +120,7 @@ fn serve(
             error.len()
         )
     } else {
-        std::thread::sleep(pause);
+        std::thread::sleep(behaviour.pause);
         let said = match &*form {
             "adjudication" => json!({"verdict": "SHIP", "reasoning": "Fine."}),
             _ => json!({"would_block": false, "irreducible": false}),
@@ -136,7 +153,7 @@ fn a_cassette_of_a_model_has_no_key_and_asks_it_no_more() {
         let mut command = place
             .command(&[&["review", "draft.md", "--executor", "tape", "--format", "json"], more].concat());
         command.env("CANARY_KEY", KEY);
-        crate::support::finish(command.spawn().unwrap()).assert_code(0).json()
+        finish(command.spawn().unwrap()).assert_code(0).json()
     };
     let recorded = review(&[]);
     assert_eq!((&recorded["model_asked"], model.requests().len()), (&json!(true), 9));
@@ -275,7 +292,7 @@ fn two_processes_share_the_calls_that_a_server_allows() {
         place.start(&arguments)
     });
     for process in processes {
-        let report = crate::support::finish(process).assert_code(0).json();
+        let report = finish(process).assert_code(0).json();
         let reviews = report["reviews"].as_array().unwrap();
         assert_eq!(reviews.len(), 6);
         assert!(
@@ -295,6 +312,82 @@ fn two_processes_share_the_calls_that_a_server_allows() {
     let doctor = place.run(&["doctor"]);
     assert!(doctor.stdout.contains("not shared with other processes"), "{}", doctor.stdout);
     place.run(&["review", "a0.md", "--executor", &executor]).assert_code(0);
+}
+
+/// The files whose locks are the calls that may be under way, over all processes.
+fn slots(place: &TestDir) -> Vec<File> {
+    let all = files(&place.path(".local/state/quorate/pools")).into_iter();
+    let slots = all.filter(|(path, _)| path.file_name().unwrap().to_str().unwrap().starts_with("slot-"));
+    slots.map(|(path, _)| File::open(path).unwrap()).collect()
+}
+
+#[test]
+fn a_process_that_is_killed_gives_back_what_it_has_of_a_shared_pool() {
+    let unanswered = 4;
+    let model = Model::with(Behaviour { limit: 100, pause: Duration::ZERO, unanswered });
+    let place = TestDir::with("first.md", "The meeting moved to Tuesday at ten.\n");
+    place.write("second.md", "The meeting moved to Friday at nine.\n");
+    let executor = format!("{}#small", model.address);
+    let review = |name: &str| place.start(&["review", name, "--executor", &executor]);
+    let limit = Duration::from_secs(60);
+    let mut first = review("first.md");
+    wait_until(limit, "a wave of calls", || model.requests().len() == unanswered);
+    let all_locked =
+        || slots(&place).iter().all(|slot| matches!(slot.try_lock(), Err(TryLockError::WouldBlock)));
+    assert!(slots(&place).len() == unanswered && all_locked(), "the calls have all of the pool");
+    let second = review("second.md");
+    let ledger = place.path(".quorate/ledger.db");
+    wait_until(limit, "the second run", || records::runs(&ledger).len() == 2);
+    assert_eq!(model.requests().len(), unanswered, "the second process waits");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    finish(second).assert_code(0);
+    assert_eq!(model.requests().len(), unanswered + 9);
+}
+
+/// A council of three over the notes in `texts`, which takes seven calls for each.
+pub(crate) const COUNCIL_OF_NOTES: &str = "deliberators:\n  - {id: skeptic, prompt: builtin:skeptic}\n  \
+     - {id: evidence, prompt: builtin:evidence}\n  - {id: strategy, prompt: builtin:strategy}\n\
+     adjudicator: {prompt: builtin:adjudicator}\n\
+     tier_rules: {tier_1: {note: [texts/*]}}\nwatch: {paths: [texts]}\n";
+
+/// How many drafts two processes sweep together; `scripts/soak` has more.
+fn swept() -> usize {
+    std::env::var("QUORATE_SWEPT").map_or(12, |count| count.parse().expect("a number of drafts"))
+}
+
+#[test]
+fn two_sweeps_through_one_pool_end_without_a_failed_review() {
+    let model = Model::start(3);
+    let executor = format!("{}#small", model.address);
+    let place = TestDir::new();
+    let halves = ["a", "b"];
+    for half in halves {
+        place.write(&format!("{half}/council.yaml"), COUNCIL_OF_NOTES);
+        for n in 0..swept() / 2 {
+            let text = format!("# Note {half}{n}\n\nThe meeting moved to Tuesday at ten.\n");
+            place.write(&format!("{half}/texts/{n}.md"), text);
+        }
+    }
+    let sweep = ["sweep", "--since", "all", "--executor", &executor, "--format", "json"];
+    let processes = halves.map(|half| (half, place.command_in(half, &sweep).spawn().unwrap()));
+    for (half, process) in processes {
+        let output = process.wait_with_output().unwrap();
+        let report = crate::support::CommandOutput::from_output(output).assert_code(0).json();
+        let files = report["files"].as_array().unwrap();
+        assert_eq!(files.len(), swept() / 2);
+        for file in files {
+            assert_eq!((&file["fate"], &file["verdict"]), (&json!("judged"), &json!("SHIP")), "{file}");
+            let ledger = place.path(&format!("{half}/.quorate/ledger.db"));
+            let records = records::records(&ledger, file["run"].as_str().unwrap());
+            let asked = records::of_kind(&records, "consultation");
+            assert_eq!(asked.len(), 7);
+            assert!(asked.iter().all(|one| one["status"] == "answered"), "{asked:?}");
+        }
+    }
+    let limited = model.requests().len() - 7 * swept();
+    println!("{} drafts swept, {limited} calls of them limited", swept());
+    assert!(limited > 0, "four calls are more than the server takes");
 }
 
 #[test]

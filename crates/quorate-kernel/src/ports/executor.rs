@@ -126,7 +126,8 @@ pub struct AttemptInfo {
     pub model: Option<String>,
     /// The version of the program that was asked.
     pub version: Option<String>,
-    /// Whether the reply was given to an earlier question of the same content, and nobody was asked now.
+    /// Whether nobody was asked now: the reply was given to an earlier question of the same content, or is missing among
+    /// those.
     pub recorded: bool,
     /// The last lines that the other side printed beside its answer; quoted where the attempt times out.
     pub last_words: Option<String>,

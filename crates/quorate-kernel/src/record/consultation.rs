@@ -39,7 +39,7 @@ pub struct Attempt {
     pub model: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether the reply was recorded before, and nobody was asked.
+    /// Whether nobody was asked: the reply was recorded before, or is missing among the recorded ones.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
     pub recorded: bool,
 }
@@ -91,7 +91,7 @@ pub struct Consultation {
     pub requested_model: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether the answer was recorded before, and nobody was asked.
+    /// Whether nobody was asked: the answer was recorded before, or is missing among the recorded ones.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
     pub recorded: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

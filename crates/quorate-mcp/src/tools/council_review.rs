@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quorate_kernel::budget::Caps;
 use quorate_manifest::council::tiers::Tier;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{PolicyName, timeout};
-use super::{MaxCalls, Wait};
+use super::options::{PolicyName, caps, timeout};
+use super::{MaxCalls, MaxTokens, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
@@ -44,6 +43,10 @@ pub(super) struct Arguments {
     policy: Option<PolicyName>,
     /// The most calls of the run
     max_calls: Option<MaxCalls>,
+    /// The most tokens of the run, prompts and answers
+    max_tokens: Option<MaxTokens>,
+    /// The most money of the run, for example 5 USD or 0.50 USD
+    max_money: Option<String>,
     /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
     /// The operator that produced it; `quorate playbook` learns from it, and it is hidden from the judges
@@ -79,7 +82,7 @@ impl Tool for CouncilReview {
             options: RunOptions {
                 executor: arguments.executor,
                 model: None,
-                caps: Caps { calls: arguments.max_calls.map(|calls| calls.get() as u32), ..Caps::default() },
+                caps: caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
                 timeout: timeout(arguments.timeout.as_deref())?,
                 producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
             },

@@ -6,8 +6,8 @@ use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{PolicyName, since, timeout};
-use super::{MaxCalls, Object, Wait};
+use super::options::{PolicyName, caps, since, timeout};
+use super::{MaxCalls, MaxTokens, Object, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
@@ -18,7 +18,6 @@ use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::run_options::RunOptions;
 use quorate::service::runs;
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
-use quorate_kernel::budget::Caps;
 
 /// The number of concurrent reviews: default and maximum.
 const DEFAULT_JOBS: u64 = 4;
@@ -47,6 +46,10 @@ pub(super) struct Arguments {
     policy: Option<PolicyName>,
     /// The most calls of each review
     max_calls: Option<MaxCalls>,
+    /// The most tokens of each review, prompts and answers
+    max_tokens: Option<MaxTokens>,
+    /// The most money of each review, for example 5 USD or 0.50 USD
+    max_money: Option<String>,
     /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
     /// How long to wait for the end, in milliseconds: default 20000, at most 50000
@@ -84,7 +87,7 @@ impl Tool for CouncilSweep {
             options: RunOptions {
                 executor: arguments.executor,
                 model: None,
-                caps: Caps { calls: arguments.max_calls.map(|calls| calls.get() as u32), ..Caps::default() },
+                caps: caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
                 timeout: timeout(arguments.timeout.as_deref())?,
                 producer: None,
             },

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use quorate_kernel::budget::Caps;
+use quorate_manifest::config::parse_money;
 use quorate_protocol::policy::Policy;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::{MaxCalls, MaxTokens};
 use crate::failure::Failure;
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -22,6 +25,23 @@ impl From<PolicyName> for Policy {
             PolicyName::Strict => Policy::Strict,
         }
     }
+}
+
+/// The limits of a run.
+pub(super) fn caps(
+    calls: Option<MaxCalls>,
+    tokens: Option<MaxTokens>,
+    money: Option<&str>,
+) -> Result<Caps, Failure> {
+    let money = money.map(|text| {
+        parse_money(text)
+            .map_err(|why| Failure::usage(format!("`max_money`: {why}"), "write 5 USD or 0.50 USD"))
+    });
+    Ok(Caps {
+        calls: calls.map(|calls| calls.get() as u32),
+        tokens: tokens.map(MaxTokens::get),
+        usd_nanos: money.transpose()?,
+    })
 }
 
 /// Parses a timeout, as in `quorate.toml`.

@@ -82,33 +82,48 @@ impl MemberUsage {
 }
 
 /// What people are told of a run whose answers were all recorded before.
-pub const RECORDED: &str = "Recorded answers; no model was asked";
+const RECORDED: &str = "Recorded answers; no model was asked";
 
 /// How many of a run's answers were recorded before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedAnswers {
     recorded: usize,
     answers: usize,
+    /// Questions without a recorded answer, for which nobody was asked.
+    missing: usize,
+    /// Questions for which somebody was asked, with an answer or without.
+    asked: usize,
 }
 
 impl RecordedAnswers {
     /// Counts the answers of a run.
     pub fn count(history: &History) -> Self {
-        let answers = || history.consultations().filter(|ended| ended.answer.is_some());
+        let count = |is: fn(&&Consultation) -> bool| history.consultations().filter(is).count();
         RecordedAnswers {
-            recorded: answers().filter(|ended| ended.recorded).count(),
-            answers: answers().count(),
+            recorded: count(|ended| ended.recorded && ended.answer.is_some()),
+            answers: count(|ended| ended.answer.is_some()),
+            missing: count(|ended| ended.recorded && ended.answer.is_none()),
+            asked: count(|ended| !ended.recorded && ended.attempts > 0),
         }
     }
 
-    /// Whether there are answers, and nobody was asked for one of them.
+    /// Whether recorded answers were looked for, and nobody was asked in any question.
     pub fn all(self) -> bool {
-        self.recorded > 0 && self.recorded == self.answers
+        self.recorded + self.missing > 0 && self.asked == 0
+    }
+
+    /// What stands in the place of a judgement if no model was asked: the answers were recorded, or recorded ones are missing.
+    pub fn headline(self) -> Option<String> {
+        match self.missing {
+            0 => self.all().then(|| RECORDED.to_owned()),
+            1 => Some("1 recorded answer is missing; no model was asked".to_owned()),
+            many => Some(format!("{many} recorded answers are missing; no model was asked")),
+        }
     }
 
     /// The note on a run of which some answers were recorded.
     pub fn note(self) -> Option<String> {
-        let RecordedAnswers { recorded, answers } = self;
+        let RecordedAnswers { recorded, answers, .. } = self;
         (recorded > 0 && !self.all()).then(|| {
             format!("{recorded} of {answers} answers were recorded before; for these nobody was asked.")
         })

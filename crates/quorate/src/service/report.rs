@@ -15,7 +15,7 @@ use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
 use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
 
-use super::member_usage::{MemberUsage, RECORDED, RecordedAnswers, with_usage};
+use super::member_usage::{MemberUsage, RecordedAnswers, with_usage};
 
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
@@ -60,8 +60,8 @@ pub struct Report {
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
-    /// Whether all answers were recorded before, and nobody was asked.
-    pub recorded: bool,
+    /// What is said in the place of a judgement: that the answers were recorded before, or that recorded ones are missing.
+    pub recorded: Option<String>,
     pub kind: String,
     /// The verdict from which on the exit code is not 0; `None`: every verdict has its own.
     pub fail_on: Option<FailOn>,
@@ -187,6 +187,7 @@ impl Report {
         let opened = &history.opened;
         let outcome = history.outcome().unwrap_or_default();
         let recorded = RecordedAnswers::count(history);
+        let model_asked = opened.asks_a_model() && !recorded.all();
         let mut report = Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
@@ -207,8 +208,8 @@ impl Report {
             findings: outcome.findings.iter().filter_map(finding).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: opened.executor_names(),
-            model_asked: opened.asks_a_model() && !recorded.all(),
-            recorded: recorded.all(),
+            model_asked,
+            recorded: recorded.headline().filter(|_| !model_asked),
             kind: executor_kinds(history),
             fail_on: None,
             calls: history.calls,
@@ -248,9 +249,9 @@ impl Report {
 
     /// All notes; if no model was asked, that note comes first (C8).
     pub fn all_notes(&self) -> Vec<String> {
-        let no_model = || match self.recorded {
-            true => format!("{RECORDED}."),
-            false => format!(
+        let no_model = || match &self.recorded {
+            Some(recorded) => format!("{recorded}."),
+            None => format!(
                 "No model was asked: the answers come from the `{}` executor, and nobody judged the content.",
                 self.executor
             ),
@@ -328,10 +329,11 @@ impl Report {
 
     /// What the verdict rests on without a model: rules only, no judgement of the content.
     pub fn basis(&self) -> Option<String> {
-        if self.recorded {
-            return Some(RECORDED.to_lowercase());
+        if let Some(recorded) = &self.recorded {
+            return Some(recorded.to_lowercase());
         }
         let found = match (self.findings.len(), self.checks()) {
+            (0, _) if !self.missing.is_empty() => "answers are missing".to_owned(),
             (0, Some(checks)) => format!("none of {checks} checks matched"),
             (0, None) => "nothing found".to_owned(),
             (1, _) => "1 finding".to_owned(),
@@ -366,7 +368,7 @@ impl Report {
             .iter()
             .filter_map(|deliberator| deliberator.round1.field("scores")?.as_object());
         let criteria: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
-        (!self.model_asked && !self.recorded && !criteria.is_empty()).then_some(criteria.len())
+        (!self.model_asked && self.recorded.is_none() && !criteria.is_empty()).then_some(criteria.len())
     }
 
     /// The object that `--format json` prints.

@@ -123,7 +123,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         imported: false,
         executor: "claude".to_owned(),
         model_asked: true,
-        recorded: false,
+        recorded: None,
         calls: 4,
         usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
         member_usage: Vec::new(),

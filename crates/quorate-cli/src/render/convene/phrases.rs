@@ -108,10 +108,10 @@ fn capital(text: &str) -> String {
 
 /// The facts about the run, each with a label.
 pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
-    let model_note = match (report.model_asked, report.recorded) {
-        (true, _) => "",
-        (false, true) => " (recorded answers; no model was asked)",
-        (false, false) => " (no model was asked)",
+    let model_note = match &report.recorded {
+        Some(recorded) => format!(" ({})", recorded.to_lowercase()),
+        None if report.model_asked => String::new(),
+        None => " (no model was asked)".to_owned(),
     };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));

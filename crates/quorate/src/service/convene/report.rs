@@ -26,7 +26,7 @@ use super::budget;
 use super::spec;
 use crate::service::error::ServiceError;
 use crate::service::finalize::drops_answers_at_end;
-use crate::service::member_usage::{MemberUsage, RECORDED, RecordedAnswers, with_usage};
+use crate::service::member_usage::{MemberUsage, RecordedAnswers, with_usage};
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
 
@@ -102,8 +102,8 @@ pub struct Report {
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
-    /// Whether all answers were recorded before, and nobody was asked.
-    pub recorded: bool,
+    /// What is said where no model was asked: that the answers were recorded before, or that recorded ones are missing.
+    pub recorded: Option<String>,
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
@@ -177,6 +177,7 @@ impl Report {
         let outcome: Outcome = record::read(&outcome).unwrap_or_default();
         let opened = &history.opened;
         let recorded = RecordedAnswers::count(history);
+        let model_asked = opened.asks_a_model() && !recorded.all();
         let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
         Report {
             run: history.run.to_string(),
@@ -212,8 +213,8 @@ impl Report {
             ledger_flag: String::new(),
             imported: false,
             executor: opened.executor_names(),
-            model_asked: opened.asks_a_model() && !recorded.all(),
-            recorded: recorded.all(),
+            model_asked,
+            recorded: recorded.headline().filter(|_| !model_asked),
             calls: history.calls,
             usage: history.usage,
             member_usage: MemberUsage::all(history, setup.members.iter().map(|member| &*member.id)),
@@ -237,9 +238,9 @@ impl Report {
     pub fn all_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.model_asked {
-            notes.push(match self.recorded {
-                true => format!("{RECORDED}."),
-                false => {
+            notes.push(match &self.recorded {
+                Some(recorded) => format!("{recorded}."),
+                None => {
                     format!("No model was asked: the answers come from the `{}` executor.", self.executor)
                 }
             });
