@@ -2,15 +2,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::open_session;
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
-use quorate::service::workspace::{self, PathOverrides};
+use quorate::service::workspace::{self, PathOverrides, Workspace};
 use quorate_diagnostics::codes;
 use tokio::sync::Mutex;
+
+/// How often a ledger that does not answer is tried again, and after what time.
+const ATTEMPTS: u32 = 5;
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The ledger of the workspace, for reading.
 #[derive(Default)]
@@ -67,9 +72,27 @@ impl Reader {
             return Err(runs::missing_ledger(environment, &workspace));
         }
         let file = workspace.ledger.file().and_then(identity);
-        let session = Arc::new(open_session::open_read_only(environment.clone(), workspace).await?);
+        let session = Arc::new(open(environment, places, workspace).await?);
         *opened = Some(Opened { session: session.clone(), file });
         Ok(session)
+    }
+}
+
+/// Opens the ledger. One that another process is making has no tables for a moment, so it is tried again.
+async fn open(
+    environment: &Environment,
+    places: &PathOverrides,
+    mut workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    let mut left = ATTEMPTS;
+    loop {
+        let opened = open_session::open_read_only(environment.clone(), workspace).await;
+        if left == 0 || !opened.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
+            return opened;
+        }
+        left -= 1;
+        tokio::time::sleep(INTERVAL).await;
+        workspace = workspace::load(environment, places, &environment.directory)?;
     }
 }
 
