@@ -262,6 +262,28 @@ fn a_changed_request_fails_and_names_what_differs() {
 }
 
 #[test]
+fn a_report_says_how_many_recorded_answers_are_missing_and_who_else_was_asked() {
+    let recorder = recorder();
+    recorder.review(&["draft.md"]);
+    let player = player(&recorder, TEXT);
+    let gone = files(&player.path("tapes"));
+    let gone = gone.iter().find(|(path, _)| path.to_str().unwrap().contains("skeptic.r1")).unwrap();
+    std::fs::remove_file(&gone.0).unwrap();
+    let report = player.run(&["review", "draft.md", "--format", "json"]).json();
+    let missing = report["notes"][0].as_str().unwrap();
+    assert!(missing.ends_with("missing; no model was asked."), "{missing}");
+    assert_eq!((&report["partial"], &report["model_asked"]), (&json!(true), &json!(false)));
+    // A member that is asked itself is not among them, even if it fails.
+    let tables = player.read("quorate.toml");
+    let away = "[executors.away]\ncommand = \"false\"\n[council.members.skeptic]\nexecutor = \"away\"\n";
+    player.write("quorate.toml", format!("{tables}{away}"));
+    let report = player.run(&["review", "draft.md", "--format", "json"]).json();
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("answers were recorded before; for these nobody was asked"), "{notes}");
+    assert!(report["model_asked"] == true && !notes.contains("no model was asked"), "{report}");
+}
+
+#[test]
 fn a_recorder_asks_only_for_what_is_missing_and_needs_trust() {
     let recorder = recorder();
     recorder.review(&["draft.md"]);

@@ -10,7 +10,7 @@ use quorate_kernel::ports::executor::{Admission, Failure};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::shared_pool::{SharedPool, Slot};
+use super::shared_pool::SharedPool;
 
 /// A service that says no time is left alone this long after it limited a call, doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -111,7 +111,7 @@ impl Pool {
         let permit = self.permit().await;
         let slot = match &self.shared {
             Some(shared) => shared.slot().await,
-            None => Slot::default(),
+            None => None,
         };
         Admission::with_permit((slot, permit))
     }

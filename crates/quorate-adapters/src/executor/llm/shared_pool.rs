@@ -2,10 +2,11 @@
 //! a small file that says before what time no call is sent and how many calls the service took. The system releases the
 //! locks of a process that ends, however it ends. What cannot be read or used counts as absent: the limits of a process hold in any case.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quorate_kernel::clock::{Clock, System};
@@ -58,6 +59,9 @@ pub(super) struct SharedPool {
     dir: PathBuf,
     most: usize,
     clock: Arc<dyn Clock>,
+    /// The numbers of this process's slots, whose locks are not tried: with many calls under way that would take longer
+    /// than a call.
+    held: Arc<Mutex<BTreeSet<usize>>>,
 }
 
 /// What the file says.
@@ -72,21 +76,24 @@ struct State {
     limited_ms: i64,
 }
 
-/// A slot, until it is dropped; `None` where the call is made without one.
-#[derive(Debug, Default)]
-pub(super) struct Slot(Option<File>);
+/// A slot, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    file: File,
+    number: usize,
+    held: Arc<Mutex<BTreeSet<usize>>>,
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
         // Closing alone leaves the lock with a child that is just being started.
-        if let Some(file) = &self.0 {
-            let _ = file.unlock();
-        }
+        let _ = self.file.unlock();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
 }
 
 enum Found {
-    Slot(File),
+    Slot(Slot),
     Busy,
     /// No slot can be used.
     Unusable,
@@ -100,15 +107,15 @@ impl SharedPool {
 
     pub(super) fn within(base: &Path, name: &str, most: usize, clock: Arc<dyn Clock>) -> SharedPool {
         let dir = base.join(entropy::sha256_hex(name.as_bytes()));
-        SharedPool { base: base.to_owned(), dir, most: most.max(1), clock }
+        SharedPool { base: base.to_owned(), dir, most: most.max(1), clock, held: Arc::default() }
     }
 
-    /// Waits for a slot.
-    pub(super) async fn slot(&self) -> Slot {
+    /// Waits for a slot; `None` where the call is made without one.
+    pub(super) async fn slot(&self) -> Option<Slot> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             match self.find() {
-                Found::Slot(file) => return Slot(Some(file)),
+                Found::Slot(slot) => return Some(slot),
                 Found::Unusable => break,
                 Found::Busy => {
                     let [jitter] = entropy::bytes::<1>();
@@ -117,7 +124,7 @@ impl SharedPool {
                 }
             }
         }
-        Slot::default()
+        None
     }
 
     fn find(&self) -> Found {
@@ -125,10 +132,18 @@ impl SharedPool {
             return Found::Unusable;
         }
         let mut found = Found::Unusable;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for number in 0..self.allowed(&self.read()) {
+            if held.contains(&number) {
+                found = Found::Busy;
+                continue;
+            }
             let Ok(file) = open_own(&self.dir.join(format!("slot-{number}"))) else { continue };
             match file.try_lock() {
-                Ok(()) => return Found::Slot(file),
+                Ok(()) => {
+                    held.insert(number);
+                    return Found::Slot(Slot { file, number, held: Arc::clone(&self.held) });
+                }
                 Err(TryLockError::WouldBlock) => found = Found::Busy,
                 Err(TryLockError::Error(_)) => {}
             }

@@ -43,15 +43,33 @@ async fn a_certificate_of_an_unknown_authority_is_refused_and_the_message_names_
     let trusting = executor(&server, json!({"ca": ca}));
     let reply = trusting.invoke(probe::question(Duration::from_secs(10))).await.unwrap();
     assert_eq!(reply.text, ANSWER);
-    // The certificate is for this machine's address and name alone.
-    let elsewhere = server.url.replace("127.0.0.1", "127.0.0.2");
-    let said = failure_of(&*executor(&server, json!({"ca": ca, "base_url": elsewhere}))).await;
-    assert!(said.contains("cannot reach"), "{said}");
     for (file, says) in [("server.key", "it has none in PEM form"), ("none.pem", "cannot read certificates")]
     {
         let said = failure_of(&*executor(&server, json!({"ca": tls_file(file)}))).await;
         assert!(said.contains(says), "{said}");
     }
+}
+
+/// What a name leads to may change: the certificate, not the address, says who gets the key.
+#[tokio::test]
+async fn a_key_is_not_sent_to_a_machine_that_a_name_leads_to_by_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::write(&path, "sk-canary-0ddba11").unwrap();
+    let ask = async |server: &Server| {
+        let by_name = server.url.replace("127.0.0.1", "localhost");
+        let more = json!({"base_url": by_name, "ca": tls_file("authority.pem"), "key": {"file": path}});
+        executor(server, more).invoke(probe::question(Duration::from_secs(10))).await
+    };
+    let own = Server::start_tls(|_| chat(ANSWER)).await;
+    assert_eq!(ask(&own).await.unwrap().text, ANSWER);
+    assert!(own.received()[0].head.contains("Bearer sk-canary-0ddba11"));
+    // Its certificate is valid, for another name.
+    let other = Server::start_tls_as("elsewhere.pem", |_| chat(ANSWER)).await;
+    let said = ask(&other).await.unwrap_err().to_string();
+    assert!(said.contains("cannot reach") && said.contains("certificate"), "{said}");
+    assert!(!said.contains("canary"), "{said}");
+    assert_eq!(other.received().len(), 0, "nothing is sent");
 }
 
 #[tokio::test]

@@ -45,7 +45,15 @@ impl Server {
 
     /// As [`Server::start`], over TLS with the certificate for 127.0.0.1 of the tests' own authority.
     pub(crate) async fn start_tls(answer: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static) -> Server {
-        let chain = CertificateDer::pem_file_iter(tls_file("server.pem")).unwrap();
+        Server::start_tls_as("server.pem", answer).await
+    }
+
+    /// As [`Server::start_tls`], with another certificate of that authority.
+    pub(crate) async fn start_tls_as(
+        certificate: &str,
+        answer: impl Fn(usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Server {
+        let chain = CertificateDer::pem_file_iter(tls_file(certificate)).unwrap();
         let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
         let key = PrivateKeyDer::from_pem_file(tls_file("server.key")).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
