@@ -19,7 +19,7 @@ mod reader;
 mod routes;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
@@ -30,6 +30,7 @@ use quorate::service::root::Root;
 use quorate::service::session::LedgerSession;
 use quorate::service::worker_thread::run_on_own_thread;
 use quorate::service::workspace::PathOverrides;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use failure::Failure;
@@ -69,6 +70,8 @@ pub struct Server {
     answered: Answered,
     read_permits: Semaphore,
     read_only: bool,
+    /// The description of the API, from the table of routes.
+    openapi: OnceLock<Value>,
 }
 
 impl Server {
@@ -90,6 +93,7 @@ impl Server {
             answered: Answered::default(),
             read_permits: Semaphore::new(MAX_CONCURRENT_READS),
             read_only: request.read_only,
+            openapi: OnceLock::new(),
         };
         Ok(Arc::new(server))
     }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::endpoint::{Method, Route};
 use crate::failure::Failure;
 use crate::guard::{Guard, OPEN};
-use crate::{Server, api, assets, pages};
+use crate::{Server, api, assets, openapi, pages};
 
 /// What a body may have besides a text: names, quotes and escapes.
 const MAX_BODY_BYTES: usize = 2 * artifact::MAX_BYTES as usize + 64 * 1024;
@@ -48,8 +48,9 @@ pub(crate) fn api(read_only: bool) -> Vec<Route> {
 
 /// Everything that is served. `used` is told the secret of the next link once one was used.
 pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSender<String>) -> Router {
-    let mut router = Router::new();
-    for route in api(server.read_only) {
+    let (mut router, routes) = (Router::new(), api(server.read_only));
+    server.openapi.get_or_init(|| openapi::document(&routes));
+    for route in routes {
         router = router.route(route.path, api_route(&route, server));
     }
     for page in pages::all() {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
-use crate::{openapi, routes};
+use crate::openapi;
 
 pub(crate) struct GetOpenapi;
 
@@ -24,6 +24,6 @@ impl Endpoint for GetOpenapi {
     }
 
     async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(openapi::document(&routes::api(server.read_only))).into_response())
+        Ok(Json(server.openapi.get()).into_response())
     }
 }

@@ -8,8 +8,7 @@ use axum::response::Response;
 use super::wording::grouped;
 use super::{Frame, respond};
 use crate::Server;
-use crate::api::checkpoint::Checkpoint;
-use crate::api::ledger::load;
+use crate::api::ledger::{Checkpoint, load};
 use crate::failure::Failure;
 
 #[derive(Template)]

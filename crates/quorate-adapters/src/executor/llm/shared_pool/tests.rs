@@ -105,15 +105,15 @@ async fn slots_that_cannot_be_used_hold_up_no_call() {
     mknodat(CWD, first.dir.join("slot-0"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     symlink(dir.path().join("made"), first.dir.join("slot-1")).unwrap();
     let held = [first.slot().await, first.slot().await];
-    assert!(held.iter().all(|slot| slot.0.is_some()), "two are left");
+    assert!(held.iter().all(|slot| slot.is_some()), "two are left");
     assert!(!dir.path().join("made").exists(), "no link is followed");
     assert!(matches!(first.find(), Found::Busy));
     // Another process that never gives them back.
     let start = Instant::now();
-    assert!(first.slot().await.0.is_none());
+    assert!(first.slot().await.is_none());
     assert!(start.elapsed() >= PATIENCE);
     drop(held);
-    assert!(first.slot().await.0.is_some());
+    assert!(first.slot().await.is_some());
     // A directory that others can write to, or a link.
     std::fs::set_permissions(&first.base, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert!(matches!(first.find(), Found::Unusable));
@@ -123,6 +123,6 @@ async fn slots_that_cannot_be_used_hold_up_no_call() {
     std::fs::write(dir.path().join("file"), "").unwrap();
     let (second, _) = pool(&dir.path().join("file"));
     let start = Instant::now();
-    assert!(second.slot().await.0.is_none());
+    assert!(second.slot().await.is_none());
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
