@@ -233,7 +233,7 @@ fn example_place(example: &str) -> TestDir {
 
 #[test]
 fn the_page_of_an_open_run_follows_it_to_its_end() {
-    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"700ms\"");
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"6s\"");
     let served = Served::start(&place, &[]);
     let mut review = place.start(&["review", "draft.md"]);
     let listed = || served.get("/api/v1/runs").json()["runs"].as_array().unwrap().len() == 1;
