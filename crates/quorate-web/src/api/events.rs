@@ -68,7 +68,8 @@ fn events(followed: Arc<Followed>, next: u64) -> impl Stream<Item = Result<Event
                 return Some((Ok(event), Some((followed, records, next + 1))));
             }
             if seen.records.last().is_some_and(|last| last.is(Kind::RunEnded)) {
-                return Some((Ok(Event::default().event("end").data("")), None));
+                // Browsers drop an event without data.
+                return Some((Ok(Event::default().event("end").data("{}")), None));
             }
             if seen.is_lost || records.changed().await.is_err() {
                 return None;
