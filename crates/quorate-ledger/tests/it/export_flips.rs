@@ -5,6 +5,7 @@
 //! said to be.
 
 mod damages;
+mod javascript;
 mod limits;
 
 use std::io::{Cursor, Write as _};
