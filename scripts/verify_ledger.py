@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies the output of `quorate ledger export --format jsonl` and `quorate ledger prove`, without Quorate.
+"""Verifies the output of `quorate ledger export --format jsonl`, `quorate ledger prove` and `quorate report`, without Quorate.
 
 Written from docs/ledger-export.md alone: the Python standard library, and `cryptography` for Ed25519.
 
@@ -7,7 +7,8 @@ Written from docs/ledger-export.md alone: the Python standard library, and `cryp
     verify_ledger.py --proof PROOF [--key KEY]... [--signer PUBLIC]...
 
 KEY is a verifier's line (`name+hash+key`), a public key (`quorate:ed25519:public:...`) or a file of these, one a line.
-It must come from another source than the verified file. Exit: 0 valid, 1 invalid, 2 unusable input.
+It must come from another source than the verified file. Of a report it verifies the proof and the texts in it, and not the
+page around them: `quorate ledger check-proof` compares that. Exit: 0 valid, 1 invalid, 2 unusable input.
 """
 
 import argparse
@@ -43,6 +44,9 @@ PUBLIC = "quorate:ed25519:public:"
 # The stream of records about the ledger itself.
 STREAM = "ledger"
 HASH = re.compile(r"[0-9a-f]{64}")
+REPORT = "<!doctype html>"
+EMBEDDED = re.compile(r'<script type="application/octet-stream" id="proof">([^<]*)</script>')
+EMBEDDED_TEXT = re.compile(r'<script type="application/octet-stream" class="text" data-input="(\d+)">([^<]*)</script>')
 RUN = re.compile(r"r[0-9a-hjkmnp-tv-z]{12}")
 KEY_ID = re.compile(r"[0-9a-f]{32}")
 TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z", re.ASCII)
@@ -520,6 +524,7 @@ def named(value, names):
 def verify_proof(text, trusted, signers):
     """The findings of a valid proof."""
     with reading("it is no proof"):
+        need(len(text.encode()) <= MAX_LINE, "it is too long")
         need(text.endswith("\n"), "it has no line end at its end")
         types = {"v": COUNT, "origin": TEXT, "checkpoint": TEXT, "keys": LIST, "records": LIST, "signers": LIST}
         version, origin, note, keys, records, listed = fields(parse(text[:-1], "the proof"), types, "the proof")
@@ -548,6 +553,22 @@ def verify_proof(text, trusted, signers):
         used.update(record.signers)
     no_idle(listed, used)
     return vouch(seal, trusted, f"{len(records)} records of {origin}, in a tree of {seal.size}")
+
+
+def verify_report(html, trusted, signers):
+    """The findings of a report whose proof is valid, and whose texts are those that its run was about."""
+    with reading("it is no report"):
+        embedded = EMBEDDED.findall(html)
+        need(len(embedded) == 1, "it has not one proof")
+        proof = unbase64(embedded[0], None, "its proof").decode()
+    found = verify_proof(proof, trusted, signers)
+    opened = json.loads(json.loads(proof)["records"][0]["data"] or "{}")
+    inputs = opened.get("inputs")
+    for place, encoded in EMBEDDED_TEXT.findall(html):
+        one = inputs[int(place)] if type(inputs) is list and int(place) < len(inputs) else None
+        digest = sha256(unbase64(encoded, None, "a text")).hex()
+        need(type(one) is dict and one.get("sha256") == digest, f"text {place} is not what the run was about")
+    return f"{found}; the page around it was not compared"
 
 
 def vouch(seal, trusted, found):
@@ -746,7 +767,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("export", nargs="?", metavar="EXPORT")
-    what.add_argument("--proof", metavar="PROOF")
+    what.add_argument("--proof", metavar="PROOF", help="a proof, or a report with one in it")
     what.add_argument("--batch", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--key", action="append", default=[], help="a key that you have from elsewhere")
     parser.add_argument("--signer", action="append", default=[], help="a key of which one has to have signed")
@@ -760,10 +781,11 @@ def main():
             raise Unreadable("a signer is a public key")
         if arguments.proof:
             with regular(arguments.proof) as file:
-                data = file.read(MAX_LINE)
+                data = file.read(4 * MAX_LINE)
             with reading("it is no proof"):
                 text = data.decode()
-            found = verify_proof(text, trusted, signers)
+            verify = verify_report if text.startswith(REPORT) else verify_proof
+            found = verify(text, trusted, signers)
         else:
             with regular(arguments.export) as file:
                 found = verify_export(file, trusted, signers)

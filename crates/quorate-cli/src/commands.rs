@@ -23,6 +23,7 @@ mod playbook;
 mod print_report;
 mod provision;
 mod replay;
+mod report;
 mod resolve;
 mod resume;
 mod review;
@@ -138,6 +139,7 @@ enum Command {
     Ledger(ledger::Arguments),
     Runs(runs::Arguments),
     Show(show::Arguments),
+    Report(report::Arguments),
     Resume(resume::Arguments),
     Replay(replay::Arguments),
     Override(override_run::Arguments),
@@ -229,6 +231,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
+        Command::Report(arguments) => report::run(arguments, environment, terminal).await,
         Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => Box::pin(override_run::run(arguments, environment, terminal)).await,

@@ -174,6 +174,7 @@ codes! {
     refusal CHECKPOINT_UNSIGNED = "quorate:checkpoint_unsigned", "quorate/checkpoint_unsigned.md";
     refusal CHECKPOINT_UNKNOWN = "quorate:checkpoint_unknown", "quorate/checkpoint_unknown.md";
     refusal PROOF_INVALID = "quorate:proof_invalid", "quorate/proof_invalid.md";
+    refusal REPORT_DIFFERS = "quorate:report_differs", "quorate/report_differs.md";
     refusal PROOF_UNREADABLE = "quorate:proof_unreadable", "quorate/proof_unreadable.md";
     refusal EXPORT_INVALID = "quorate:export_invalid", "quorate/export_invalid.md";
     refusal IMPORT_CONFLICT = "quorate:import_conflict", "quorate/import_conflict.md";
@@ -240,6 +241,8 @@ codes! {
     warning WITNESS_BEHIND = "quorate:witness_behind", "quorate/witness_behind.md";
     warning SIGNER_UNKNOWN = "quorate:signer_unknown", "quorate/signer_unknown.md";
     warning TIER_UNKNOWN = "quorate:tier_unknown", "quorate/tier_unknown.md";
+    warning REPORT_PATHS = "quorate:report_paths", "quorate/report_paths.md";
+    warning REPORT_LARGE = "quorate:report_large", "quorate/report_large.md";
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
 }
 

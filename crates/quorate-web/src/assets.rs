@@ -16,7 +16,10 @@ struct Asset {
     bytes: &'static [u8],
 }
 
-const ASSETS: [Asset; 3] = [
+/// What checks proofs and reports, on pages and in reports: one module.
+pub(crate) const VERIFY: &str = concat!(include_str!("assets/verify.js"), include_str!("assets/check.js"));
+
+const ASSETS: [Asset; 4] = [
     Asset {
         name: "style.css",
         content_type: "text/css; charset=utf-8",
@@ -27,6 +30,7 @@ const ASSETS: [Asset; 3] = [
         content_type: "text/javascript; charset=utf-8",
         bytes: include_bytes!("assets/app.js"),
     },
+    Asset { name: "verify.js", content_type: "text/javascript; charset=utf-8", bytes: VERIFY.as_bytes() },
     Asset { name: "icon.svg", content_type: "image/svg+xml", bytes: include_bytes!("assets/icon.svg") },
 ];
 

@@ -16,6 +16,7 @@ mod listener;
 mod openapi;
 mod pages;
 mod reader;
+pub mod report;
 mod routes;
 
 use std::path::PathBuf;

@@ -1,17 +1,20 @@
 //! The pages, one file and one template each. Everything that is written into a page passes `escape`.
 
 pub(crate) mod assembly_run;
+pub(crate) mod at;
 pub(crate) mod audit;
 mod chart;
-mod document;
+pub(crate) mod document;
 pub(crate) mod escape;
 pub(crate) mod ledger;
 pub(crate) mod open;
+pub(crate) mod proof;
 mod refused;
 pub(crate) mod review_run;
 pub(crate) mod run;
 pub(crate) mod runs;
-mod wording;
+pub(crate) mod verify;
+pub(crate) mod wording;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -52,6 +55,23 @@ pub(crate) fn all() -> Vec<Page> {
                 Box::pin(async move { run::show(&server, path.get("run").map_or("", String::as_str)).await })
             },
         },
+        Page {
+            path: "/runs/{run}/proof",
+            show: |server, path, _| {
+                Box::pin(
+                    async move { proof::show(&server, path.get("run").map_or("", String::as_str)).await },
+                )
+            },
+        },
+        Page {
+            path: "/runs/{run}/report.html",
+            show: |server, path, _| {
+                Box::pin(
+                    async move { proof::report(&server, path.get("run").map_or("", String::as_str)).await },
+                )
+            },
+        },
+        Page { path: "/verify", show: |server, _, _| Box::pin(async move { verify::show(&server) }) },
         Page {
             path: "/audit",
             show: |server, _, query| Box::pin(async move { audit::show(&server, &query).await }),

@@ -46,6 +46,7 @@ pub mod provision;
 pub mod redaction;
 pub mod replay;
 pub mod report;
+pub mod report_file;
 pub mod resolve;
 pub mod resume;
 pub mod review;

@@ -117,15 +117,15 @@ enum Verb {
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Check a proof offline: no ledger, no workspace
+    /// Check a proof or a report offline: no ledger, no workspace
     ///
-    /// Exits with 0 where all holds against a key that you give, 1 where something does not or the key is not trusted, 5
+    /// A report is drawn again from the proof and the texts in it, and has to be the same, byte for byte. Exits with 0 where all holds against a key that you give, 1 where something does not or the key is not trusted, 5
     /// where the file is no proof.
     #[command(
-        after_help = "Examples:\n  quorate ledger check-proof proof.json --key ledger.pub\n  quorate ledger check-proof proof.json --key ledger.pub --signer quorate:ed25519:public:…"
+        after_help = "Examples:\n  quorate ledger check-proof proof.json --key ledger.pub\n  quorate ledger check-proof report.html --key ledger.pub\n  quorate ledger check-proof proof.json --key ledger.pub --signer quorate:ed25519:public:…"
     )]
     CheckProof {
-        /// The proof, or - for standard input
+        /// The proof or the report, or - for standard input
         #[arg(value_name = "FILE")]
         file: String,
         /// The ledger's key, as you have it from its owner: a verifier's line, a public key, or a file of these

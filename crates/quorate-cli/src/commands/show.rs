@@ -1,8 +1,9 @@
 //! `quorate show`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 
+use super::report;
 use crate::arguments::PathArguments;
 use crate::exit::{Exit, exit_with_error};
 use crate::render::{self, Extent, Format};
@@ -22,14 +23,40 @@ pub(super) struct Arguments {
     #[arg(value_name = "RUN")]
     run: String,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ShownFormat::Human)]
+    format: ShownFormat,
     #[command(flatten)]
     places: PathArguments,
 }
 
+/// The formats of findings and outcomes, and the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ShownFormat {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+    /// Markdown for a pull request
+    Markdown,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// GitHub workflow annotations
+    Github,
+    /// What `quorate report` writes
+    Html,
+}
+
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = arguments.format;
+    let format = match arguments.format {
+        ShownFormat::Human => Format::Human,
+        ShownFormat::Json => Format::Json,
+        ShownFormat::Markdown => Format::Markdown,
+        ShownFormat::Sarif => Format::Sarif,
+        ShownFormat::Github => Format::Github,
+        ShownFormat::Html => {
+            return report::show(&arguments.run, &arguments.places, environment, terminal).await;
+        }
+    };
     let (session, run) =
         match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
             Ok(opened) => opened,

@@ -14,7 +14,8 @@ use super::paint::{Paint, finish, one_line};
 use quorate::service::ledger::check_export::ExportCheck;
 
 /// A verified proof as text.
-pub(crate) fn proven(proven: &VerifiedProof, options: TextOptions) -> String {
+/// `is_report` is whether it is in a report that shows what the proof says.
+pub(crate) fn proven(proven: &VerifiedProof, is_report: bool, options: TextOptions) -> String {
     let VerifiedProof { origin, tree, trusted_key: vouched, keys, records } = proven;
     let mut text = match vouched {
         Some(key) => {
@@ -43,6 +44,9 @@ pub(crate) fn proven(proven: &VerifiedProof, options: TextOptions) -> String {
         one_line(origin),
         tree.size
     );
+    if is_report {
+        text += "The report shows what these records say, and nothing else.\n\n";
+    }
     let rows = records.iter().map(row).collect();
     text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, options.width);
     finish(&text, options)
@@ -72,14 +76,14 @@ fn row(fact: &ProvenRecord) -> Vec<String> {
         one_line(&fact.kind),
         fact.at.clone(),
         (fact.index + 1).to_string(),
-        if fact.has_data { "here".to_owned() } else { Paint::Absent.on("not here") },
+        if fact.data.is_some() { "here".to_owned() } else { Paint::Absent.on("not here") },
         if signers.is_empty() { Paint::Absent.on("none") } else { signers.join(" ") },
     ]
 }
 
-/// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict, override}]}`;
+/// `{holds, report, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict, override}]}`;
 /// `vouched` is whether a person vouched for the key; `verdict` is an outcome's, `override` a person's decision.
-pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
+pub(crate) fn proven_json(proven: &VerifiedProof, is_report: bool) -> String {
     let fact = |fact: &ProvenRecord| {
         json!({
             "run": fact.run,
@@ -87,7 +91,7 @@ pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
             "kind": fact.kind,
             "at": fact.at,
             "index": fact.index,
-            "data": fact.has_data,
+            "data": fact.data.is_some(),
             "signers": fact.signers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "verdict": fact.verdict,
             "override": fact.override_decision.as_ref().map(|decision| {
@@ -97,6 +101,7 @@ pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
     };
     let object = json!({
         "holds": proven.trusted_key.is_some(),
+        "report": is_report,
         "vouched": proven.trusted_key.as_ref().map(ToString::to_string),
         "origin": proven.origin,
         "size": proven.tree.size,

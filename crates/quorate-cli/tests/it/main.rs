@@ -73,6 +73,10 @@ mod provision;
 mod public_councils;
 mod public_runtimes;
 mod refusals;
+#[cfg(feature = "serve")]
+mod report;
+#[cfg(feature = "serve")]
+mod report_browser;
 mod review;
 mod runtime;
 mod runtime_edges;

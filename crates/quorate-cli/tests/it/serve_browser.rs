@@ -11,10 +11,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::support::council::all_ship;
+use super::support::reports::EXAMPLES;
 use super::support::serve::Served;
 use super::support::{TestDir, files, wait_until};
 
-const BROWSER: &str = "QUORATE_TEST_BROWSER";
+pub(super) const BROWSER: &str = "QUORATE_TEST_BROWSER";
 
 /// What the browser saw of each page; `None` where there is no browser.
 fn looked(served: &Served, paths: &[&str]) -> Option<Vec<Value>> {
@@ -24,7 +25,7 @@ fn looked(served: &Served, paths: &[&str]) -> Option<Vec<Value>> {
 }
 
 /// What the browser says of what it is told to look at.
-fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
+pub(super) fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
     let Ok(folder) = std::env::var(BROWSER) else {
         eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");
         return None;
@@ -44,7 +45,7 @@ fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
 }
 
 /// What holds of every page.
-fn check(seen: &Value) {
+pub(super) fn check(seen: &Value) {
     let path = &seen["path"];
     assert_eq!(seen["status"], 200, "{path}");
     assert_eq!(seen["events"], json!([]), "{path}: dialogs, errors, breaches of the policy");
@@ -144,7 +145,7 @@ fn hostile() -> Vec<String> {
 }
 
 /// A workspace in which the texts are the draft, its name, what members found, their reasons, and their names.
-fn hostile_place() -> (TestDir, usize) {
+pub(super) fn hostile_place() -> (TestDir, usize) {
     let texts = hostile();
     let findings: Vec<Value> =
         texts.iter().map(|text| json!({"quote": text, "issue": text, "fix": text})).collect();
@@ -186,29 +187,7 @@ fn hostile_texts_stay_text_on_every_page() {
 
 #[test]
 fn every_kind_of_run_can_be_read_by_everyone() {
-    for (example, command, word) in [
-        (
-            "release-board",
-            "convene assemblies/release-board --proposal proposals/calendar-feed.md --class release --executor recorded",
-            "Vote",
-        ),
-        (
-            "design-critique",
-            "convene assemblies/design-critique --topic topics/lending-page.md --executor recorded",
-            "Messages",
-        ),
-        (
-            "incident-review",
-            "convene assemblies/incident-review --request incidents/friday-night.md --executor recorded",
-            "Reports",
-        ),
-        (
-            "council-of-mentors",
-            "convene operators/support-agent --trigger sample --conversation conversations/flattery.jsonl --executor recorded",
-            "Guidance",
-        ),
-        ("two-models", "review draft.md", "Positions"),
-    ] {
+    for (example, command, word) in EXAMPLES {
         let place = example_place(example);
         place.run(&command.split(' ').collect::<Vec<_>>());
         let run = place.runs()[0]["run"].as_str().unwrap().to_owned();
@@ -220,7 +199,7 @@ fn every_kind_of_run_can_be_read_by_everyone() {
     }
 }
 
-fn example_place(example: &str) -> TestDir {
+pub(super) fn example_place(example: &str) -> TestDir {
     let place = TestDir::new();
     let source: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
     for (path, bytes) in files(&source) {

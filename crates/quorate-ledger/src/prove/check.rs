@@ -3,6 +3,7 @@
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Outcome, Override};
 use quorate_protocol::Json;
+use serde_json::Map;
 
 use super::provable_record::from_canonical_json;
 use super::{ChainChecker, GapRule, Proof, ProvableRecord, SignedCheckpoint, TrustedKey, VERSION};
@@ -38,8 +39,10 @@ pub struct ProvenRecord {
     pub at: String,
     /// Its index in the ledger's order.
     pub index: u64,
-    /// Whether the proof includes its body.
-    pub has_data: bool,
+    /// Its body, where the proof includes it.
+    pub data: Option<Map<String, Json>>,
+    /// When it was recorded, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
     /// The keys that signed it.
     pub signers: Vec<KeyId>,
     /// The run's verdict, if this record is its outcome.
@@ -155,7 +158,8 @@ fn check_record(
         kind: checked.head.kind,
         at: checked.head.at,
         index,
-        has_data: checked.data.is_some(),
+        data: checked.data,
+        at_ms: checked.at_ms,
         signers: checked.signers,
         verdict,
         override_decision: decided,
@@ -163,13 +167,13 @@ fn check_record(
 }
 
 /// What an outcome says in one word: a review's verdict, or the result of an assembly.
-fn outcome_word(data: &serde_json::Map<String, Json>) -> Option<String> {
+fn outcome_word(data: &Map<String, Json>) -> Option<String> {
     let outcome: Outcome = record::read(data).ok()?;
     outcome.word().map(str::to_owned)
 }
 
 /// What an override says.
-fn parse_override(data: &serde_json::Map<String, Json>) -> Option<OverrideDecision> {
+fn parse_override(data: &Map<String, Json>) -> Option<OverrideDecision> {
     let Override { verdict, by, council_verdict: council, .. } = record::read(data).ok()?;
     let by = Some(by).filter(|by| !by.is_empty());
     (!verdict.is_empty()).then_some(OverrideDecision { verdict, by, council })

@@ -63,7 +63,7 @@ async fn an_erased_body_leaves_its_proof() {
     world.sql("UPDATE record SET data = NULL WHERE kind = 'consultation'").await;
     let proof = world.store.prove(&SIGNED.into(), None, &[]).await.expect("proven");
     let proven = check_proof(&proof.text().unwrap(), &[world.trusted()], &world.signers()).expect("it holds");
-    assert_eq!(proven.records.iter().filter(|fact| !fact.has_data).count(), 3);
+    assert_eq!(proven.records.iter().filter(|fact| fact.data.is_none()).count(), 3);
 }
 
 #[tokio::test]

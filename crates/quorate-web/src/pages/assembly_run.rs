@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::service::convene::report::{AppliedRule, Decision, Node, Report, Violation};
+use quorate::service::convene::report::{
+    AppliedRule, CountedVote, Decision, Fragment, Message, Node, Report, Violation,
+};
 
 use super::Frame;
+use super::at::{At, Form};
 use super::chart::{self, Segment};
 use super::review_run::{MemberRow, member_row};
 use super::wording::{Mark, instant, minute, plain, took, usage};
@@ -37,38 +40,42 @@ pub(super) struct AssemblyPage {
 }
 
 /// A vote.
-struct Board {
-    bar: Vec<Segment>,
+pub(crate) struct Board {
+    pub(crate) at: At,
+    pub(crate) bar: Vec<Segment>,
     /// What the bar shows, in words.
-    weights: Vec<(&'static str, String)>,
-    ratio: String,
-    text: Option<String>,
-    tie: Option<String>,
-    votes: Vec<(String, String, String)>,
+    pub(crate) weights: Vec<(&'static str, String, String)>,
+    pub(crate) ratio: String,
+    pub(crate) text: Option<String>,
+    pub(crate) tie: Option<String>,
+    pub(crate) votes: Vec<(String, String, String, At)>,
 }
 
-struct Guidance {
-    member: String,
-    text: String,
-    severity: u64,
-    rule: String,
+pub(crate) struct Guidance {
+    pub(crate) at: At,
+    pub(crate) member: String,
+    pub(crate) text: String,
+    pub(crate) severity: u64,
+    pub(crate) rule: String,
 }
 
-struct ShownMessage {
-    round: u64,
-    from: String,
-    to: String,
-    text: String,
+pub(crate) struct ShownMessage {
+    pub(crate) at: At,
+    pub(crate) round: u64,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) text: String,
 }
 
 /// A node of a hierarchy, with how deep it is.
-struct Branch {
-    depth: usize,
-    member: String,
-    status: String,
-    severity: Option<u64>,
-    concern: Option<String>,
-    suggestion: Option<String>,
+pub(crate) struct Branch {
+    pub(crate) at: At,
+    pub(crate) depth: usize,
+    pub(crate) member: String,
+    pub(crate) status: String,
+    pub(crate) severity: Option<u64>,
+    pub(crate) concern: Option<String>,
+    pub(crate) suggestion: Option<String>,
 }
 
 struct AskedMember {
@@ -79,19 +86,23 @@ struct AskedMember {
     questions: Vec<(String, String)>,
 }
 
-struct RuleRow {
-    id: String,
-    kind: String,
-    is_deciding: bool,
-    has_fired: bool,
-    effect: String,
+pub(crate) struct RuleRow {
+    pub(crate) at: At,
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) is_deciding: bool,
+    pub(crate) has_fired: bool,
+    pub(crate) effect: String,
 }
 
-struct ViolationRow {
-    code: String,
-    member: String,
-    what: String,
-    excerpt: String,
+pub(crate) struct ViolationRow {
+    pub(crate) at: At,
+    pub(crate) code: String,
+    pub(crate) member: String,
+    pub(crate) what: String,
+    pub(crate) what_at: String,
+    pub(crate) excerpt: String,
+    pub(crate) excerpt_at: String,
 }
 
 /// The page.
@@ -116,31 +127,13 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> AssemblyPage {
         facts: facts(&report),
         notes: report.all_notes(),
         can_resume: !server.read_only && !report.imported && (is_open || is_incomplete),
-        board: report.decision.as_ref().map(board),
-        fragments: report
-            .fragments
-            .iter()
-            .map(|fragment| Guidance {
-                member: fragment.member.clone(),
-                text: fragment.text.clone(),
-                severity: fragment.severity,
-                rule: fragment.rule.clone(),
-            })
-            .collect(),
-        messages: report
-            .messages
-            .iter()
-            .map(|message| ShownMessage {
-                round: message.round,
-                from: message.from.clone(),
-                to: message.to.as_ref().map_or_else(|| "all".to_owned(), |to| to.join(", ")),
-                text: message.text.clone(),
-            })
-            .collect(),
-        tree: tree(&report.nodes),
+        board: report.decision.as_ref().map(|decision| board(decision, At::default())),
+        fragments: guidance(&report.fragments, &At::default()),
+        messages: messages(&report.messages, &At::default()),
+        tree: tree(&report.nodes, &At::default()),
         asked: asked(&report),
-        rules: report.rules.iter().map(|rule| rule_row(rule, report.decision.as_ref())).collect(),
-        violations: report.violations.iter().map(violation).collect(),
+        rules: rules(&report.rules, report.decision.as_ref(), &At::default()),
+        violations: report.violations.iter().map(|refused| violation(refused, At::default())).collect(),
         members: report.member_usage.iter().map(member_row).collect(),
         title: report.title,
         subject: report.subject,
@@ -175,36 +168,65 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn board(decision: &Decision) -> Board {
+/// A decision. `at` is its place.
+pub(crate) fn board(decision: &Decision, at: At) -> Board {
     let parts = [
         ("yes", decision.yes),
         ("no", decision.no),
         ("abstain", decision.abstain),
         ("missing", decision.missing),
     ];
+    let weight =
+        |(name, weight): &(&'static str, f64)| (*name, weight.to_string(), at.to(&format!("/{name}")));
+    let vote = |(place, vote): (usize, &CountedVote)| {
+        let place = at.under(&format!("/votes/{place}"));
+        (vote.member.clone(), vote.vote.clone(), vote.weight.clone(), place)
+    };
     Board {
         bar: chart::stacked(&parts),
-        weights: parts.iter().map(|(name, weight)| (*name, format!("{weight}"))).collect(),
+        weights: parts.iter().map(weight).collect(),
         ratio: format!("{} of {}", decision.exact.yes, decision.exact.total),
         text: decision.text.clone(),
         tie: decision.tie.clone(),
-        votes: decision
-            .votes
-            .iter()
-            .map(|vote| (vote.member.clone(), vote.vote.clone(), vote.weight.clone()))
-            .collect(),
+        votes: decision.votes.iter().enumerate().map(vote).collect(),
+        at,
     }
 }
 
-/// The nodes from the root down.
-fn tree(nodes: &[Node]) -> Vec<Branch> {
-    fn add(nodes: &[Node], parent: Option<&str>, depth: usize, branches: &mut Vec<Branch>) {
+/// Fragments. `outcome` is the record that they are in.
+pub(crate) fn guidance(fragments: &[Fragment], outcome: &At) -> Vec<Guidance> {
+    let of = |(place, fragment): (usize, &Fragment)| Guidance {
+        at: outcome.under(&format!("/fragments/{place}")),
+        member: fragment.member.clone(),
+        text: fragment.text.clone(),
+        severity: fragment.severity,
+        rule: fragment.rule.clone(),
+    };
+    fragments.iter().enumerate().map(of).collect()
+}
+
+/// Messages. `outcome` is the record that they are in.
+pub(crate) fn messages(messages: &[Message], outcome: &At) -> Vec<ShownMessage> {
+    let of = |(place, message): (usize, &Message)| ShownMessage {
+        at: outcome.under(&format!("/messages/{place}")),
+        round: message.round,
+        from: message.from.clone(),
+        to: message.to.as_ref().map_or_else(|| "all".to_owned(), |to| to.join(", ")),
+        text: message.text.clone(),
+    };
+    messages.iter().enumerate().map(of).collect()
+}
+
+/// The nodes from the root down. `outcome` is the record that they are in.
+pub(crate) fn tree(nodes: &[Node], outcome: &At) -> Vec<Branch> {
+    fn add(nodes: &[Node], outcome: &At, parent: Option<&str>, depth: usize, branches: &mut Vec<Branch>) {
         // Each node once, whatever the records say.
         if depth > nodes.len() {
             return;
         }
-        for node in nodes.iter().filter(|node| node.parent.as_deref() == parent) {
+        for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.parent.as_deref() == parent) {
             branches.push(Branch {
+                at: outcome.under(&format!("/nodes/{place}")),
                 depth,
                 member: node.member.clone(),
                 status: plain(&node.status),
@@ -212,11 +234,11 @@ fn tree(nodes: &[Node]) -> Vec<Branch> {
                 concern: node.output.as_ref().map(|output| output.concern.clone()),
                 suggestion: node.output.as_ref().map(|output| output.suggestion.clone()),
             });
-            add(nodes, Some(&node.member), depth + 1, branches);
+            add(nodes, outcome, Some(&node.member), depth + 1, branches);
         }
     }
     let mut branches = Vec::new();
-    add(nodes, None, 0, &mut branches);
+    add(nodes, outcome, None, 0, &mut branches);
     branches
 }
 
@@ -241,20 +263,31 @@ fn asked(report: &Report) -> Vec<AskedMember> {
     report.members.iter().map(member).collect()
 }
 
-fn rule_row(rule: &AppliedRule, decision: Option<&Decision>) -> RuleRow {
-    let emitted = rule.emitted.map(|count| format!("{count} emitted"));
-    let effect = rule.decides.clone().or(emitted).or_else(|| rule.node.clone()).unwrap_or_default();
-    RuleRow {
-        id: rule.id.clone(),
-        kind: rule.kind.clone(),
-        is_deciding: decision.is_some_and(|decision| decision.rule.as_ref() == Some(&rule.id)),
-        has_fired: rule.fired,
-        effect,
-    }
+/// Rules. `outcome` is the record that they are in.
+pub(crate) fn rules(rules: &[AppliedRule], decision: Option<&Decision>, outcome: &At) -> Vec<RuleRow> {
+    let row = |(place, rule): (usize, &AppliedRule)| {
+        let emitted = rule.emitted.map(|count| format!("{count} emitted"));
+        let effect = rule.decides.clone().or(emitted).or_else(|| rule.node.clone()).unwrap_or_default();
+        RuleRow {
+            at: outcome.under(&format!("/rules/{place}")),
+            id: rule.id.clone(),
+            kind: rule.kind.clone(),
+            is_deciding: decision.is_some_and(|decision| decision.rule.as_ref() == Some(&rule.id)),
+            has_fired: rule.fired,
+            effect,
+        }
+    };
+    rules.iter().enumerate().map(row).collect()
 }
 
-fn violation(violation: &Violation) -> ViolationRow {
+/// Something that was refused. `at` is its record.
+pub(crate) fn violation(violation: &Violation, at: At) -> ViolationRow {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let (excerpt, excerpt_at) = match (&violation.excerpt, &violation.why) {
+        (Some(excerpt), _) => (excerpt.clone(), at.to("/excerpt")),
+        (None, Some(why)) => (why.clone(), at.to("/why")),
+        (None, None) => (String::new(), String::new()),
+    };
     ViolationRow {
         code: violation.code.clone(),
         member: text(&violation.member),
@@ -262,6 +295,9 @@ fn violation(violation: &Violation) -> ViolationRow {
             Some(locked) => format!("{} ({})", text(&violation.what), locked),
             None => text(&violation.what),
         },
-        excerpt: violation.excerpt.clone().or_else(|| violation.why.clone()).unwrap_or_default(),
+        what_at: at.shown("", Form::Locked),
+        excerpt,
+        excerpt_at,
+        at,
     }
 }

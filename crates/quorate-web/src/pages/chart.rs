@@ -2,13 +2,13 @@
 //! Sizes are attributes, since the content security policy forbids styles in the markup.
 
 /// A part of a stacked bar.
-pub(super) struct Segment {
+pub(crate) struct Segment {
     /// The name of its style.
-    pub(super) class: &'static str,
+    pub(crate) class: &'static str,
     /// Where it begins, of 1,000.
-    pub(super) x: u64,
+    pub(crate) x: u64,
     /// How long it is, of 1,000.
-    pub(super) width: u64,
+    pub(crate) width: u64,
 }
 
 /// A stacked bar: each part with its weight. A part that is not nothing is visible.

@@ -3,21 +3,21 @@
 use quorate::service::report::Finding;
 
 /// A line of a text.
-pub(super) struct Line {
-    pub(super) number: usize,
-    pub(super) pieces: Vec<Piece>,
+pub(crate) struct Line {
+    pub(crate) number: usize,
+    pub(crate) pieces: Vec<Piece>,
     /// The findings that begin on it, by their places in the report's list.
-    pub(super) findings: Vec<usize>,
+    pub(crate) findings: Vec<usize>,
 }
 
 /// A part of a line: text, or a quote that was found there.
-pub(super) struct Piece {
-    pub(super) text: String,
-    pub(super) is_marked: bool,
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    pub(crate) is_marked: bool,
 }
 
 /// The lines of a text. `findings` is in the order of the text.
-pub(super) fn lines(text: &str, findings: &[Finding]) -> Vec<Line> {
+pub(crate) fn lines(text: &str, findings: &[Finding]) -> Vec<Line> {
     let marked = merged(findings.iter().filter_map(|finding| finding.span), text.len());
     let mut marks = marked.iter().peekable();
     let mut starts =

@@ -9,6 +9,7 @@ use quorate::service::report::{Answer, Deliberator, Finding, Report};
 use super::Frame;
 use quorate_protocol::answers::{self, deliberator::Round};
 
+use super::at::{At, Form};
 use super::document::{self, Line};
 use super::wording::{Mark, grouped, instant, minute, money, plain, took, usage};
 use crate::Server;
@@ -35,6 +36,8 @@ pub(super) struct ReviewPage {
     notes: Vec<String>,
     lines: Vec<Line>,
     has_text: bool,
+    /// Only reports say which text it is.
+    input: Option<usize>,
     findings: Vec<ShownFinding>,
     positions: Vec<Position>,
     members: Vec<MemberRow>,
@@ -46,32 +49,38 @@ struct Overridden {
     reason: String,
 }
 
-struct ShownFinding {
-    by: String,
-    place: String,
-    quote: String,
-    issue: String,
-    fix: Option<String>,
-    is_grounded: bool,
+pub(crate) struct ShownFinding {
+    pub(crate) at: At,
+    pub(crate) by: String,
+    pub(crate) place: String,
+    pub(crate) quote: String,
+    pub(crate) issue: String,
+    pub(crate) fix: Option<String>,
+    pub(crate) is_grounded: bool,
 }
 
 /// A deliberator's answers, and how they changed.
-struct Position {
-    id: String,
-    first: Stance,
-    second: Stance,
-    counted: String,
-    has_changed: bool,
-    is_ungrounded: bool,
+pub(crate) struct Position {
+    /// How its answer counts.
+    pub(crate) at: At,
+    pub(crate) id: String,
+    pub(crate) first: Stance,
+    pub(crate) second: Stance,
+    pub(crate) counted: String,
+    pub(crate) has_changed: bool,
+    pub(crate) is_ungrounded: bool,
 }
 
 /// An answer in short.
-struct Stance {
-    word: String,
-    class: &'static str,
-    is_irreducible: bool,
-    score: Option<String>,
-    message: Option<String>,
+pub(crate) struct Stance {
+    pub(crate) word: String,
+    pub(crate) class: &'static str,
+    pub(crate) is_irreducible: bool,
+    pub(crate) score: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) word_at: String,
+    pub(crate) score_at: String,
+    pub(crate) message_at: String,
 }
 
 /// What a member was asked through, and what that took.
@@ -101,7 +110,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
         format!("quorate show {}", report.run),
     );
     let mut positions: Vec<Position> =
-        report.deliberators.iter().map(|one| position(report.rounds, one)).collect();
+        report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
     positions.sort_by_key(|position| !position.has_changed);
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
@@ -124,7 +133,8 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
         notes: report.all_notes(),
         lines: document::lines(&text, &report.findings),
         has_text: report.text.is_some(),
-        findings: report.findings.iter().map(shown).collect(),
+        input: None,
+        findings: report.findings.iter().map(|finding| shown_finding(finding, At::default())).collect(),
         positions,
         members: report.members.iter().map(member_row).collect(),
         artifact: report.artifact,
@@ -151,13 +161,15 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn shown(finding: &Finding) -> ShownFinding {
+/// A finding. `at` is its place in the outcome.
+pub(crate) fn shown_finding(finding: &Finding, at: At) -> ShownFinding {
     let place = match (finding.line, finding.column) {
         (Some(line), Some(column)) => format!("line {line}, character {column}"),
         (Some(line), None) => format!("line {line}"),
         (None, _) => "not in the text".to_owned(),
     };
     ShownFinding {
+        at,
         by: finding.by.clone(),
         place,
         quote: finding.quote.clone(),
@@ -167,10 +179,20 @@ fn shown(finding: &Finding) -> ShownFinding {
     }
 }
 
-fn position(rounds: u8, deliberator: &Deliberator) -> Position {
+/// The places of a position: both answers, and how it counts.
+#[derive(Default)]
+pub(crate) struct Places {
+    pub(crate) first: At,
+    pub(crate) second: At,
+    pub(crate) counted: At,
+}
+
+pub(crate) fn position(rounds: u8, deliberator: &Deliberator, places: Places) -> Position {
     let last = if rounds == 1 { Round::First } else { Round::Second };
-    let (first, second) = (stance(&deliberator.round1, Round::First), stance(&deliberator.round2, last));
+    let first = stance(&deliberator.round1, Round::First, &places.first);
+    let second = stance(&deliberator.round2, last, &places.second);
     Position {
+        at: places.counted,
         id: deliberator.id.clone(),
         has_changed: deliberator.round2.answer.is_some()
             && (&first.word, first.is_irreducible, &first.score)
@@ -182,13 +204,25 @@ fn position(rounds: u8, deliberator: &Deliberator) -> Position {
     }
 }
 
-fn stance(given: &Answer, round: Round) -> Stance {
+fn stance(given: &Answer, round: Round, at: &At) -> Stance {
     let read =
         given.answer.clone().and_then(|answer| answers::deliberator::Answer::read(round, &answer.into()));
+    let message_at = at.to("/text");
     let Some(read) = read else {
-        let word = if given.status == "answered" { "unreadable".to_owned() } else { plain(&given.status) };
-        let message = given.message.clone();
-        return Stance { word, class: "none", is_irreducible: false, score: None, message };
+        let (word, word_at) = match given.status == "answered" {
+            true => ("unreadable".to_owned(), String::new()),
+            false => (plain(&given.status), at.shown("/status", Form::Plain)),
+        };
+        return Stance {
+            word,
+            class: "none",
+            is_irreducible: false,
+            score: None,
+            message: given.message.clone(),
+            word_at,
+            score_at: String::new(),
+            message_at,
+        };
     };
     let block = if read.would_block { "blocks" } else { "passes" };
     Stance {
@@ -201,6 +235,9 @@ fn stance(given: &Answer, round: Round) -> Stance {
         is_irreducible: read.irreducible,
         score: read.score.map(|score| format!("{score:.1}")),
         message: None,
+        word_at: at.shown("/answer", Form::Stance),
+        score_at: at.shown("/answer", Form::Score),
+        message_at,
     }
 }
 

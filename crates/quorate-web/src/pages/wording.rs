@@ -6,16 +6,16 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_manifest::timestamp;
 
 /// A verdict or outcome: its word, and a shape besides its colour.
-pub(super) struct Mark {
-    pub(super) word: String,
+pub(crate) struct Mark {
+    pub(crate) word: String,
     /// The name of its style.
-    pub(super) class: &'static str,
-    pub(super) shape: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) shape: &'static str,
 }
 
 impl Mark {
     /// Of a word as records have it; `None` where nothing is decided.
-    pub(super) fn of(word: Option<&str>) -> Mark {
+    pub(crate) fn of(word: Option<&str>) -> Mark {
         let word = word.unwrap_or("open").to_uppercase();
         let (class, shape) = match word.as_str() {
             "SHIP" | "PASS" | "DONE" => ("good", "●"),
@@ -29,7 +29,7 @@ impl Mark {
 }
 
 /// A time to the minute, in UTC.
-pub(super) fn minute(at_ms: i64) -> String {
+pub(crate) fn minute(at_ms: i64) -> String {
     let text = timestamp::format(at_ms);
     match (text.get(..10), text.get(11..16)) {
         (Some(day), Some(time)) => format!("{day} {time}"),
@@ -38,7 +38,7 @@ pub(super) fn minute(at_ms: i64) -> String {
 }
 
 /// A time for programs.
-pub(super) fn instant(at_ms: i64) -> String {
+pub(crate) fn instant(at_ms: i64) -> String {
     timestamp::format(at_ms)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn took(time: Duration) -> String {
 }
 
 /// Money in US dollars, from billionths.
-pub(super) fn money(nanos: u64) -> String {
+pub(crate) fn money(nanos: u64) -> String {
     let cents = nanos / 10_000_000;
     match nanos {
         0 => "US$ 0.00".to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn money(nanos: u64) -> String {
 }
 
 /// A number with a mark between thousands.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -86,7 +86,7 @@ pub(super) fn usage(usage: &Usage) -> String {
 }
 
 /// A word of a record, for people: `round1_block` is `round1 block`.
-pub(super) fn plain(word: &str) -> String {
+pub(crate) fn plain(word: &str) -> String {
     word.replace('_', " ")
 }
 

@@ -8,7 +8,7 @@ use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 pub use quorate_kernel::record::Override;
-use quorate_kernel::record::{Consultation, CountedAnswer, RunOpened, Status};
+use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
@@ -465,6 +465,12 @@ fn answer(history: &History, step: &str, member: &str) -> Answer {
         answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
         message: ended.text.clone().filter(|text| !text.trim().is_empty()),
     }
+}
+
+/// The findings of an outcome, each with its place in the record.
+pub fn numbered_findings(outcome: &Outcome) -> Vec<(usize, Finding)> {
+    let read = |(at, value)| Some((at, finding(value)?));
+    outcome.findings.iter().enumerate().filter_map(read).collect()
 }
 
 fn finding(value: &Json) -> Option<Finding> {

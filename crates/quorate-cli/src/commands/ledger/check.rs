@@ -1,6 +1,7 @@
 //! `quorate ledger verify`, `check-proof` and `check-export`: nothing is opened to write.
 
 use crate::arguments::HumanOrJson;
+use crate::commands::report;
 use crate::exit::{Exit, exit_with_error};
 use crate::render::{self, Format, evidence};
 use crate::terminal::Terminal;
@@ -37,13 +38,14 @@ pub(super) fn proof(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let proven = match check_proof::check(environment, request) {
-        Ok(proven) => proven,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
+    let check_proof::Checked { proven, is_report } =
+        match check_proof::check(environment, request, report::FORMAT.as_ref()) {
+            Ok(checked) => checked,
+            Err(error) => return exit_with_error(&error, format.into(), terminal),
+        };
     terminal.data(&match format {
-        HumanOrJson::Human => evidence::proven(&proven, terminal.stdout),
-        HumanOrJson::Json => evidence::proven_json(&proven),
+        HumanOrJson::Human => evidence::proven(&proven, is_report, terminal.stdout),
+        HumanOrJson::Json => evidence::proven_json(&proven, is_report),
     });
     match proven.trusted_key {
         Some(_) => Exit::DONE,

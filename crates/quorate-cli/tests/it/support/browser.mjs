@@ -1,11 +1,11 @@
 // Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
-// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, follow}; `follow` is the page of an open
-// run, which is watched until it is decided.
+// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, follow, drop}; `follow` is the page of an
+// open run, which is watched until it is decided; `drop` is a page that is given files, and a key for each.
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
 
 const [folder, told] = process.argv.slice(2);
-const {link, url, paths, shots, follow} = JSON.parse(told);
+const {link, url, paths, shots, follow, drop} = JSON.parse(told);
 const require = createRequire(pathToFileURL(folder + "/package.json"));
 const {chromium} = require("playwright-core");
 const axe = require("axe-core").source;
@@ -98,6 +98,26 @@ if (follow) {
     await page.waitForTimeout(50);
   }
   said.heading = await page.locator("h1").innerText();
+  console.log(JSON.stringify(said));
+}
+if (drop) {
+  const said = {path: drop.path, requests: [], stands: []};
+  const page = await contexts.strict.newPage();
+  await page.goto(url + drop.path, {waitUntil: "load"});
+  page.on("request", (request) => said.requests.push(request.url()));
+  const stand = page.locator("#stand");
+  for (const file of drop.files) {
+    await page.evaluate(() => { document.querySelector("#key").value = ""; });
+    await page.setInputFiles("#file", file);
+    const name = file.split("/").at(-1);
+    await page.waitForFunction((name) => /^[■▲●]/.test(document.querySelector("#stand").textContent) &&
+      (document.querySelector("#stand").textContent.includes(name) || document.querySelector("#stand").textContent.includes("nothing")), name);
+    said.stands.push(await stand.innerText());
+    if (!said.stands.at(-1).startsWith("▲")) continue;
+    await page.locator("#key").fill(drop.key);
+    await page.waitForFunction(() => /^[■●]/.test(document.querySelector("#stand").textContent));
+    said.stands.push(await stand.innerText());
+  }
   console.log(JSON.stringify(said));
 }
 await browser.close();

@@ -13,6 +13,7 @@ pub mod playbooks;
 pub mod postgres;
 pub mod public;
 pub mod records;
+pub mod reports;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod shell;

@@ -149,8 +149,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
             }
         });
     }
-    report.notes.extend(RecordedAnswers::count(history).note());
-    report.notes.extend(crate::service::report::erased_note(history));
+    report.add_counts(history);
     Ok(report)
 }
 
@@ -171,6 +170,19 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
 }
 
 impl Report {
+    /// The report of a run from its records alone; `None` where another version of the mode wrote it.
+    pub fn of(history: &History) -> Option<Report> {
+        let mut report = Report::read(history, &run_opened::assembly_setup(history)?, None);
+        report.add_counts(history);
+        Some(report)
+    }
+
+    /// Adds what is said of recorded and of erased answers.
+    fn add_counts(&mut self, history: &History) {
+        self.notes.extend(RecordedAnswers::count(history).note());
+        self.notes.extend(crate::service::report::erased_note(history));
+    }
+
     fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> Report {
         let mut outcome = history.outcome_data().cloned().unwrap_or_default();
         outcome.extend(artifact.into_iter().flatten());

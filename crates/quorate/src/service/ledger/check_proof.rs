@@ -1,6 +1,7 @@
-//! Checks a proof from its file and keys alone, without a ledger or a workspace.
+//! Checks a proof, or a report with a proof in it, from its file and keys alone, without a ledger or a workspace.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::prove::{self, InvalidProof, VerifiedProof};
@@ -10,10 +11,14 @@ use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::paths::absolute;
+use crate::service::report_file::{InvalidContents, ReportFile};
+
+/// The longest file that is read: a report has its proof in base64, beside the page.
+const MAX_FILE_BYTES: u64 = 4 * prove::MAX_BYTES as u64;
 
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The proof's file, or `-` for standard input.
+    /// The file of the proof or the report, or `-` for standard input.
     pub file: String,
     /// `--key`.
     pub keys: Vec<String>,
@@ -21,15 +26,104 @@ pub struct Request {
     pub signers: Vec<String>,
 }
 
-/// Checks a proof. If its key is not trusted, [`VerifiedProof::trusted_key`] is `None` and [`unvouched`] warns: it is
-/// consistent, but so is a forger's.
+/// How a report file is read and drawn, which the front end with pages knows.
+pub struct ReportFormat {
+    /// What a report starts with.
+    pub begins: &'static str,
+    /// The contents that are embedded in a report; why there are none, in words.
+    pub embedded: fn(&str) -> Result<Embedded, String>,
+    /// Draws the contents; why they cannot be drawn, in words.
+    pub draw: fn(&ReportFile) -> Result<String, String>,
+}
+
+/// The embedded parts of a report.
+pub struct Embedded {
+    pub proof: String,
+    /// The texts, each with its place among the run's inputs.
+    pub texts: Vec<(usize, Arc<str>)>,
+    /// The program that drew the report.
+    pub program: String,
+    /// This program, which draws it again.
+    pub this_program: String,
+}
+
+/// What was checked.
+pub struct Checked {
+    pub proven: VerifiedProof,
+    /// Whether the file is a report: then it shows what its proof says.
+    pub is_report: bool,
+}
+
+/// Checks a proof or a report. If its key is not trusted, [`VerifiedProof::trusted_key`] is `None` and [`unvouched`] warns:
+/// it is consistent, but so is a forger's. A report is drawn again from its proof and has to be the same, byte for byte.
 ///
 /// # Errors
-/// If it is not a proof, or is invalid.
-pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedProof, ServiceError> {
+/// If it is not a proof, is invalid, or shows something else than its proof says.
+pub fn check(
+    environment: &Environment,
+    request: &Request,
+    reports: Option<&ReportFormat>,
+) -> Result<Checked, ServiceError> {
     let trusted = trust::ledger_keys(environment, &request.keys)?;
     let signers = trust::signer_keys(environment, &request.signers)?;
-    let limit = prove::MAX_BYTES as u64;
+    let text = read_file(environment, request)?;
+    let report = reports.filter(|format| text.starts_with(format.begins));
+    let embedded = report.map(|format| (format.embedded)(&text)).transpose();
+    let embedded = embedded.map_err(|why| unreadable(request, &why))?;
+    let proof = embedded.as_ref().map_or(&*text, |embedded| &*embedded.proof);
+    let proven = prove::check_proof(proof, &trusted, &signers).map_err(|failed| invalid(request, failed))?;
+    if let (Some(format), Some(embedded)) = (report, embedded) {
+        check_drawn(request, &text, format, embedded)?;
+    }
+    Ok(Checked { proven, is_report: report.is_some() })
+}
+
+/// Draws a report again from what it embeds, and compares.
+fn check_drawn(
+    request: &Request,
+    text: &str,
+    format: &ReportFormat,
+    embedded: Embedded,
+) -> Result<(), ServiceError> {
+    let Embedded { proof, texts, program, this_program } = embedded;
+    let file = ReportFile::read(proof, texts).map_err(|error| match error {
+        InvalidContents::Proof(failed) => invalid(request, failed),
+        other => differs(request, &other.to_string(), "ask its sender for a new report"),
+    })?;
+    let drawn = (format.draw)(&file).map_err(|why| unreadable(request, &why))?;
+    if drawn == text {
+        return Ok(());
+    }
+    if program != this_program {
+        let what =
+            format!("{program} drew it, so this program, {this_program}, cannot compare what it shows");
+        let help = format!("check it with {program}; what its proof says is above the page's authority");
+        return Err(differs(request, &what, &help));
+    }
+    let line = drawn.lines().zip(text.lines()).take_while(|(ours, theirs)| ours == theirs).count() + 1;
+    let what = format!("line {line} of the file is not what its proof says");
+    Err(differs(request, &what, "believe nothing that it shows; ask its sender for a new report"))
+}
+
+fn differs(request: &Request, what: &str, help: &str) -> ServiceError {
+    let body = Body::new(format!("{} was changed: {what}", request.file));
+    ServiceError::new(ExitClass::Refused, codes::REPORT_DIFFERS, body.help(help))
+}
+
+fn invalid(request: &Request, failed: InvalidProof) -> ServiceError {
+    match failed {
+        InvalidProof::NotAProof(why) => unreadable(request, &why),
+        InvalidProof::InvalidPart { .. } => ServiceError::new(
+            ExitClass::Refused,
+            codes::PROOF_INVALID,
+            Body::new(format!("{} proves nothing: {failed}", request.file))
+                .help("ask its sender for a new proof, and for the key over another channel"),
+        ),
+    }
+}
+
+fn read_file(environment: &Environment, request: &Request) -> Result<String, ServiceError> {
+    let limit = MAX_FILE_BYTES;
     let bytes = match request.file.as_str() {
         "-" => disk::read_stdin(limit),
         file => disk::read_up_to(&absolute(&environment.directory, Path::new(file)), limit),
@@ -42,16 +136,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedPro
         ),
         _ => unreadable(request, &error_chain(&error)),
     })?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable(request, "it is not UTF-8"))?;
-    prove::check_proof(&text, &trusted, &signers).map_err(|failed| match failed {
-        InvalidProof::NotAProof(why) => unreadable(request, &why),
-        InvalidProof::InvalidPart { .. } => ServiceError::new(
-            ExitClass::Refused,
-            codes::PROOF_INVALID,
-            Body::new(format!("{} proves nothing: {failed}", request.file))
-                .help("ask its sender for a new proof, and for the key over another channel"),
-        ),
-    })
+    String::from_utf8(bytes).map_err(|_| unreadable(request, "it is not UTF-8"))
 }
 
 /// The warning about a proof whose key is not trusted.
