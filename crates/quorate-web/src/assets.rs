@@ -16,8 +16,16 @@ struct Asset {
     bytes: &'static [u8],
 }
 
-/// What checks proofs and reports, on pages and in reports: one module.
-pub(crate) const VERIFY: &str = concat!(include_str!("assets/verify.js"), include_str!("assets/check.js"));
+/// What checks a report, in the report: one module.
+pub(crate) const REPORT_CHECK: &str =
+    concat!(include_str!("assets/verify.js"), include_str!("assets/check.js"));
+
+/// The same with what the pages about proofs need.
+const VERIFY: &str = concat!(
+    include_str!("assets/verify.js"),
+    include_str!("assets/check.js"),
+    include_str!("assets/drop.js")
+);
 
 const ASSETS: [Asset; 4] = [
     Asset {

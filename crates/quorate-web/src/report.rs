@@ -16,7 +16,7 @@ use quorate::service::ledger::check_proof::{Embedded, ReportFormat};
 use quorate::service::report_file::ReportFile;
 use quorate_kernel::entropy::{sha256_hex, unhex};
 
-use crate::assets::VERIFY;
+use crate::assets::REPORT_CHECK;
 
 /// What every report starts with.
 const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"";
@@ -28,7 +28,7 @@ const SCRIPT_END: &str = "</script>";
 
 /// The style and the script as they are in a report.
 static STYLE: LazyLock<String> = LazyLock::new(|| compact(include_str!("assets/style.css")));
-static SCRIPT: LazyLock<String> = LazyLock::new(|| compact(VERIFY));
+static SCRIPT: LazyLock<String> = LazyLock::new(|| compact(REPORT_CHECK));
 
 /// A source without indentation and lines that are comments. No text in it has several lines.
 fn compact(source: &str) -> String {

@@ -158,7 +158,7 @@ fn the_verify_page_takes_proofs_and_reports() {
     for page in &seen[..2] {
         super::serve_browser::check(page);
     }
-    assert!(text(&seen[1], "text").contains("▲ Unvouched: the proof agrees"), "{}", seen[1]["text"]);
+    assert!(text(&seen[1], "text").contains("▲ Unvouched: the proof is intact"), "{}", seen[1]["text"]);
     let stands: Vec<&str> = seen[2]["stands"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(seen[2]["requests"], json!([]), "nothing is uploaded");
     for (stand, mark) in

@@ -22,29 +22,29 @@ function say(style, text, flaws = []) {
 // Without a key from the reader nothing is vouched for: a forger's file has a forger's key.
 async function judge() {
   if (!checked) return;
-  const { proven, flaws, what } = checked;
+  const { proven, flaws, says } = checked;
   const given = keyInput.value.trim();
   find("#key-line").hidden = flaws.length > 0;
   if (flaws.length > 0) {
-    say("bad", `■ Changed: ${what} shows something else than its proof says.`, flaws);
+    say("bad", "■ Changed: this report shows something else than its proof says.", flaws);
   } else if (given === "") {
-    say("none", `▲ Unvouched: ${what} agrees with its proof, but whose key signed that proof is not known. Enter the ledger's key.`);
+    say("none", `▲ Unvouched: ${says}, but whose key signed it is not known. Enter the ledger's key.`);
   } else if (await isVouched(proven, given)) {
-    say("good", `● Holds: ${what} agrees with its proof, which the key that you entered signed.`);
+    say("good", `● Holds: ${says}, and the key that you entered signed it.`);
   } else {
     say("bad", "■ Not vouched for: another key than the one that you entered signed the proof.");
   }
 }
 
-// Does a check and says what it came to; only what is wrong with the file is its fault.
-async function check(what, work) {
+// Does a check and says what it came to. What fails otherwise is a mistake in here.
+async function check(work) {
   checked = null;
   try {
     if (!(await canCheck())) {
       say("none", "▲ Not checked: this browser has no Ed25519. `quorate ledger check-proof` checks the file.");
       return;
     }
-    checked = { what, ...(await work()) };
+    checked = await work();
     await judge();
   } catch (error) {
     if (!(error instanceof Flaw || error instanceof Unreadable)) throw error;
@@ -151,64 +151,9 @@ async function checkReport(block) {
   const facts = document.querySelectorAll("[data-at]");
   if (facts.length !== Number(main.dataset.facts)) flaws.push("facts were added or removed");
   for (const element of facts) flaws.push(...[factFlaw(records, element)].filter(Boolean));
-  return { proven, flaws };
-}
-
-// The pages of a server.
-
-// A proof, or the proof in a report. What the page of a report shows is not drawn here.
-async function checkFile(text) {
-  const embedded = /<script type="application\/octet-stream" id="proof">([^<]*)<\/script>/.exec(text)?.[1];
-  const proven = await checkProof(embedded === undefined ? text : textOf(unbase64(embedded, null, "the proof")));
-  showProven(proven);
-  return { proven, flaws: [] };
-}
-
-function showProven({ origin, size, root, keys, records }) {
-  const list = find("#proven");
-  if (!list) return;
-  const decisions = records.filter((record) => ["outcome", "override"].includes(record.kind));
-  const words = decisions.map(({ kind, data }) => {
-    const word = data?.verdict ?? data?.decision?.result ?? "its data is left out";
-    return [kind === "override" ? `${data?.by ?? "a person"} decided` : "outcome", String(word).toUpperCase()];
-  });
-  const facts = [
-    ["Run", records[0].run],
-    ...words,
-    ["Records", `${records.length}, from ${records[0].at} to ${records.at(-1).at}`],
-    ["Ledger", origin],
-    ["Records in it then", String(size)],
-    ["Root", hex(root)],
-    ...keys.map((key) => ["Key", key.text]),
-  ];
-  list.replaceChildren(
-    ...facts.map(([name, value]) => {
-      const [row, term, text] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
-      [term.textContent, text.textContent] = [name, value];
-      row.append(term, text);
-      return row;
-    }),
-  );
+  return { proven, flaws, says: "this report agrees with its proof" };
 }
 
 keyInput.addEventListener("input", judge);
 const embeddedProof = find("script#proof");
-if (embeddedProof) await check("this report", () => checkReport(embeddedProof));
-const page = find("[data-proof]");
-if (page) await check("the proof", async () => checkFile(await (await fetch(page.dataset.proof)).text()));
-const picker = find("#file");
-if (picker) {
-  stand.textContent = "Choose a file.";
-  const take = async (file) => {
-    if (file) await check(`“${file.name}”`, async () => checkFile(textOf(await file.arrayBuffer())));
-  };
-  picker.addEventListener("change", () => take(picker.files[0]));
-  const target = find("#drop");
-  for (const kind of ["dragover", "dragleave", "drop"]) {
-    target.addEventListener(kind, (event) => {
-      event.preventDefault();
-      target.classList.toggle("dropping", kind === "dragover");
-      if (kind === "drop") take(event.dataTransfer.files[0]);
-    });
-  }
-}
+if (embeddedProof) await check(() => checkReport(embeddedProof));

@@ -156,8 +156,8 @@ pub(super) fn page(file: &ReportFile) -> ReportPage {
         program: program(),
         style: &STYLE,
         script: &SCRIPT,
-        mark: Mark::of(outcome.word()),
-        mark_at: at.upper(word_at),
+        mark: Mark::of(word(content, outcome)),
+        mark_at: outcome.word().map_or_else(String::new, |_| at.upper(word_at)),
         decided,
         title,
         title_at,
@@ -222,6 +222,14 @@ pub(super) fn page(file: &ReportFile) -> ReportPage {
         embedded: file.texts.iter().map(|text| (text.input, STANDARD.encode(&*text.text))).collect(),
         outcome: at,
     }
+}
+
+/// What the run came to in a word; `None` while it is open.
+fn word<'a>(content: &'a Content, outcome: &'a Outcome) -> Option<&'a str> {
+    outcome.word().or(match &content.report {
+        Some(RunReport::Review(report)) if report.is_superseded() => Some(report.verdict_word()),
+        _ => None,
+    })
 }
 
 /// What the run is about, with where that is said.

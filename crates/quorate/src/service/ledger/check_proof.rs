@@ -97,12 +97,13 @@ fn check_drawn(
     if program != this_program {
         let what =
             format!("{program} drew it, so this program, {this_program}, cannot compare what it shows");
-        let help = format!("check it with {program}; what its proof says is above the page's authority");
+        let help =
+            format!("check it with {program}, or ask its sender for the proof (`quorate ledger prove`)");
         return Err(differs(request, &what, &help));
     }
     let line = drawn.lines().zip(text.lines()).take_while(|(ours, theirs)| ours == theirs).count() + 1;
     let what = format!("line {line} of the file is not what its proof says");
-    Err(differs(request, &what, "believe nothing that it shows; ask its sender for a new report"))
+    Err(differs(request, &what, "do not rely on it; ask its sender for a new report"))
 }
 
 fn differs(request: &Request, what: &str, help: &str) -> ServiceError {

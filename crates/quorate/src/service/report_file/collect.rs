@@ -75,7 +75,7 @@ pub fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
         ));
         session.warn(
             codes::REPORT_PATHS,
-            body.help("`--outcome-only` leaves them out, with all but the outcome"),
+            body.help("`--outcome-only` omits them, with all data but outcomes and people's decisions"),
         );
     }
     if bytes > MAX_BYTES_WITHOUT_WARNING {

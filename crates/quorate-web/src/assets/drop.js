@@ -1,0 +1,58 @@
+// The pages of a server about proofs: what a proof says, and files that the reader drops. It goes on where check.js ends.
+
+// A proof, or the proof in a report. What the page of a report shows is not compared here.
+async function checkFile(text, name) {
+  const embedded = /<script type="application\/octet-stream" id="proof">([^<]*)<\/script>/.exec(text)?.[1];
+  const proven = await checkProof(embedded === undefined ? text : textOf(unbase64(embedded, null, "the proof")));
+  showProven(proven);
+  const says = embedded === undefined
+    ? `${name} is intact`
+    : `the proof in ${name} is intact (the page around it was not compared)`;
+  return { proven, flaws: [], says };
+}
+
+function showProven({ origin, size, root, keys, records }) {
+  const list = find("#proven");
+  if (!list) return;
+  const decisions = records.filter((record) => ["outcome", "override"].includes(record.kind));
+  const words = decisions.map(({ kind, data }) => {
+    const word = data?.verdict ?? data?.decision?.result ?? "its data is left out";
+    return [kind === "override" ? `${data?.by ?? "a person"} decided` : "outcome", String(word).toUpperCase()];
+  });
+  const facts = [
+    ["Run", records[0].run],
+    ...words,
+    ["Records", `${records.length}, from ${records[0].at} to ${records.at(-1).at}`],
+    ["Ledger", origin],
+    ["Its records at that time", String(size)],
+    ["Root", hex(root)],
+    ...keys.map((key) => ["Key", key.text]),
+  ];
+  list.replaceChildren(
+    ...facts.map(([name, value]) => {
+      const [row, term, text] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
+      [term.textContent, text.textContent] = [name, value];
+      row.append(term, text);
+      return row;
+    }),
+  );
+}
+
+const page = find("[data-proof]");
+if (page) await check(async () => checkFile(await (await fetch(page.dataset.proof)).text(), "the proof"));
+const picker = find("#file");
+if (picker) {
+  stand.textContent = "Choose a file.";
+  const take = async (file) => {
+    if (file) await check(async () => checkFile(textOf(await file.arrayBuffer()), `“${file.name}”`));
+  };
+  picker.addEventListener("change", () => take(picker.files[0]));
+  const target = find("#drop");
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    target.addEventListener(kind, (event) => {
+      event.preventDefault();
+      target.classList.toggle("dropping", kind === "dragover");
+      if (kind === "drop") take(event.dataTransfer.files[0]);
+    });
+  }
+}
