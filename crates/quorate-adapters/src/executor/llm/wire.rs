@@ -10,7 +10,7 @@
 //! let wire = Wire::Chat;
 //! let request = Request {
 //!     model: "gpt-5.6", system: None, prompt: "Say hello.", cuts: &[], format: Format::Text, max_tokens: 100,
-//!     effort: None, temperature: None, seed: None, cache: Cache::Auto, context_tokens: None, server: Server::Vendor,
+//!     effort: None, cache: Cache::Auto, context_tokens: None, server: Server::Vendor,
 //! };
 //! let http = wire.encode(&request);
 //! assert_eq!(http.path, "/chat/completions");
@@ -124,14 +124,6 @@ impl Wire {
             Wire::Chat | Wire::Responses | Wire::Ollama => Dialect::OpenAi,
             Wire::Gemini => Dialect::Gemini,
         }
-    }
-
-    pub fn takes_temperature(self) -> bool {
-        self != Wire::Messages
-    }
-
-    pub fn takes_seed(self) -> bool {
-        !matches!(self, Wire::Messages | Wire::Responses)
     }
 
     pub fn takes_context_tokens(self) -> bool {

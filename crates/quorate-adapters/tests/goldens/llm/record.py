@@ -110,7 +110,6 @@ def chat(base, case, texts):
         **{"max_tokens" if compatible else "max_completion_tokens": MAX_TOKENS},
         **given(
             response_format=form, prompt_cache_options=options, reasoning_effort=case.get("effort"),
-            temperature=case.get("temperature"), seed=case.get("seed"),
         ),
     ))
 
@@ -128,7 +127,6 @@ def responses(base, case, texts):
         **given(
             instructions=None if case.get("plain") else texts["system"], text=form, prompt_cache_options=options,
             reasoning={"effort": case["effort"]} if "effort" in case else None,
-            temperature=case.get("temperature"),
         ),
     ))
 
@@ -147,7 +145,6 @@ def gemini(base, case, texts):
         response_mime_type=None if case["format"] == "text" else "application/json",
         response_json_schema=texts["schema"] if case["format"] == "schema" else None,
         max_output_tokens=MAX_TOKENS, thinking_config=thinking,
-        temperature=case.get("temperature"), seed=case.get("seed"),
     ))
     list(client.models.generate_content_stream(
         model=case["model"], contents="".join(texts["prompt"]), config=config,
@@ -162,10 +159,7 @@ def ollama_chat(base, case, texts):
     client = ollama.Client(host=base, headers={"Authorization": f"Bearer {KEY}"})
     list(client.chat(
         model=case["model"], messages=asked, stream=True,
-        options=given(
-            num_predict=MAX_TOKENS, num_ctx=case.get("context"),
-            temperature=case.get("temperature"), seed=case.get("seed"),
-        ),
+        options=given(num_predict=MAX_TOKENS, num_ctx=case.get("context")),
         **given(format=form, think=case.get("effort")),
     ))
 

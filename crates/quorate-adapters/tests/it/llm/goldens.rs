@@ -36,8 +36,6 @@ struct Case {
     effort: Option<String>,
     cache: String,
     format: String,
-    temperature: Option<f64>,
-    seed: Option<i64>,
     context: Option<u32>,
     #[serde(default)]
     compatible: bool,
@@ -77,8 +75,6 @@ fn requests_are_those_of_the_vendors_sdks() {
             },
             max_tokens: 800,
             effort: case.effort.as_deref(),
-            temperature: case.temperature,
-            seed: case.seed,
             cache: match case.cache.as_str() {
                 "off" => Cache::Off,
                 "auto" => Cache::Auto,
@@ -161,8 +157,6 @@ fn plain(prompt: &str) -> Request<'_> {
         format: Format::Text,
         max_tokens: 10,
         effort: None,
-        temperature: None,
-        seed: None,
         cache: Cache::Minutes,
         context_tokens: None,
         server: Server::Vendor,
@@ -239,8 +233,6 @@ fn a_setting_changes_the_request_where_the_wire_takes_it() {
         for server in [Server::Vendor, Server::Compatible] {
             let auto = Request { cache: Cache::Auto, cuts: &[2], server, ..plain("prompt") };
             let differs = |request: Request| wire.encode(&request) != wire.encode(&auto);
-            assert_eq!(differs(Request { temperature: Some(0.5), ..auto }), wire.takes_temperature());
-            assert_eq!(differs(Request { seed: Some(3), ..auto }), wire.takes_seed());
             assert_eq!(differs(Request { context_tokens: Some(3), ..auto }), wire.takes_context_tokens());
             assert_eq!(differs(Request { format: Format::JsonObject, ..auto }), wire.has_json_mode());
             for cache in [Cache::Off, Cache::Minutes, Cache::Hour] {

@@ -41,12 +41,6 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     if let Some(effort) = request.effort {
         body["reasoning_effort"] = effort.into();
     }
-    if let Some(temperature) = request.temperature {
-        body["temperature"] = temperature.into();
-    }
-    if let Some(seed) = request.seed {
-        body["seed"] = seed.into();
-    }
     HttpRequest::new("/chat/completions", &body)
 }
 
@@ -133,9 +127,12 @@ impl Decoder {
 
 impl From<Counts> for Usage {
     fn from(counts: Counts) -> Usage {
+        let cached = counts.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        // A gateway that has more tokens in its cache than in all counts these apart.
+        let apart = |read: u64| cached.filter(|cached| read > 0 && *cached > read).unwrap_or(0);
         Usage {
-            tokens_in: counts.prompt_tokens,
-            tokens_cached: counts.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens),
+            tokens_in: counts.prompt_tokens.map(|read| read.saturating_add(apart(read))),
+            tokens_cached: cached,
             tokens_written: counts.prompt_tokens_details.and_then(|details| details.cache_write_tokens),
             tokens_written_long: None,
             tokens_out: counts.completion_tokens,

@@ -25,12 +25,6 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
             Err(_) => json!({"thinking_level": effort.to_ascii_uppercase()}),
         };
     }
-    if let Some(temperature) = request.temperature {
-        settings["temperature"] = temperature.into();
-    }
-    if let Some(seed) = request.seed {
-        settings["seed"] = seed.into();
-    }
     let mut body = json!({
         "contents": [{"role": "user", "parts": [{"text": request.prompt}]}],
         "generationConfig": settings,

@@ -8,7 +8,7 @@ use super::answer::{Answer, Step, read, stopped_for};
 use super::request::{Cache, Format, HttpRequest, Request};
 use crate::executor::llm::fault::{self, Fault, Kind};
 
-/// The version of the API. It takes no temperature.
+/// The version of the API.
 const VERSION: &str = "2026-10-21";
 
 /// How many marks a request may have.

@@ -17,12 +17,6 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     if let Some(context) = request.context_tokens {
         options["num_ctx"] = context.into();
     }
-    if let Some(temperature) = request.temperature {
-        options["temperature"] = temperature.into();
-    }
-    if let Some(seed) = request.seed {
-        options["seed"] = seed.into();
-    }
     let mut body = json!({"model": request.model, "messages": messages, "options": options, "stream": true});
     match request.format {
         Format::Text => {}

@@ -19,10 +19,6 @@ pub struct Request<'a> {
     pub max_tokens: u32,
     /// How much the model thinks, in the vendor's words, such as `low`. For `gemini` also a number of tokens.
     pub effort: Option<&'a str>,
-    /// Sent where [`super::Wire::takes_temperature`].
-    pub temperature: Option<f64>,
-    /// Sent where [`super::Wire::takes_seed`].
-    pub seed: Option<i64>,
     pub cache: Cache,
     /// The size of the context that the server makes room for. Sent where [`super::Wire::takes_context_tokens`].
     pub context_tokens: Option<u32>,
@@ -105,8 +101,6 @@ impl<'a> Request<'a> {
             format: Format::Text,
             max_tokens: 1,
             effort: None,
-            temperature: None,
-            seed: None,
             cache: Cache::Off,
             context_tokens: None,
             server: Server::Vendor,

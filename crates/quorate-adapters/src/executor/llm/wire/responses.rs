@@ -37,9 +37,6 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     if let Some(effort) = request.effort {
         body["reasoning"] = json!({"effort": effort});
     }
-    if let Some(temperature) = request.temperature {
-        body["temperature"] = temperature.into();
-    }
     HttpRequest::new("/responses", &body)
 }
 
