@@ -10,7 +10,7 @@ use quorate_kernel::ports::executor::{Admission, Failure};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::shared_pool::SharedPool;
+use super::shared_pool::{LONGEST_WAIT, SharedPool};
 
 /// A service that says no time is left alone this long after it limited a call, doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -153,7 +153,11 @@ impl Pool {
             };
             let Some(until) = wait.filter(|until| *until > now) else { return Ok(()) };
             if until >= deadline {
-                return Err(Failure::TimedOut);
+                let left = until.duration_since(now).as_secs();
+                return Err(Failure::never(format!(
+                    "not asked: the service has calls through pool `{}` wait for {left} s more, longer than the time that is left",
+                    self.name
+                )));
             }
             tokio::time::sleep_until(until).await;
         }
@@ -191,7 +195,8 @@ impl Pool {
                 state.limits = state.limits.saturating_add(1);
                 let pause = FIRST_PAUSE.saturating_mul(1 << state.limits.min(10)) / 2;
                 let wait = after.unwrap_or(pause.min(LONGEST_PAUSE));
-                state.not_before = state.not_before.max(now.checked_add(wait));
+                // A service that asks for years must not stop a process that runs as long.
+                state.not_before = state.not_before.max(now.checked_add(wait.min(LONGEST_WAIT)));
                 wait
             }
             Outcome::Unreached => {
@@ -275,7 +280,8 @@ mod tests {
         // A limit of one process holds for the other: its time, and half the calls.
         pools[0].ended(Outcome::Limited(Some(Duration::from_secs(5))), "");
         let asked = Instant::now();
-        assert_eq!(pools[1].wait_turn(asked + Duration::from_secs(2)).await, Err(Failure::TimedOut));
+        let refused = pools[1].wait_turn(asked + Duration::from_secs(2)).await.unwrap_err();
+        assert!(refused.to_string().contains("wait for 5 s more"), "{refused}");
         pools[1].wait_turn(asked + Duration::from_secs(60)).await.unwrap();
         assert_eq!(asked.elapsed(), Duration::from_secs(5));
         let held = [pools[1].admit().await, pools[1].admit().await];
@@ -372,17 +378,21 @@ mod tests {
         pool.ended(Outcome::Limited(Some(Duration::MAX)), "");
         assert!(pool.admit().await.has_permit());
         let deadline = start + Duration::from_secs(10);
-        assert_eq!(pool.wait_turn(deadline).await, Err(Failure::TimedOut));
+        let refused = pool.wait_turn(deadline).await.unwrap_err().to_string();
+        assert!(refused.contains("pool `p`") && refused.contains("600 s more"), "{refused}");
         assert_eq!(Instant::now(), start);
+        // After ten minutes it is asked whether it still says so.
+        pool.wait_turn(start + Duration::from_secs(3_600)).await.unwrap();
+        assert_eq!(start.elapsed(), LONGEST_WAIT);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_past_the_deadline_is_a_timeout_at_once() {
+    async fn a_wait_past_the_deadline_ends_the_call_at_once() {
         let pool = Arc::new(Pool::new("p", 2, None));
         pool.ended(Outcome::Limited(Some(Duration::from_secs(100))), "");
         let start = Instant::now();
         let deadline = start + Duration::from_secs(10);
-        assert_eq!(pool.wait_turn(deadline).await, Err(Failure::TimedOut));
+        assert!(pool.wait_turn(deadline).await.is_err());
         assert_eq!(Instant::now(), start);
         // Without a time of its own, the pause doubles.
         let pool = Arc::new(Pool::new("q", 2, None));

@@ -80,6 +80,19 @@ impl Service {
         })
     }
 
+    /// The name of the pool of its calls. A limit is a host's, so that no pool spans two. One that a table names joins all keys of
+    /// its host; else each key has its own, by the place that it comes from.
+    pub(super) fn pool(&self, name: Option<&str>) -> String {
+        let host = http::host_and_port(&self.base_url);
+        match name {
+            Some(name) => format!("{name} at {host}"),
+            None => match self.key.as_ref().and_then(|key| key.source().side_effect()) {
+                Some(command) => format!("{host}, {}", command.what),
+                None => format!("{host} with {}", self.describe_key()),
+            },
+        }
+    }
+
     /// The key's source, for a person.
     pub(super) fn describe_key(&self) -> String {
         self.key.as_ref().map_or("no key".to_owned(), |key| key.source().describe())

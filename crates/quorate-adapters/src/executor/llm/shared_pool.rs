@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use crate::regular_file;
 
-/// The longest wait that one process tells the others. A later time in the file is not ours.
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// The longest wait that a pool obeys, and that one process tells the others. A later time in the file is not ours.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// A call is made without a slot after this long: a stopped process must not hold up all others.
 const PATIENCE: Duration = Duration::from_secs(600);
