@@ -1,5 +1,8 @@
 //! The budget of a run: what a call takes is reserved before it is made, and settled when it is over (X8).
 
+pub mod meter;
+pub mod tokens;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorate_protocol::answers;
 use tokio::sync::Notify;
 
+use crate::ports::embedder::Embedder;
 use crate::ports::executor::{CallLimit, Executor, Usage};
 use crate::record::{Money, Spent};
 
@@ -103,6 +107,12 @@ impl Caps {
         !self.has_amounts() || limit.is_some_and(|limit| self.amount(limit).is_some())
     }
 
+    /// Whether an embedder says enough of its requests for these caps to hold.
+    pub fn can_hold_embedder(&self, embedder: &dyn Embedder) -> bool {
+        let limit = embedder.call_limit(&[""]);
+        !self.has_amounts() || limit.is_some_and(|limit| self.amount(limit).is_some())
+    }
+
     /// What a call with this limit may take, of what is capped; `None` where that is not known.
     fn amount(&self, limit: CallLimit) -> Option<Amount> {
         let usd_nanos = match self.usd_nanos {
@@ -113,14 +123,10 @@ impl Caps {
     }
 }
 
-/// The most that a call of an executor takes: nothing where no model is asked; `None` where that is not known.
-pub fn call_limit(
-    executor: &dyn Executor,
-    prompt_bytes: usize,
-    answer: answers::Schema,
-) -> Option<CallLimit> {
+/// The most that a call of an executor takes whose prompt has at most so many tokens: nothing where no model is asked; `None` where that is not known.
+pub fn call_limit(executor: &dyn Executor, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
     const NOTHING: CallLimit = CallLimit { tokens: 0, usd_nanos: Some(0) };
-    let limit = executor.call_limit(prompt_bytes, answer);
+    let limit = executor.call_limit(prompt_tokens, answer);
     limit.or_else(|| (!executor.about().asks_a_model).then_some(NOTHING))
 }
 

@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use crate::answer_schema;
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
+use crate::budget::tokens::most_tokens;
 use crate::budget::{self, Budget, Exhausted, Reservation};
 use crate::clock::Clock;
 use crate::consultation::{self, Attempt, Cost};
@@ -278,7 +279,7 @@ impl CallContext {
             .budget
             .caps()
             .has_amounts()
-            .then(|| budget::call_limit(&*seat.executor, prompt.len(), invoke.schema))
+            .then(|| budget::call_limit(&*seat.executor, most_tokens(prompt), invoke.schema))
             .flatten();
         self.budget.reserve(limit).await
     }
@@ -304,7 +305,8 @@ impl CallContext {
     /// The record of a reservation, where a process that takes up the run needs it.
     fn reservation_entry(&self, invoke: &Invoke, reservation: &Reservation) -> Option<Entry> {
         (self.records_reservations && self.budget.caps().has_amounts()).then(|| {
-            let reserved = vec![Reserved::new(invoke.id.clone(), reservation.amount())];
+            let most = reservation.amount().into();
+            let reserved = vec![Reserved { invocation: invoke.id.clone(), most }];
             Entry::of(&RunIntent { reserved, ..RunIntent::default() }, self.clock.now_ms())
         })
     }

@@ -10,12 +10,14 @@ use quorate_protocol::nesting;
 use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, Name, SemanticHit, SemanticMatch};
 use serde_json::Map;
 
+use crate::budget::Budget;
 use crate::canonical;
-use crate::ports::embedder::Embedder;
+use crate::ports::embedder::{Embedder, Meter};
+use crate::ports::executor::CallLimit;
 use crate::ports::gather::{self, Gather as Strategy};
 use crate::ports::ledger::Kind;
 use crate::ports::rule::Rule;
-use crate::record::{self, Gathered, HostRule, Match, RecordData};
+use crate::record::{self, Gathered, HostRule, Match, RecordData, Spent};
 use crate::redact::Redactor;
 
 /// How long the host's own code may take.
@@ -85,7 +87,7 @@ impl HostCall {
     pub(crate) fn failed(&self, why: &str) -> HostCallResult {
         match self {
             HostCall::Gather(gather) => gathered_record(gather, Err(why.to_owned())),
-            HostCall::Match(one) => match_record(one, Err(why.to_owned()), ""),
+            HostCall::Match(one) => HostCallResult::of(&match_record(one, Err(why.to_owned()), "")),
             HostCall::Apply(apply) => rule_record(apply, Err(why.to_owned())),
         }
     }
@@ -98,16 +100,30 @@ impl Extensions {
         run: Name,
         host_call: HostCall,
         redactor: Redactor,
+        budget: Arc<Budget>,
     ) -> HostCallResult {
-        let doing = self.perform(run, &host_call, &redactor);
-        let deadline = match (&host_call, &self.embedder) {
-            (HostCall::Match(_), Some(embedder)) => embedder.timeout(),
-            _ => DEADLINE,
-        };
-        match tokio::time::timeout(deadline, doing).await {
-            Ok(done) => done,
-            Err(_) => host_call.failed(&format!("it took longer than {} s", deadline.as_secs())),
+        let too_long = |limit: Duration| format!("it took longer than {} s", limit.as_secs());
+        if let (HostCall::Match(one), Some(embedder)) = (&host_call, &self.embedder) {
+            let limit = embedder.timeout();
+            let meter = Meter::new(Arc::clone(&budget));
+            let result = tokio::time::timeout(limit, semantic_hits(&**embedder, one, &meter)).await;
+            let result = result.unwrap_or_else(|_| Err(too_long(limit)));
+            let result = result.map_err(|why| redactor.redact(&why).0);
+            let compared = match_record(one, result, &redactor.redact(embedder.model()).0);
+            return HostCallResult::of(&with_cost(compared, &meter, &budget));
         }
+        match tokio::time::timeout(DEADLINE, self.perform(run, &host_call, &redactor)).await {
+            Ok(done) => done,
+            Err(_) => host_call.failed(&too_long(DEADLINE)),
+        }
+    }
+
+    /// The candidate of a comparison and the most that it takes, where its requests are paid for.
+    pub(crate) fn comparison_limit(&self, host_call: &HostCall) -> Option<(Name, CallLimit)> {
+        let (HostCall::Match(one), Some(embedder)) = (host_call, &self.embedder) else { return None };
+        let sentences = sentences(one);
+        let limit = embedder.call_limit(&compared_texts(one, &sentences))?;
+        (limit.tokens > 0).then(|| (one.candidate.clone(), limit))
     }
 
     async fn perform(&self, run: Name, host_call: &HostCall, redactor: &Redactor) -> HostCallResult {
@@ -128,14 +144,7 @@ impl Extensions {
                 let clean = |text: String| redactor.redact(&text).0;
                 gathered_record(gather, result.map(clean).map_err(clean))
             }
-            HostCall::Match(one) => match &self.embedder {
-                None => match_record(one, Err("there is no embedder here".to_owned()), ""),
-                Some(embedder) => {
-                    let clean = |why: String| redactor.redact(&why).0;
-                    let result = semantic_hits(&**embedder, one).await.map_err(clean);
-                    match_record(one, result, &redactor.redact(embedder.model()).0)
-                }
-            },
+            HostCall::Match(_) => host_call.failed("there is no embedder here"),
             HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
                     None => Err(format!("there is no rule of kind `{}` here", apply.kind)),
@@ -167,18 +176,18 @@ fn gathered_record(gather: &Gather, result: Result<String, String>) -> HostCallR
     })
 }
 
-fn match_record(
-    one: &SemanticMatch,
-    result: Result<Vec<SemanticHit>, String>,
-    model: &str,
-) -> HostCallResult {
+fn match_record(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, model: &str) -> Match {
     let (near, error) = split(result);
-    HostCallResult::of(&Match {
-        candidate: Some(one.candidate.clone()),
-        model: model.to_owned(),
-        near,
-        error,
-    })
+    let (candidate, model) = (Some(one.candidate.clone()), model.to_owned());
+    Match { candidate, model, near, error, ..Match::default() }
+}
+
+/// Adds what the embedder's paid requests took.
+fn with_cost(compared: Match, meter: &Meter, budget: &Budget) -> Match {
+    let took = meter.took();
+    let spent = (took.requests > 0).then(|| Spent { calls: Some(took.requests), ..Spent::from(&took.usage) });
+    let charged = budget.caps().has_amounts().then(|| took.charged.into());
+    Match { spent, charged, ..compared }
 }
 
 fn rule_record(apply: &ApplyRule, result: Result<Json, String>) -> HostCallResult {
@@ -219,15 +228,30 @@ pub(crate) fn to_event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     None
 }
 
+/// A sentence: the number of its text, and its place in it.
+type Sentence = (usize, std::ops::Range<usize>);
+
+fn sentences(one: &SemanticMatch) -> Vec<Sentence> {
+    let of_text =
+        |(at, text): (usize, &Arc<str>)| sentence_spans(text).into_iter().map(move |span| (at, span));
+    one.texts.iter().enumerate().flat_map(of_text).collect()
+}
+
+/// The texts of which vectors are needed: the traits, then the sentences.
+fn compared_texts<'m>(one: &'m SemanticMatch, sentences: &[Sentence]) -> Vec<&'m str> {
+    let texts = sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]);
+    one.traits.iter().map(|locked| &**locked).chain(texts).collect()
+}
+
 /// Sentences that come near a trait in meaning.
-async fn semantic_hits(embedder: &dyn Embedder, one: &SemanticMatch) -> Result<Vec<SemanticHit>, String> {
-    let mut sentences: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
-    for (at, text) in one.texts.iter().enumerate() {
-        sentences.extend(sentence_spans(text).into_iter().map(|span| (at, span)));
-    }
-    let mut texts: Vec<&str> = one.traits.iter().map(String::as_str).collect();
-    texts.extend(sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]));
-    let vectors = embedder.embed(&texts).await?;
+async fn semantic_hits(
+    embedder: &dyn Embedder,
+    one: &SemanticMatch,
+    meter: &Meter,
+) -> Result<Vec<SemanticHit>, String> {
+    let sentences = sentences(one);
+    let texts = compared_texts(one, &sentences);
+    let vectors = embedder.embed(&texts, meter).await?;
     let length = vectors.first().map_or(0, Vec::len);
     if vectors.len() != texts.len() || length == 0 || vectors.iter().any(|vector| vector.len() != length) {
         return Err("the embedder gave other vectors than it was asked for".to_owned());

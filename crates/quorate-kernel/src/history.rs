@@ -15,7 +15,9 @@ use crate::canonical;
 use crate::extensions::{self, HostCall};
 use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
-use crate::record::{self, Attempt, Consultation, Input, Override, RunEnded, RunIntent, RunOpened, Status};
+use crate::record::{
+    self, Attempt, Compares, Consultation, Input, Match, Override, RunEnded, RunIntent, RunOpened, Status,
+};
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,6 +127,8 @@ struct Fold {
     overrides: Vec<(i64, Override)>,
     unlogged: usize,
     open_invocations: BTreeMap<Name, OpenInvocation>,
+    /// What is reserved for comparisons that have not ended, by candidate.
+    open_comparisons: BTreeMap<Name, Amount>,
     calls: u32,
     usage: Usage,
     charged: Amount,
@@ -198,6 +202,7 @@ impl History {
         for begun in std::mem::take(&mut fold.open_invocations).into_values() {
             fold.count_unfinished(begun);
         }
+        std::mem::take(&mut fold.open_comparisons).into_values().for_each(|most| fold.charged.add(most));
         let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
         Ok(History {
             run: run.clone(),
@@ -363,6 +368,9 @@ impl Fold {
                 self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: Some(ended) });
             }
         } else if let Some(event) = extensions::to_event(kind, &data) {
+            if let Event::Matched { candidate, .. } = &event {
+                self.count_comparison(candidate, &data);
+            }
             self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: None });
         } else if FACTS.iter().any(|fact| fact.as_str() == kind) {
             if kind == Kind::Outcome.as_str() {
@@ -404,7 +412,12 @@ impl Fold {
         }
         for reserved in &intent.reserved {
             let open = self.open_invocations.entry(reserved.invocation.clone()).or_default();
-            open.reserved = Some(reserved.amount());
+            open.reserved = Some(reserved.most.amount());
+        }
+        for Compares { candidate, most } in intent.compares {
+            // Begun again without having ended: its requests may have been paid for.
+            let before = self.open_comparisons.insert(candidate, most.amount());
+            self.charged.add(before.unwrap_or_default());
         }
         for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
@@ -412,6 +425,17 @@ impl Fold {
                 self.count_unfinished(before);
             }
         }
+    }
+
+    /// Counts what a comparison took that ended; one that was dropped on its way counts with all that was reserved.
+    fn count_comparison(&mut self, candidate: &Name, data: &Map<String, Json>) {
+        let reserved = self.open_comparisons.remove(candidate).unwrap_or_default();
+        let Match { spent, charged, .. } = record::read(data).unwrap_or_default();
+        let usage = spent.unwrap_or_default().usage();
+        // Where nothing was capped, what was spent counts against a cap that is set later.
+        let settled = || Amount::settled(reserved, &usage);
+        self.charged.add(charged.map_or_else(settled, |charged| charged.amount()));
+        self.usage.add(usage);
     }
 
     /// Counts an invocation that a process left without a consultation: its attempts, and the one that was under way.

@@ -31,7 +31,7 @@ pub use outcome::{
     Objection, Outcome, Risk, Rollup, Violation,
 };
 pub use playbook::{LockException, PlaybookEventData};
-pub use run::{Keyring, Override, Reserved, RunEnded, RunIntent};
+pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use spent::{Money, Spent};
 pub use turn::{AppendedTurn, FailedTurn, Turn};
 

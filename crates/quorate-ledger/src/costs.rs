@@ -1,4 +1,4 @@
-//! What was spent, read from the consultations of all runs and of single questions.
+//! What was spent, read from the consultations of all runs and of single questions, and from comparisons by meaning.
 
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::{Error, Kind};
@@ -9,7 +9,10 @@ use crate::Store;
 use crate::record::Head;
 use crate::store::engine::{Column, sql};
 
-/// How many consultations are read at once.
+/// What stands for member and executor of a comparison by meaning: the table of the embedder.
+const EMBEDDER: &str = "[embedder]";
+
+/// How many records are read at once.
 const PAGE: i64 = 1_000;
 
 /// Which consultations count; all of them unless said.
@@ -38,12 +41,12 @@ pub struct MemberCost {
     pub usage: Usage,
 }
 
-/// Of a consultation, what is needed here.
+/// Of a consultation or a comparison, what is needed here.
 #[derive(Deserialize)]
 struct Consulted {
-    #[serde(default)]
+    #[serde(default = "embedder")]
     member: String,
-    #[serde(default)]
+    #[serde(default = "embedder")]
     executor: String,
     #[serde(default)]
     model: Option<String>,
@@ -51,8 +54,12 @@ struct Consulted {
     spent: Spent,
 }
 
+fn embedder() -> String {
+    EMBEDDER.to_owned()
+}
+
 impl Store {
-    /// Hands over the cost of each consultation that made a call, in the order of the ledger. Imported runs were paid for
+    /// Hands over the cost of each consultation that made a call, and of each comparison with paid requests, in the order of the ledger. Imported runs were paid for
     /// elsewhere and are left out, as are consultations that were erased.
     ///
     /// # Errors
@@ -64,7 +71,7 @@ impl Store {
             let page = sql(
                 "SELECT record.seq, record.head, record.data, COALESCE(run.artifact_type, record.run) FROM record \
                  LEFT JOIN run ON run.run = record.run \
-                 WHERE record.kind = $1 AND record.seq > $2 AND record.data IS NOT NULL \
+                 WHERE record.kind IN ($1, $7) AND record.seq > $2 AND record.data IS NOT NULL \
                    AND record.run NOT IN (SELECT run FROM imported) \
                    AND ($3 < 0 OR run.opened_ms >= $3) AND ($4 = '' OR run.verdict = $4) \
                    AND ($5 = '' OR run.artifact_type = $5) \
@@ -76,7 +83,8 @@ impl Store {
                 .bind(filter.since_ms.unwrap_or(-1))
                 .bind(filter.verdict.as_deref().unwrap_or_default())
                 .bind(filter.artifact_type.as_deref().unwrap_or_default())
-                .bind(PAGE);
+                .bind(PAGE)
+                .bind(Kind::Match.as_str());
             let rows = self.rows(page, &[Int, Text, Text, Text]).await?;
             for row in &rows {
                 after = row.int(0);

@@ -147,9 +147,9 @@ impl Executor for Cassette {
         self.source.as_ref().map_or(0, |source| source.retries)
     }
 
-    fn call_limit(&self, prompt_bytes: usize, answer: answers::Schema) -> Option<CallLimit> {
+    fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         match self.source() {
-            Some(source) => source.call_limit(prompt_bytes, answer),
+            Some(source) => source.call_limit(prompt_tokens, answer),
             None => Some(CallLimit { tokens: 0, usd_nanos: Some(0) }),
         }
     }

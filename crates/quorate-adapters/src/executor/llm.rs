@@ -1,9 +1,10 @@
 //! The `llm` executor: asks a model over HTTP. In `llm/`: `config` reads the table, `presets` knows services by name,
 //! `service` and `key` say how a service is reached, `wire` has the formats as pure modules with `schema`, `sse` and `fault`, `call` makes one request,
-//! `pool` limits how fast a service is asked, `shared_pool` over all processes, `first_wave` lets one call fill a cache that others read, `prices` says what a call costs, and `embed` is the embedder.
+//! `cut` finds prompts that were not read whole, `pool` limits how fast a service is asked, `shared_pool` over all processes, `first_wave` lets one call fill a cache that others read, `prices` says what a call costs, and `embed` is the embedder.
 
 mod call;
 mod config;
+mod cut;
 pub mod embed;
 pub mod fault;
 mod first_wave;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quorate_kernel::budget::tokens::most_tokens;
 use quorate_kernel::ports::executor::{
     About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Notes, Reply, Retry,
     Settings, SideEffect, Usage,
@@ -32,6 +34,7 @@ use tokio::sync::OnceCell;
 
 use call::CallFailure;
 use config::{Config, SchemaMode};
+use cut::Reader;
 use first_wave::Lead;
 use key::{Secret, without_key};
 use pool::{Outcome, Pool};
@@ -41,6 +44,9 @@ pub use shared_pool::{share_pools, sharing_failure};
 use wire::{Cache, Event, Format, Request, Stream, Wire};
 
 use crate::http::{self, Redirects};
+
+/// The tokens at most that services and chat templates put around a prompt and its parts.
+const ENVELOPE_TOKENS: u64 = 64;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = "llm";
@@ -52,12 +58,14 @@ pub const KIND: &str = "llm";
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let config = Config::parse(settings)?;
     let pool = Pool::named(&config.pool, config.concurrency);
-    Ok(Arc::new(Llm { config, pool, client: OnceCell::new() }))
+    let reader = Reader::new(config.wire, config.context, config.max_tokens);
+    Ok(Arc::new(Llm { config, pool, reader, client: OnceCell::new() }))
 }
 
 struct Llm {
     config: Config,
     pool: Arc<Pool>,
+    reader: Reader,
     /// Made for the first call, so that its connections serve all of them.
     client: OnceCell<Client>,
 }
@@ -113,8 +121,6 @@ impl Llm {
             format,
             max_tokens: config.max_tokens,
             effort: config.effort.as_deref(),
-            temperature: None,
-            seed: None,
             cache: config.cache,
             context_tokens: (config.wire == Wire::Ollama)
                 .then(|| self.context_tokens(invocation.prompt.len())),
@@ -129,6 +135,13 @@ impl Llm {
         let needed =
             u32::try_from(prompt_bytes / 2).unwrap_or(u32::MAX).saturating_add(self.config.max_tokens);
         self.config.context.unwrap_or_else(|| needed.clamp(8_192, 1 << 20).next_power_of_two())
+    }
+
+    /// What has to be there before a request is sent: a prompt that fits, the pool's leave, and the key.
+    async fn ready(&self, invocation: &Invocation) -> Result<Option<Secret>, Failure> {
+        self.reader.check_fits(&invocation.prompt).map_err(Failure::never)?;
+        self.pool.wait_turn(invocation.deadline).await?;
+        self.key().await
     }
 
     /// Waits while another call with the same start of its prompt fills the cache; `Some` where this call does.
@@ -179,10 +192,10 @@ impl Llm {
 
     /// The cost of a response. A service may answer with another model than it was asked for: the dearer one counts.
     fn cost(&self, response: &wire::Response) -> Option<u64> {
-        let asked = self.config.price.as_ref().and_then(|price| price.cost(&response.usage));
-        let is_own_price = self.config.price.as_ref().is_some_and(|price| *price == prices::Price::FREE);
-        let served = response.model.as_deref().filter(|_| !is_own_price);
-        let served = served.and_then(|model| self.config.price_of(model)?.cost(&response.usage));
+        let price = self.config.price.price.as_ref();
+        let asked = price.and_then(|price| price.cost(&response.usage));
+        let served = response.model.as_deref().filter(|_| price != Some(&prices::Price::FREE));
+        let served = served.and_then(|model| self.config.price.of_served(model)?.cost(&response.usage));
         asked.map(|asked| asked.max(served.unwrap_or(0)))
     }
 }
@@ -194,12 +207,7 @@ impl Executor for Llm {
     }
 
     fn side_effects(&self) -> Vec<SideEffect> {
-        let mut acts = self.config.service.side_effects();
-        // Prices decide how much a budget of money allows.
-        if let (Some(act), Some(prices)) = (acts.first_mut(), &self.config.price_file) {
-            act.files.push(prices.clone());
-        }
-        acts
+        self.config.price.side_effects(self.config.service.side_effects())
     }
 
     async fn admit(&self) -> Admission {
@@ -218,23 +226,22 @@ impl Executor for Llm {
         Some(self.list_models(deadline).await)
     }
 
-    fn call_limit(&self, prompt_bytes: usize, answer: answers::Schema) -> Option<CallLimit> {
+    fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         // Services count a form of the answer as part of the prompt.
         let form = Some(answer).filter(|_| self.config.schema == SchemaMode::Native);
         let form = form.and_then(|answer| schema::form(answer, self.config.wire.dialect()));
-        let bytes = prompt_bytes + form.map_or(0, |form| form.schema.to_string().len());
-        // A token has two bytes or more in the languages and models that were measured.
-        let (read, wrote) = (bytes as u64 / 2 + 1, u64::from(self.config.max_tokens));
-        let usd_nanos = self.config.price.as_ref().map(|price| price.most(read, wrote));
+        let form = form.map_or(0, |form| most_tokens(&form.schema.to_string()));
+        let (read, wrote) = (prompt_tokens + form + ENVELOPE_TOKENS, u64::from(self.config.max_tokens));
+        let usd_nanos = self.config.price.price.as_ref().map(|price| price.most(read, wrote));
         Some(CallLimit { tokens: read + wrote, usd_nanos })
     }
 
     fn price(&self, usage: &Usage) -> Option<u64> {
-        self.config.price.as_ref()?.cost(usage)
+        self.config.price.price.as_ref()?.cost(usage)
     }
 
     fn is_metered(&self) -> bool {
-        self.config.price != Some(prices::Price::FREE)
+        self.config.price.price != Some(prices::Price::FREE)
     }
 
     async fn inspect(&self, _: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
@@ -254,8 +261,14 @@ impl Executor for Llm {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let lead = self.first_wave(&invocation).await;
-        self.pool.wait_turn(invocation.deadline).await?;
-        let key = self.key().await?;
+        let key = match self.ready(&invocation).await {
+            Ok(key) => key,
+            Err(failure) => {
+                // Nothing was sent, so nothing of the budget is taken.
+                invocation.notes.note(|noted| noted.usage = Some(Usage::NOTHING));
+                return Err(failure);
+            }
+        };
         let (request, form) = self.request(&invocation);
         let answered = self.call(request, key.as_ref(), &invocation, lead).await;
         let failure = match answered {
@@ -263,22 +276,14 @@ impl Executor for Llm {
                 self.pool.ended(Outcome::Answered, "");
                 let (text, model, usage) =
                     (response.text.unwrap_or_default(), response.model, response.usage);
-                if call::was_truncated(self.config.wire, invocation.prompt.len(), usage.tokens_in) {
-                    return Err(Failure::never(format!(
-                        "the server read {} tokens of a prompt of {} bytes: it cut the prompt; raise its context",
-                        usage.tokens_in.unwrap_or(0),
-                        invocation.prompt.len()
-                    )));
-                }
+                self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(Failure::never)?;
                 let text = form.map_or_else(|| text.clone(), |form| form.restore(text.clone()));
                 return Ok(Reply { text: without_key(text, key.as_ref()), model, usage, posted: None });
             }
             Err(failure) => failure,
         };
         if failure.is_free {
-            let nothing =
-                Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() };
-            invocation.notes.note(|noted| noted.usage = Some(nothing));
+            invocation.notes.note(|noted| noted.usage = Some(Usage::NOTHING));
         }
         let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
         if failure.is_auth

@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::support;
 use async_trait::async_trait;
@@ -16,10 +17,10 @@ use quorate::service::host::Host;
 use quorate::service::open_session;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
-use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::embedder::{Embedder, Meter};
 use serde_json::{Value, json};
-use support::TestDir;
 use support::assembly::{advice, answers, write};
+use support::{TestDir, records};
 
 /// Knows two meanings: cold things, and everything else.
 struct Temperature {
@@ -36,7 +37,7 @@ impl Embedder for Temperature {
         0.9
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, String> {
         if self.broken {
             return Err("the model is not there".to_owned());
         }
@@ -113,6 +114,18 @@ fn without_an_embedder_text_alone_counts() {
     assert_eq!(ran.json()["fragments"].as_array().unwrap().len(), 2);
 }
 
+/// How a [`Service`] answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Answers {
+    Well,
+    /// With vectors that cannot be compared.
+    Zeros,
+    Never,
+}
+
+/// What a [`Service`] says that each request took.
+const TOKENS: u64 = 100;
+
 /// A server on loopback that speaks OpenAI's API for embeddings, and keeps what it was sent.
 struct Service {
     address: String,
@@ -120,14 +133,14 @@ struct Service {
 }
 
 impl Service {
-    fn start(works: bool) -> Service {
+    fn start(answers: Answers) -> Service {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
         let kept = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                serve(stream.unwrap(), &kept, works);
+                serve(stream.unwrap(), &kept, answers);
             }
         });
         Service { address, requests }
@@ -139,11 +152,16 @@ impl Service {
 
     /// Writes an assembly whose locks compare meanings through this service.
     fn place(&self) -> TestDir {
+        self.place_with("")
+    }
+
+    /// As [`Service::place`], with more in quorate.toml after the embedder's table.
+    fn place_with(&self, more: &str) -> TestDir {
         let place = place();
         let executors = std::fs::read_to_string(place.path("quorate.toml")).unwrap();
         let table = format!(
             "{executors}[embedder]\nwire = \"chat\"\nmodel = \"temperature\"\nbase_url = \"{}\"\n\
-             key = {{ env = \"EMBEDDER_KEY\" }}\nthreshold = 0.9\n",
+             key = {{ env = \"EMBEDDER_KEY\" }}\nthreshold = 0.9\n{more}",
             self.address
         );
         place.write("quorate.toml", table);
@@ -151,7 +169,7 @@ impl Service {
     }
 }
 
-fn serve(mut stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, works: bool) {
+fn serve(mut stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, answers: Answers) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut head, mut length) = (String::new(), 0);
     while !head.ends_with("\r\n\r\n") {
@@ -170,11 +188,15 @@ fn serve(mut stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, works: bool)
     let vector = |text: &Value| {
         let text = text.as_str().unwrap();
         let cold = ["warmth", "icy", "frosty"].iter().any(|word| text.contains(word));
-        json!({"embedding": if cold { [1, 0] } else { [0, if works { 1 } else { 0 }] }})
+        json!({"embedding": if cold { [1, 0] } else { [0, u8::from(answers == Answers::Well)] }})
     };
     let data: Vec<Value> = body["input"].as_array().unwrap().iter().map(vector).collect();
     kept.lock().unwrap().push((head, body));
-    let answer = json!({"data": data}).to_string();
+    if answers == Answers::Never {
+        let _ = reader.read(&mut [0]);
+        return;
+    }
+    let answer = json!({"data": data, "usage": {"prompt_tokens": TOKENS}}).to_string();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
     let _ = stream.write_all(format!("{head}{answer}").as_bytes());
 }
@@ -191,7 +213,7 @@ fn run(place: &TestDir, arguments: &[&str], key: Option<&str>) -> support::Comma
 // L4, X11, X14
 #[test]
 fn a_configured_embedder_is_asked_once_it_is_trusted_and_never_by_a_replay() {
-    let service = Service::start(true);
+    let service = Service::start(Answers::Well);
     let place = service.place();
     let untrusted = run(&place, &CONVENE, Some(KEY));
     let untrusted = untrusted.assert_code(5).stdout.clone();
@@ -228,7 +250,7 @@ fn a_configured_embedder_is_asked_once_it_is_trusted_and_never_by_a_replay() {
 // L4
 #[test]
 fn a_configured_embedder_whose_vectors_cannot_be_compared_lets_nothing_pass() {
-    let service = Service::start(false);
+    let service = Service::start(Answers::Zeros);
     let place = service.place();
     let report = run(&place, &[&CONVENE[..], &["--trust"]].concat(), Some(KEY)).json();
     assert_eq!(report["fragments"], json!([]));
@@ -239,9 +261,97 @@ fn a_configured_embedder_whose_vectors_cannot_be_compared_lets_nothing_pass() {
     );
 }
 
+// L4, X8
+#[test]
+fn comparisons_count_in_the_budget_and_in_what_was_paid() {
+    let service = Service::start(Answers::Well);
+    let place =
+        service.place_with("price = { input = 10.0 }\n[budget]\ntokens = 100000\nmoney = \"1 USD\"\n");
+    let trusted = [&CONVENE[..], &["--trust"]].concat();
+    let report = run(&place, &trusted, Some(KEY)).assert_code(0).json();
+    let tokens = TOKENS * service.requests().len() as u64;
+    let spent = &report["spent"];
+    let money = format!("{:.3}", tokens as f64 * 1e-5);
+    assert_eq!((&spent["tokens_in"], &spent["money"]["amount"]), (&json!(tokens), &json!(money)), "{spent}");
+    let records = records::records(&place.path(".quorate/ledger.db"), &place.only_run());
+    let compared = records::of_kind(&records, "match");
+    let charged: u64 = compared.iter().map(|one| one["charged"]["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(charged, tokens, "{compared:?}");
+    // What a comparison may take is on disk before it begins.
+    let intents = records::of_kind(&records, "run.intent");
+    let reserved = intents.iter().filter_map(|intent| intent["compares"].as_array()).flatten().count();
+    assert_eq!(reserved, compared.len());
+    let audit = run(&place, &["audit", "--format", "json"], None).json();
+    let paid = audit["costs"]["members"].as_array().unwrap().iter().find(|sum| sum["member"] == "[embedder]");
+    assert_eq!(paid.unwrap()["tokens_in"], json!(tokens), "{audit}");
+    assert_eq!(audit["costs"]["executors"][0]["model"], "temperature");
+    run(&place, &["replay", &place.only_run()], None).assert_code(0);
+}
+
+// L4, X8
+#[test]
+fn a_comparison_that_does_not_fit_is_not_made_and_more_tokens_make_it() {
+    let service = Service::start(Answers::Well);
+    let place = service.place_with("[budget]\ntokens = 3\n");
+    let trusted = [&CONVENE[..], &["--trust"]].concat();
+    let report = run(&place, &trusted, Some(KEY)).json();
+    assert!(service.requests().is_empty(), "nothing was sent");
+    assert_eq!(report["fragments"], json!([]), "what is not compared is dropped");
+    let violations = report["violations"].to_string();
+    assert!(violations.contains("lock_unchecked") && violations.contains("`budget.tokens`"), "{violations}");
+    let run_id = place.only_run();
+    let resume = ["resume", &run_id, "--max-tokens", "100000", "--trust", "--format", "json"];
+    let resumed = run(&place, &resume, Some(KEY)).assert_code(0).json();
+    assert_eq!(resumed["fragments"].as_array().unwrap().len(), 1, "{resumed}");
+    assert_eq!(resumed["spent"]["tokens_in"], json!(TOKENS * service.requests().len() as u64));
+}
+
+// L4, X8
+#[test]
+fn what_was_reserved_for_a_comparison_counts_when_its_process_is_killed() {
+    let service = Service::start(Answers::Never);
+    let place = service.place_with("[budget]\ntokens = 100000\n");
+    let mut command = place.command(&[&CONVENE[..], &["--trust"]].concat());
+    let mut convened = command.env("EMBEDDER_KEY", KEY).spawn().unwrap();
+    support::wait_until(Duration::from_secs(60), "a request", || !service.requests().is_empty());
+    convened.kill().unwrap();
+    convened.wait().unwrap();
+    let sent = service.requests().len();
+    let run_id = place.only_run();
+    let records = records::records(&place.path(".quorate/ledger.db"), &run_id);
+    let intents = records::of_kind(&records, "run.intent");
+    let reserved = intents.iter().filter_map(|intent| intent["compares"].as_array()).flatten();
+    let reserved: u64 = reserved.map(|one| one["tokens"].as_u64().unwrap()).sum();
+    assert!(reserved > 0, "{intents:?}");
+    // No more than that is allowed, so that nothing is left.
+    let cap = reserved.to_string();
+    let resume = ["resume", &run_id, "--max-tokens", &cap, "--trust", "--format", "json"];
+    let resumed = run(&place, &resume, Some(KEY)).json();
+    assert_eq!(service.requests().len(), sent, "{resumed}");
+    assert!(resumed["violations"].to_string().contains("`budget.tokens`"), "{resumed}");
+}
+
+// L4, X8
+#[test]
+fn money_is_not_capped_where_the_price_of_the_embedder_is_unknown() {
+    let service = Service::start(Answers::Well);
+    let place = service.place_with("[budget]\nmoney = \"5 USD\"\nprices = \"prices.toml\"\n");
+    let far = place.read("quorate.toml").replace(&service.address, "https://models.example.com/v1");
+    place.write("quorate.toml", far);
+    place.write("prices.toml", "date = \"2026-11-01\"\n[models.other]\ninput = 1.0\noutput = 1.0\n");
+    let trusted = [&CONVENE[..], &["--trust"]].concat();
+    let refused = run(&place, &trusted, Some(KEY)).assert_code(5).stdout.clone();
+    assert!(refused.contains("quorate:cost_unknown") && refused.contains("[embedder]"), "{refused}");
+    assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty(), "nothing is recorded");
+    // A file of prices that is no such thing is refused, too.
+    place.write("prices.toml", "date = \"2026-13-01\"\n[models.other]\ninput = 1.0\noutput = 1.0\n");
+    let refused = run(&place, &trusted, Some(KEY)).assert_code(5).stdout.clone();
+    assert!(refused.contains("not a day"), "{refused}");
+}
+
 #[test]
 fn doctor_lists_the_embedder_and_a_misspelt_key_is_refused_everywhere() {
-    let service = Service::start(true);
+    let service = Service::start(Answers::Well);
     let place = service.place();
     let doctor = run(&place, &["doctor", "--trust"], Some(KEY));
     assert!(doctor.stdout.contains("with a vector of 2 numbers"), "{}", doctor.stdout);

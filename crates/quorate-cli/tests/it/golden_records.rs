@@ -13,7 +13,7 @@ use crate::support;
 use async_trait::async_trait;
 use quorate::Quorate;
 use quorate::ports::{Mode, RuleKind, gather, rule};
-use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::embedder::{Embedder, Meter};
 use quorate_kernel::ports::ledger::Kind;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Row as _};
@@ -297,7 +297,7 @@ impl Embedder for Temperature {
         0.9
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, String> {
         if self.0 {
             return Err("the model is not there".to_owned());
         }

@@ -23,7 +23,7 @@ use crate::member_config::MemberConfig;
 use crate::observer::RunEvent;
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind};
 use crate::prompt::Layout;
-use crate::record::{self, RunIntent, Status};
+use crate::record::{self, Compares, RunIntent, Status};
 
 /// An invocation under way.
 struct ActiveCall {
@@ -280,7 +280,8 @@ impl RunLoop {
             }
         }
         let granted = self.reserve_calls(invokes);
-        if !granted.is_empty() || intent.resumes {
+        intent.compares = self.comparison_limits(&host_calls);
+        if !granted.is_empty() || !intent.compares.is_empty() || intent.resumes {
             intent.invocations = granted.iter().map(|invoke| invoke.id.clone()).collect();
             entries.push(Entry::of(&intent, at_ms));
         }
@@ -328,12 +329,26 @@ impl RunLoop {
     fn start_host_call(&mut self, host_call: HostCall) {
         let key = host_call.key();
         let (run, redactor) = (self.config.run.clone(), self.config.redactor.clone());
-        let done = self.extensions.clone().run(run, host_call.clone(), redactor);
+        let budget = Arc::clone(&self.call_context.budget);
+        let done = self.extensions.clone().run(run, host_call.clone(), redactor, budget);
         let ends = key.clone();
         let errand_ends = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
         let (_, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(errand_ends), registration));
         self.host_calls.insert(key, host_call);
+    }
+
+    /// What comparisons may take, for a process that takes up the run, where tokens or money are capped.
+    fn comparison_limits(&self, host_calls: &[HostCall]) -> Vec<Compares> {
+        if !self.call_context.budget.caps().has_amounts() {
+            return Vec::new();
+        }
+        let limits = host_calls.iter().filter_map(|host_call| self.extensions.comparison_limit(host_call));
+        let compares = limits.map(|(candidate, limit)| {
+            let amount = Amount { tokens: limit.tokens, usd_nanos: limit.usd_nanos.unwrap_or(0) };
+            Compares { candidate, most: amount.into() }
+        });
+        compares.collect()
     }
 
     fn fact_entry(&mut self, fact: Fact, at_ms: i64) -> Entry {

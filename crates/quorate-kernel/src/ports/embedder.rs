@@ -8,12 +8,15 @@
 //! - The kernel asks once for each comparison, and drops the future after [`Embedder::timeout`]; an adapter that tries
 //!   again does so within it.
 //! - Where texts leave this process, [`Embedder::side_effects`] says so, and a person is asked first.
+//! - Where requests are paid for, each MUST be reserved with [`Meter::reserve`] before it is sent, and settled with what the
+//!   service reports. One that is not settled counts with all that was reserved.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::executor::{ConfigError, SideEffect};
+use super::executor::{CallLimit, ConfigError, SideEffect};
+pub use crate::budget::meter::{Meter, MeteredRequest};
 
 /// Turns texts into vectors.
 #[async_trait]
@@ -47,14 +50,20 @@ pub trait Embedder: Send + Sync {
         false
     }
 
+    /// The most that all requests for these texts take, repeated ones included; `None` where that is not known. A budget of
+    /// tokens or money is held by it.
+    fn call_limit(&self, _texts: &[&str]) -> Option<CallLimit> {
+        (!self.is_metered()).then_some(CallLimit { tokens: 0, usd_nanos: Some(0) })
+    }
+
     /// The model, where it is and how it is reached, in one line.
     fn describe(&self) -> String {
         format!("`{}`", self.model())
     }
 
-    /// One vector for each text.
+    /// One vector for each text. Paid requests are reserved and settled with `meter`.
     ///
     /// # Errors
     /// The reason, as a message for users.
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String>;
+    async fn embed(&self, texts: &[&str], meter: &Meter) -> Result<Vec<Vec<f32>>, String>;
 }

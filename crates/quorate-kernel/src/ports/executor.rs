@@ -94,6 +94,17 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Of a request that took nothing.
+    pub const NOTHING: Usage = Usage {
+        tokens_in: Some(0),
+        tokens_cached: None,
+        tokens_written: None,
+        tokens_written_long: None,
+        tokens_out: Some(0),
+        tokens_reasoning: None,
+        usd_nanos: Some(0),
+    };
+
     /// Adds another attempt's usage. A sum is known as soon as one of its terms is.
     pub fn add(&mut self, other: Usage) {
         let add = |sum: &mut Option<u64>, term: Option<u64>| {
@@ -349,9 +360,9 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// The most that one call with a prompt of this size takes; `None` where that is not known. A budget of tokens or money
-    /// is held by it: it is reserved before the call.
-    fn call_limit(&self, _prompt_bytes: usize, _answer: answers::Schema) -> Option<CallLimit> {
+    /// The most that one call takes whose prompt has at most so many tokens ([`crate::budget::tokens::most_tokens`]); `None`
+    /// where that is not known. A budget of tokens or money is held by it: it is reserved before the call.
+    fn call_limit(&self, _prompt_tokens: u64, _answer: answers::Schema) -> Option<CallLimit> {
         None
     }
 

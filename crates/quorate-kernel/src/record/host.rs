@@ -3,7 +3,7 @@
 use quorate_protocol::{Json, Name, SemanticHit};
 use serde::{Deserialize, Serialize};
 
-use super::{RecordData, lenient};
+use super::{Charged, RecordData, Spent, lenient};
 use crate::ports::ledger::Kind;
 
 /// A gather strategy ended.
@@ -39,6 +39,12 @@ pub struct Match {
     pub near: Option<Vec<SemanticHit>>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What the embedder's requests took, where it made any that are paid for; `calls` are these requests.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+    /// What they count as against the run's caps on tokens and money.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub charged: Option<Charged>,
 }
 
 /// A custom rule was applied. What protocols record of rules has no ticket.

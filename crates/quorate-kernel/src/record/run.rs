@@ -16,6 +16,9 @@ pub struct RunIntent {
     /// What the next call of an invocation may take, where the run's tokens or money are capped.
     #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserved>,
+    /// What comparisons by meaning may take that begin now, as `reserved`.
+    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
+    pub compares: Vec<Compares>,
     /// Whether a process begins with it that continues with the run.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
@@ -32,15 +35,32 @@ impl RecordData for RunIntent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserved {
     pub invocation: Name,
+    #[serde(flatten)]
+    pub most: Charged,
+}
+
+/// The most that one comparison takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compares {
+    pub candidate: Name,
+    #[serde(flatten)]
+    pub most: Charged,
+}
+
+/// Tokens and money as they count against caps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charged {
     pub tokens: u64,
     pub money: Money,
 }
 
-impl Reserved {
-    pub fn new(invocation: Name, amount: Amount) -> Reserved {
-        Reserved { invocation, tokens: amount.tokens, money: Money::usd(amount.usd_nanos) }
+impl From<Amount> for Charged {
+    fn from(amount: Amount) -> Charged {
+        Charged { tokens: amount.tokens, money: Money::usd(amount.usd_nanos) }
     }
+}
 
+impl Charged {
     /// As much as there is, where the amount of money cannot be read.
     pub fn amount(&self) -> Amount {
         Amount { tokens: self.tokens, usd_nanos: self.money.usd_nanos().unwrap_or(u64::MAX) }

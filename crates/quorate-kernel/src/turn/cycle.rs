@@ -12,6 +12,7 @@ use super::dispatch::{DecisionCost, Selection};
 use super::phase::{Asking, Author, Effect, Input, Phase};
 use super::speak::TurnQuestion;
 use super::{CycleResult, Error, READ_PAGE_TURNS, Runner, SettledTurn};
+use crate::budget::tokens::most_tokens;
 use crate::budget::{self, Amount};
 use crate::clock::rfc3339;
 use crate::consultation::millis;
@@ -100,11 +101,11 @@ impl Runner {
 
     /// What the questions to these participants take by the window alone. Each is reserved with its whole prompt later.
     fn least_needed(&self, window: &[Turn], asked: &[Name]) -> Amount {
-        let bytes = window.iter().map(|turn| turn.content.len()).sum();
+        let tokens = window.iter().map(|turn| most_tokens(&turn.content)).sum();
         let speakers = self.swarm.speakers.iter().filter(|one| asked.contains(&one.participant.id));
         let mut needed = Amount::default();
         for executor in speakers.map(|one| &*one.member.executor) {
-            let limit = budget::call_limit(executor, bytes, executor.turn_schema());
+            let limit = budget::call_limit(executor, tokens, executor.turn_schema());
             needed.add(limit.map_or_else(Amount::default, |limit| Amount {
                 tokens: limit.tokens,
                 usd_nanos: limit.usd_nanos.unwrap_or(0),

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::history::History;
+use quorate_kernel::ports::embedder::Embedder;
 use quorate_kernel::ports::executor::Executor;
 use quorate_kernel::record::{Money, RunOpened};
 use quorate_manifest::config::Configuration;
+use quorate_protocol::Event;
 
 use super::error::ServiceError;
 
@@ -53,6 +55,22 @@ pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Resu
     Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
 }
 
+/// Refuses caps on money where the embedder's price is not known.
+///
+/// # Errors
+/// [`codes::COST_UNKNOWN`].
+pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<(), ServiceError> {
+    if caps.can_hold_embedder(embedder) {
+        return Ok(());
+    }
+    let model = embedder.model();
+    let body = Body::new(format!(
+        "`budget.money` cannot be held: the price of the embedder's model `{model}` is not known"
+    ));
+    let help = "set `price` in [embedder], for example `{ input = 0.02 }`, or name a file in `budget.prices`";
+    Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
+}
+
 const NO_LIMIT_HELP: &str =
     "ask the model over HTTP (kind `llm`), whose calls have limits; or cap `budget.calls` alone";
 
@@ -65,7 +83,12 @@ pub fn larger_caps(history: &History) -> String {
         arguments.push_str(&format!(" --max-calls {}", history.calls.max(cap).saturating_mul(2)));
     }
     let was_refused = |word| {
-        history.consultations().any(|ended| ended.text.as_deref().is_some_and(|text| text.contains(word)))
+        let asked = history.consultations().filter_map(|ended| ended.text.as_deref());
+        let compared = history.fed.iter().filter_map(|fed| match &fed.stamped.event {
+            Event::Matched { result: Err(why), .. } => Some(&**why),
+            _ => None,
+        });
+        asked.chain(compared).any(|text| text.contains(word))
     };
     if let Some(cap) = caps.tokens.filter(|_| was_refused("`budget.tokens`")) {
         arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2)));

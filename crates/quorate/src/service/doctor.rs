@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorate_kernel::answer;
 use quorate_kernel::clock::rfc3339;
+use quorate_kernel::ports::embedder::Meter;
 use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
 use quorate_kernel::probe;
 use quorate_ledger::stats::Stats;
@@ -298,7 +299,7 @@ async fn embedder(
         return Some(passed(name, detail));
     }
     let started = tokio::time::Instant::now();
-    let asked = tokio::time::timeout(timeout, embedder.embed(&["ping"])).await;
+    let asked = tokio::time::timeout(timeout, embedder.embed(&["ping"], &Meter::unlimited())).await;
     let took = started.elapsed().as_millis();
     Some(match asked {
         Ok(Ok(vectors)) => {
@@ -312,8 +313,8 @@ async fn embedder(
 
 /// The calls of a review without retries: two rounds of four deliberators, and the adjudicator.
 const REVIEW_CALLS: u64 = 9;
-/// The size of their prompts for a text of a page or two, in bytes.
-const REVIEW_PROMPT_BYTES: usize = 9_000;
+/// The most tokens of one of their prompts for a text of a page or two.
+const REVIEW_PROMPT_TOKENS: u64 = 5_000;
 
 /// What a question cost, as far as the service says, and whether it kept to the answer's form by itself.
 fn spent(noted: &AttemptInfo, answer: &str) -> String {
@@ -332,7 +333,7 @@ fn spent(noted: &AttemptInfo, answer: &str) -> String {
 /// Why a paid executor is not asked, and what asking it would cost.
 fn not_asked(executor: &dyn Executor) -> String {
     let most = |limit: CallLimit| Some(limit.usd_nanos?.saturating_mul(REVIEW_CALLS));
-    let cost = match executor.call_limit(REVIEW_PROMPT_BYTES, answers::Schema::FirstAnswer).and_then(most) {
+    let cost = match executor.call_limit(REVIEW_PROMPT_TOKENS, answers::Schema::FirstAnswer).and_then(most) {
         #[expect(clippy::cast_precision_loss, reason = "it is shown in cents")]
         Some(nanos) => format!("a review of a page or two costs at most {:.2} USD", nanos as f64 / 1e9),
         None => "what it costs is not known".to_owned(),

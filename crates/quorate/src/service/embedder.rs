@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
+use quorate_kernel::budget::Caps;
 use quorate_kernel::ports::embedder::Embedder;
 use quorate_kernel::ports::executor::{ConfigError, Servers, Settings, SideEffect};
 use quorate_kernel::registry::Registry;
@@ -13,6 +14,7 @@ use quorate_manifest::config::{Configuration, EmbedderTable};
 use quorate_protocol::Json;
 use serde_json::json;
 
+use super::budget;
 use super::error::{ExitClass, ServiceError};
 use super::executor::with_help;
 use super::trust::{Permit, TrustRequest};
@@ -48,6 +50,14 @@ impl SelectedEmbedder {
     /// The model, where it is and how it is reached, in one line.
     pub fn describe(&self) -> String {
         self.embedder.describe()
+    }
+
+    /// Checks that its price is known, where money is capped.
+    ///
+    /// # Errors
+    /// [`codes::COST_UNKNOWN`].
+    pub fn ensure_holds(&self, caps: &Caps) -> Result<(), ServiceError> {
+        budget::ensure_embedder_holdable(caps, &*self.embedder)
     }
 
     /// Checks that the key that it sends exists.
@@ -101,7 +111,7 @@ fn build(
         dir: host.dir.clone(),
         block: table.block.json.clone(),
         servers: Servers::default(),
-        prices: None,
+        prices: budget::prices(host),
     })
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use quorate_kernel::budget::tokens::most_tokens;
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::prompt::Layout;
 use quorate_kernel::record::Money;
@@ -74,13 +75,13 @@ impl Estimate {
 }
 
 impl ExecutorEstimate {
-    fn of(member: &PreparedMember, invoke: &Invoke, prompt_bytes: usize) -> Self {
+    fn of(member: &PreparedMember, invoke: &Invoke, prompt: &str) -> Self {
         let (executor, about) = (&member.executor, member.executor.about());
-        let limit = executor.call_limit(prompt_bytes, invoke.schema);
+        let limit = executor.call_limit(most_tokens(prompt), invoke.schema);
         let mut expected = Usage::default();
         if about.asks_a_model {
             let answer = serde_json::to_string(&answer(invoke.schema, 5)).unwrap_or_default();
-            expected.tokens_in = Some(prompt_bytes as u64 / BYTES_PER_TOKEN);
+            expected.tokens_in = Some(prompt.len() as u64 / BYTES_PER_TOKEN);
             expected.tokens_out = Some(answer.len() as u64 / BYTES_PER_TOKEN);
             expected.usd_nanos = executor.price(&expected);
         }
@@ -141,7 +142,7 @@ pub fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estim
                 && let Some(member) = spec.members.iter().find(|member| member.id == invoke.member)
             {
                 let prompt = layout.prompt(invoke, &member.context, &member.prompt);
-                all.add_executor(ExecutorEstimate::of(member, invoke, prompt.text.len()));
+                all.add_executor(ExecutorEstimate::of(member, invoke, &prompt.text));
             }
             events.extend(made_up_event(command, 5));
         }

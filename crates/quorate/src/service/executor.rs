@@ -98,9 +98,9 @@ impl SelectedExecutor {
         budget::ensure_holdable(caps, &self.name, &*self.executor)
     }
 
-    /// The most that a call with a prompt of this size takes; nothing where no model is asked, `None` where it is not known.
-    pub fn call_limit(&self, prompt_bytes: usize, answer: answers::Schema) -> Option<CallLimit> {
-        call_limit(&*self.executor, prompt_bytes, answer)
+    /// The most that a call takes whose prompt has at most so many tokens; nothing where no model is asked, `None` where it is not known.
+    pub fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
+        call_limit(&*self.executor, prompt_tokens, answer)
     }
 
     /// What a call with this usage costs, in billionths of a US dollar; `None` where that is not known.

@@ -140,7 +140,10 @@ impl<S: ProtocolSetup> RunSpec<S> {
             executor.ensure_installed()?;
             executor.ensure_holds(&self.caps)?;
         }
-        self.embedder.as_ref().map_or(Ok(()), SelectedEmbedder::ensure_installed)?;
+        if let Some(embedder) = &self.embedder {
+            embedder.ensure_installed()?;
+            embedder.ensure_holds(&self.caps)?;
+        }
         Ok(permit)
     }
 

@@ -15,7 +15,7 @@ use super::fault::{self, Fault, Kind};
 use super::key::{Secret, without_key};
 use super::pool::Outcome;
 use super::service::Service;
-use super::wire::{self, Event, HttpRequest, Stream, Wire};
+use super::wire::{self, Event, HttpRequest, Stream};
 use crate::http::{error_chain, host_and_port};
 
 /// The most that is kept of the names of a failed connection, in characters.
@@ -333,13 +333,4 @@ async fn limited<T>(idle: Duration, deadline: Instant, future: impl Future<Outpu
         Err(_) if Instant::now() >= deadline => Err(Limit::Deadline),
         Err(_) => Err(Limit::Idle),
     }
-}
-
-/// Whether the host's prompt is far longer than what the service says it read: some servers cut prompts without a word.
-pub(super) fn was_truncated(wire: Wire, prompt_bytes: usize, tokens_in: Option<u64>) -> bool {
-    // A token has about four bytes; ten is more than in any language.
-    let fewest = prompt_bytes as u64 / 10;
-    matches!(wire, Wire::Ollama | Wire::Chat)
-        && fewest > 500
-        && tokens_in.is_some_and(|read| read > 0 && read < fewest)
 }

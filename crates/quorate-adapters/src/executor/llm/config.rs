@@ -1,13 +1,12 @@
 //! The settings of an executor that asks a model over HTTP, read from its table.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use url::Url;
 
 use super::presets::{PRESETS, Preset};
-use super::prices::{self, Price, PriceTable};
+use super::prices::Priced;
 use super::service::{Defaults, Service, address, unknown_word};
 use super::wire::{Cache, Server, Wire};
 use crate::block::Block;
@@ -64,13 +63,7 @@ pub(super) struct Config {
     pub(super) pool: String,
     pub(super) concurrency: usize,
     pub(super) server: Server,
-    /// What the model costs; `None` where that is not known.
-    pub(super) price: Option<Price>,
-    /// Where the price comes from.
-    pub(super) price_source: String,
-    /// Prices that come before those that ship, and their file.
-    pub(super) own_prices: Option<PriceTable>,
-    pub(super) price_file: Option<PathBuf>,
+    pub(super) price: Priced,
 }
 
 impl Config {
@@ -110,22 +103,11 @@ impl Config {
             )));
         };
         let is_local = preset.is_some_and(|preset| preset.is_local) || http::is_loopback(&service.base_url);
-        let own_prices = settings.prices.as_deref().map(prices::read).transpose()?;
-        let (price, price_source) = match prices::parse(&block)? {
-            Some(price) => (Some(price), "`price`".to_owned()),
-            None if is_local => (Some(Price::FREE), "on this machine".to_owned()),
-            None => match own_prices.as_ref().and_then(|own| Some((own.price(model)?, &own.date))) {
-                Some((price, date)) => (Some(price), prices::source("`budget.prices`", date)),
-                None => (prices::shipped().price(model), prices::source("prices", &prices::shipped().date)),
-            },
-        };
+        let price = Priced::of(&block, model, is_local, settings.prices.as_deref(), None)?;
         let config = Config {
             wire,
             model: model.to_owned(),
-            pool: match block.text("pool")? {
-                Some(pool) => pool.to_owned(),
-                None => http::host_and_port(&service.base_url),
-            },
+            pool: service.pool(block.text("pool")?),
             service,
             schema: schema(&block)?,
             max_tokens: whole(&block, "max_tokens")?.unwrap_or(DEFAULT_MAX_TOKENS),
@@ -139,9 +121,6 @@ impl Config {
                 _ => Server::Compatible,
             },
             price,
-            price_source,
-            own_prices,
-            price_file: settings.prices.clone(),
         };
         config.check_effects(&block)?;
         Ok(config)
@@ -150,8 +129,11 @@ impl Config {
     /// Refuses keys that the service would not be told of.
     fn check_effects(&self, block: &Block<'_>) -> Result<(), ConfigError> {
         let (wire, word) = (self.wire, self.wire.as_str());
-        if self.context.is_some() && !wire.takes_context_tokens() {
-            return Err(ConfigError::for_key("context", "`context` is for `wire = \"ollama\"`"));
+        if self.context.is_some() && !matches!(wire, Wire::Chat | Wire::Ollama) {
+            let message = format!(
+                "`context` is for `chat` and `ollama`: with `{word}` a service says itself what does not fit"
+            );
+            return Err(ConfigError::for_key("context", message));
         }
         if block.has("cache") && self.cache != Cache::Auto && !wire.has_cache_control(self.server) {
             let message = format!("a request of `{word}` to this server cannot say what is cached");
@@ -168,11 +150,7 @@ impl Config {
 
     /// What is asked and what it costs, in one line.
     pub(super) fn describe(&self) -> String {
-        let cost = match &self.price {
-            Some(price) if *price == Price::FREE => "free".to_owned(),
-            Some(price) => format!("{price} USD for a million tokens in and out ({})", self.price_source),
-            None => "unknown price: set `price`".to_owned(),
-        };
+        let cost = self.price.describe();
         format!(
             "`{}` at {} ({}), {}, {cost}",
             self.model,
@@ -180,12 +158,6 @@ impl Config {
             self.wire.as_str(),
             self.service.describe_key()
         )
-    }
-
-    /// The price of a model: that of the workspace's own file, else of the table that ships.
-    pub(super) fn price_of(&self, model: &str) -> Option<Price> {
-        let own = self.own_prices.as_ref().and_then(|own| own.price(model));
-        own.or_else(|| prices::shipped().price(model))
     }
 }
 
@@ -248,7 +220,17 @@ fn preset_address(preset: &Preset) -> Result<Url, ConfigError> {
             ConfigError::for_key("base_url", message).with_help(format!("export {variable}={example}"))
         );
     };
-    address(&preset.base_url.replace("{}", value.trim().trim_end_matches('/')))
+    let value = value.trim().trim_end_matches('/');
+    // Within a name of a host, anything else could lead the key to another one.
+    let is_label = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if !preset.base_url.starts_with("{}") && !is_label {
+        let message =
+            format!("the environment variable {variable} has other characters than letters, digits and `-`");
+        return Err(
+            ConfigError::for_key("base_url", message).with_help(format!("export {variable}={example}"))
+        );
+    }
+    address(&preset.base_url.replace("{}", value))
 }
 
 /// Whether an address is the vendor's own.

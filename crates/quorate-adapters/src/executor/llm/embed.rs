@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::embedder::Embedder;
-use quorate_kernel::ports::executor::{ConfigError, Failure, Retry, Settings, SideEffect};
+use quorate_kernel::budget::tokens::most_tokens;
+use quorate_kernel::ports::embedder::{Embedder, Meter};
+use quorate_kernel::ports::executor::{CallLimit, ConfigError, Failure, Retry, Settings, SideEffect, Usage};
 use reqwest::Client;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -18,13 +19,14 @@ use super::call;
 use super::config::DEFAULT_CONCURRENCY;
 use super::key::Secret;
 use super::pool::{Outcome, Pool};
+use super::prices::{Price, Priced};
 use super::service::{Defaults, Service, address, unknown_word};
 use crate::block::Block;
 use crate::http::{self, Redirects};
 use api::Api;
 
 /// The keys of the table.
-const KEYS: &[&str] = &["wire", "model", "base_url", "key", "auth", "headers", "ca", "threshold"];
+const KEYS: &[&str] = &["wire", "model", "base_url", "key", "auth", "headers", "ca", "threshold", "price"];
 
 /// The texts and bytes of one request at most: what every service takes. A longer text goes alone.
 const MAX_BATCH_TEXTS: usize = 96;
@@ -32,6 +34,9 @@ const MAX_BATCH_BYTES: usize = 64 << 10;
 
 /// How often one request is sent at most.
 const MAX_ATTEMPTS: u32 = 3;
+
+/// The tokens at most that a model puts around a text.
+const MARKS_OF_TEXT: u64 = 4;
 
 /// The pause before the second attempt; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -57,9 +62,12 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Embedder>, ConfigError> {
     let base_url = address(block.text("base_url")?.unwrap_or(api.default_base_url()))?;
     let defaults = Defaults { base_url, auth: api.default_auth(), variables: &[], idle: settings.timeout };
     let service = Service::parse(&block, &settings.dir, defaults)?;
-    let pool = Pool::named(&http::host_and_port(&service.base_url), DEFAULT_CONCURRENCY);
+    let pool = Pool::named(&service.pool(None), DEFAULT_CONCURRENCY);
+    let is_local = http::is_loopback(&service.base_url);
+    let price = Priced::of(&block, model, is_local, settings.prices.as_deref(), Some(0.0))?;
     Ok(Arc::new(ServiceEmbedder {
         api,
+        price,
         model: model.to_owned(),
         threshold: threshold(&block)?,
         timeout: settings.timeout,
@@ -95,6 +103,7 @@ struct ServiceEmbedder {
     threshold: f32,
     timeout: Duration,
     service: Service,
+    price: Priced,
     pool: Arc<Pool>,
     client: OnceCell<Client>,
     known: Mutex<Known>,
@@ -109,10 +118,10 @@ struct Known {
 
 impl ServiceEmbedder {
     /// The vectors of texts, all asked for in one request.
-    async fn ask(&self, texts: &[&str], deadline: Instant) -> Result<Vec<Vec<f32>>, Failure> {
+    async fn ask(&self, texts: &[&str], deadline: Instant, meter: &Meter) -> Result<Vec<Vec<f32>>, Failure> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..MAX_ATTEMPTS {
-            let failure = match self.attempt(texts, deadline).await {
+            let failure = match self.attempt(texts, deadline, meter).await {
                 Ok(vectors) => return Ok(vectors),
                 Err(failure) => failure,
             };
@@ -127,10 +136,15 @@ impl ServiceEmbedder {
             }
             pause *= 2;
         }
-        self.attempt(texts, deadline).await
+        self.attempt(texts, deadline, meter).await
     }
 
-    async fn attempt(&self, texts: &[&str], deadline: Instant) -> Result<Vec<Vec<f32>>, Failure> {
+    async fn attempt(
+        &self,
+        texts: &[&str],
+        deadline: Instant,
+        meter: &Meter,
+    ) -> Result<Vec<Vec<f32>>, Failure> {
         let admitted = tokio::time::timeout_at(deadline, self.pool.admit()).await;
         let _room = admitted.map_err(|_| Failure::TimedOut)?;
         self.pool.wait_turn(deadline).await?;
@@ -142,7 +156,15 @@ impl ServiceEmbedder {
         let make =
             || async { http::client(&self.service.base_url, self.service.ca.as_deref(), Redirects::Refused) };
         let client = self.client.get_or_try_init(make).await.map_err(Failure::never)?;
+        let reserved = meter.reserve(Some(self.limit(texts))).await;
+        let reserved = reserved.map_err(|why| Failure::never(why.to_string()))?;
         let body = call::post(client, &self.service, key.as_ref(), request, deadline).await;
+        match &body {
+            Ok(body) => reserved.settle(&self.usage(body)),
+            Err(failed) if failed.is_free => reserved.settle(&Usage::NOTHING),
+            // What it took is not known, so all of it counts.
+            Err(_) => drop(reserved),
+        }
         let decoded = body.and_then(|body| {
             let decoded = self.api.decode(&body, texts.len());
             decoded.map_err(|fault| call::failed(&self.service, key.as_ref(), fault))
@@ -159,6 +181,19 @@ impl ServiceEmbedder {
             true => failed.failure.with_retry(Retry::Soon),
             false => failed.failure,
         })
+    }
+
+    /// The most that one request for these texts takes.
+    fn limit(&self, texts: &[&str]) -> CallLimit {
+        let tokens = texts.iter().map(|text| most_tokens(text) + MARKS_OF_TEXT).sum();
+        CallLimit { tokens, usd_nanos: self.price.price.as_ref().map(|price| price.most(tokens, 0)) }
+    }
+
+    fn usage(&self, body: &quorate_protocol::Json) -> Usage {
+        let usage = api::usage(body);
+        let free = self.price.price == Some(Price::FREE);
+        let usd_nanos = self.price.price.as_ref().and_then(|price| price.cost(&usage)).or(free.then_some(0));
+        Usage { usd_nanos, ..usage }
     }
 
     /// Whether the next attempt has another key than the one that was not accepted.
@@ -199,7 +234,7 @@ impl Embedder for ServiceEmbedder {
     }
 
     fn side_effects(&self) -> Vec<SideEffect> {
-        self.service.side_effects()
+        self.price.side_effects(self.service.side_effects())
     }
 
     fn check_installed(&self) -> Result<(), ConfigError> {
@@ -207,16 +242,23 @@ impl Embedder for ServiceEmbedder {
     }
 
     fn is_metered(&self) -> bool {
-        !http::is_loopback(&self.service.base_url)
+        self.price.price != Some(Price::FREE)
+    }
+
+    fn call_limit(&self, texts: &[&str]) -> Option<CallLimit> {
+        let CallLimit { tokens, usd_nanos } = self.limit(texts);
+        let all = |once: u64| once.saturating_mul(MAX_ATTEMPTS.into());
+        Some(CallLimit { tokens: all(tokens), usd_nanos: usd_nanos.map(all) })
     }
 
     fn describe(&self) -> String {
         let Service { base_url, .. } = &self.service;
         let (wire, key) = (self.api.as_str(), self.service.describe_key());
-        format!("`{}` at {base_url} ({wire}), {key}, threshold {}", self.model, self.threshold)
+        let (cost, threshold) = (self.price.describe(), self.threshold);
+        format!("`{}` at {base_url} ({wire}), {key}, threshold {threshold}, {cost}", self.model)
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], meter: &Meter) -> Result<Vec<Vec<f32>>, String> {
         let deadline = Instant::now() + self.timeout;
         let mut found: BTreeMap<&str, Arc<[f32]>> = BTreeMap::new();
         let mut missing: Vec<&str> = Vec::new();
@@ -231,7 +273,7 @@ impl Embedder for ServiceEmbedder {
             }
         }
         for batch in batches(&missing) {
-            let vectors = self.ask(batch, deadline).await.map_err(|failure| failure.to_string())?;
+            let vectors = self.ask(batch, deadline, meter).await.map_err(|failure| failure.to_string())?;
             let vectors = vectors.into_iter().map(Arc::from);
             found.extend(batch.iter().copied().zip(vectors));
         }

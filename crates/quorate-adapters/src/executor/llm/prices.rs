@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use quorate_kernel::clock::{Clock as _, System};
-use quorate_kernel::ports::executor::{ConfigError, Usage};
+use quorate_kernel::ports::executor::{ConfigError, SideEffect, Usage};
 use quorate_protocol::Json;
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ pub(crate) fn shipped() -> &'static PriceTable {
 ///
 /// # Errors
 /// When it cannot be read, or has another form.
-pub(super) fn read(file: &Path) -> Result<PriceTable, ConfigError> {
+fn read(file: &Path) -> Result<PriceTable, ConfigError> {
     const HELP: &str = "a file of prices has `date = \"2026-07-02\"` and tables such as `[models.\"my-model\"]` with `input` \
                         and `output`, in dollars for a million tokens";
     let refused = |why: String| {
@@ -52,18 +52,80 @@ pub(super) fn read(file: &Path) -> Result<PriceTable, ConfigError> {
     };
     let text = regular_file::read_text(file, MAX_FILE_BYTES).map_err(|error| refused(error.to_string()))?;
     let table: PriceTable = toml::from_str(&text).map_err(|error| refused(error.message().to_owned()))?;
-    let is_date =
-        table.date.len() == 10 && table.date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    match is_date {
+    match table.date.len() == 10 && table.date.parse::<Date>().is_ok() {
         true => Ok(table),
         false => Err(refused(format!("`date` is `{}`, not a day such as `2026-07-02`", table.date))),
     }
 }
 
+/// What a model costs, and where that is from.
+#[derive(Debug)]
+pub(super) struct Priced {
+    /// `None` where it is not known.
+    pub(super) price: Option<Price>,
+    source: String,
+    /// Prices that come before those that ship, and their file.
+    own: Option<PriceTable>,
+    file: Option<PathBuf>,
+}
+
+impl Priced {
+    /// The price of a model: that of its table's key `price`, nothing on this machine, that of the file `budget.prices`, or
+    /// that of the table that ships. `output` is what a `price` without one has.
+    ///
+    /// # Errors
+    /// When the key or the file cannot be used.
+    pub(super) fn of(
+        block: &Block<'_>,
+        model: &str,
+        is_local: bool,
+        file: Option<&Path>,
+        output: Option<f64>,
+    ) -> Result<Priced, ConfigError> {
+        let own = file.map(read).transpose()?;
+        let (price, source) = match parse(block, output)? {
+            Some(price) => (Some(price), "`price`".to_owned()),
+            None if is_local => (Some(Price::FREE), "on this machine".to_owned()),
+            None => match own.as_ref().and_then(|own| Some((own.price(model)?, &own.date))) {
+                Some((price, date)) => (Some(price), source("`budget.prices`", date)),
+                None => (shipped().price(model), source("prices", &shipped().date)),
+            },
+        };
+        Ok(Priced { price, source, own, file: file.map(Path::to_owned) })
+    }
+
+    /// The price of another model of the same service.
+    pub(super) fn of_served(&self, model: &str) -> Option<Price> {
+        let own = self.own.as_ref().and_then(|own| own.price(model));
+        own.or_else(|| shipped().price(model))
+    }
+
+    /// The side effects of asking, with the file of prices: they decide how much a budget of money allows.
+    pub(super) fn side_effects(&self, mut acts: Vec<SideEffect>) -> Vec<SideEffect> {
+        if let (Some(act), Some(file)) = (acts.first_mut(), &self.file) {
+            act.files.push(file.clone());
+        }
+        acts
+    }
+
+    /// What it costs, for a person.
+    pub(super) fn describe(&self) -> String {
+        match &self.price {
+            Some(price) if *price == Price::FREE => "free".to_owned(),
+            Some(price) => format!("{price} USD for a million tokens in and out ({})", self.source),
+            None => "unknown price: set `price`".to_owned(),
+        }
+    }
+}
+
 /// Where a price comes from, for people, with a warning where it may no longer hold.
-pub(super) fn source(table: &str, date: &str) -> String {
+fn source(table: &str, date: &str) -> String {
     match is_old(date, System.now_ms()) {
-        true => format!("{table} of {date}, over {MAX_AGE_DAYS} days old; `budget.prices` names newer ones"),
+        true => {
+            format!(
+                "{table} of {date}, not of the last {MAX_AGE_DAYS} days; `budget.prices` names newer ones"
+            )
+        }
         false => format!("{table} of {date}"),
     }
 }
@@ -74,7 +136,9 @@ fn is_old(date: &str, now_ms: i64) -> bool {
     let at_ms = date
         .and_then(|date| date.to_zoned(TimeZone::UTC).ok())
         .map(|zoned| zoned.timestamp().as_millisecond());
-    at_ms.is_none_or(|at_ms| now_ms.saturating_sub(at_ms) > MAX_AGE_DAYS * 24 * 3600 * 1000)
+    const DAY_MS: i64 = 24 * 3600 * 1000;
+    // Prices of a later day are not known yet, whatever the file says; clocks and time zones differ by a day.
+    at_ms.is_none_or(|at_ms| !(-DAY_MS..=MAX_AGE_DAYS * DAY_MS).contains(&now_ms.saturating_sub(at_ms)))
 }
 
 /// The price of a model.
@@ -193,11 +257,8 @@ impl fmt::Display for Price {
     }
 }
 
-/// Reads the key `price`: `"free"`, or dollars for a million tokens each.
-///
-/// # Errors
-/// When it is something else.
-pub(super) fn parse(block: &Block<'_>) -> Result<Option<Price>, ConfigError> {
+/// Reads the key `price`: `"free"`, or dollars for a million tokens each; `output` is what one without it has.
+fn parse(block: &Block<'_>, output: Option<f64>) -> Result<Option<Price>, ConfigError> {
     const HELP: &str =
         "write `price = \"free\"`, or dollars for a million tokens: `{ input = 3.0, output = 15.0 }`";
     if block.is_text("price") {
@@ -207,7 +268,11 @@ pub(super) fn parse(block: &Block<'_>) -> Result<Option<Price>, ConfigError> {
         };
     }
     let Some(table) = block.table("price")? else { return Ok(None) };
-    let price = Price::deserialize(&Json::Object(table.clone()));
+    let mut table = table.clone();
+    if let Some(output) = output {
+        table.entry("output").or_insert(output.into());
+    }
+    let price = Price::deserialize(&Json::Object(table));
     price
         .map(Some)
         .map_err(|error| ConfigError::for_key("price", format!("`price`: {error}")).with_help(HELP))
@@ -279,7 +344,8 @@ mod tests {
             !is_old("2026-07-02", day_ms + 180 * DAY_MS) && is_old("2026-07-02", day_ms + 180 * DAY_MS + 1)
         );
         assert!(is_old("soon", day_ms), "a day that cannot be read");
-        assert!(source("prices", "2020-01-01").contains("over 180 days old"));
+        assert!(is_old("2026-07-02", day_ms - 2 * DAY_MS) && !is_old("2026-07-02", day_ms - DAY_MS));
+        assert!(source("prices", "2020-01-01").contains("not of the last 180 days"));
     }
 
     #[test]

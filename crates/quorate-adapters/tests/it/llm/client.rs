@@ -84,6 +84,14 @@ async fn usage_of_nothing_is_unknown_and_what_was_turned_down_took_nothing() {
     let limited = Server::start(|_| status("429 Too Many Requests", "", "{}"));
     let nothing = Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() };
     assert_eq!(usage(limited.await).await, (false, Some(nothing)));
+    // Nothing is sent through a pool whose last calls reached nothing.
+    let gone = build(json!({"base_url": "http://127.0.0.1:9", "model": "m", "pool": "gone-by-now"})).unwrap();
+    for sent in [true, true, true, false] {
+        let invocation = question();
+        let notes = invocation.notes.clone();
+        let said = gone.invoke(invocation).await.unwrap_err().to_string();
+        assert_eq!((said.starts_with("cannot reach"), notes.read().usage), (sent, Some(nothing)), "{said}");
+    }
     // Whether a model had begun is not known.
     let broken = Server::start(|_| status("500 Internal Server Error", "", "{}"));
     assert_eq!(usage(broken.await).await, (false, None));
@@ -266,6 +274,18 @@ data: [DONE]
     let invocation = Invocation { prompt: long.into(), cuts: Arc::new([]), ..question() };
     let failure = executor(&server, json!({})).invoke(invocation).await.unwrap_err();
     assert!(failure.to_string().contains("cut the prompt"), "{failure}");
+    // With as many words as the gateway had in its cache, counted apart.
+    let apart = usage.replace(
+        "\"completion_tokens\":1",
+        "\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":4100}",
+    );
+    let server = Server::start(move |_| vec![ok(), Step::Send(apart.as_bytes().to_vec())]).await;
+    let invocation = Invocation { prompt: "word ".repeat(4_000).into(), cuts: Arc::new([]), ..question() };
+    let reply = executor(&server, json!({})).invoke(invocation.clone()).await.unwrap();
+    assert_eq!((reply.usage.tokens_in, reply.usage.tokens_cached), (Some(4112), Some(4100)));
+    let failure = executor(&server, json!({"context": 3_000})).invoke(invocation).await.unwrap_err();
+    assert!(failure.to_string().contains("`context` is 3000"), "{failure}");
+    assert_eq!(server.received().len(), 1, "what cannot fit is not sent");
 }
 
 #[tokio::test]
@@ -330,7 +350,9 @@ fn unusable_settings_are_refused_by_key() {
         (json!({"price": "cheap"}), "price", "`free`"),
         (json!({"price": {"input": -1, "output": 2}}), "price", "no price"),
         (json!({"price": {"input": 1}}), "price", "output"),
-        (json!({"context": 8192}), "context", "ollama"),
+        (json!({"wire": "gemini", "context": 8192}), "context", "ollama"),
+        (json!({"temperature": 0.5}), "temperature", "unknown key"),
+        (json!({"seed": 7}), "seed", "unknown key"),
         (json!({"cache": "1h"}), "cache", "cannot say"),
         (json!({"wire": "messages", "schema": "json"}), "schema", "no mode"),
         (json!({"model": null}), "model", "no model"),

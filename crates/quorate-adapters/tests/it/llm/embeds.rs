@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::llm::embed;
-use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::embedder::{Embedder, Meter};
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use serde_json::{Value, json};
 
@@ -50,10 +50,13 @@ async fn a_text_is_sent_once_and_its_vector_is_kept() {
     .await;
     let embedder = embedder(&server, json!({}));
     let (one, two, three) = (vec![1.0, 0.0], vec![0.0, 1.0], vec![0.5, 0.5]);
-    let found = embedder.embed(&["one", "two", "one"]).await.unwrap();
+    let found = embedder.embed(&["one", "two", "one"], &Meter::unlimited()).await.unwrap();
     assert_eq!(found, [one.clone(), two.clone(), one.clone()]);
-    assert_eq!(embedder.embed(&["two", "three", "one"]).await.unwrap(), [two, three, one]);
-    assert_eq!(embedder.embed(&[]).await.unwrap(), Vec::<Vec<f32>>::new());
+    assert_eq!(
+        embedder.embed(&["two", "three", "one"], &Meter::unlimited()).await.unwrap(),
+        [two, three, one]
+    );
+    assert_eq!(embedder.embed(&[], &Meter::unlimited()).await.unwrap(), Vec::<Vec<f32>>::new());
     assert_eq!(sent(&server), [json!(["one", "two"]), json!(["three"])]);
     assert!(server.received()[0].head.starts_with("POST /embeddings HTTP/1.1\r\n"));
 }
@@ -69,7 +72,7 @@ async fn many_texts_are_several_requests_in_their_order() {
     .await;
     let texts: Vec<String> = (0..100).map(|at| format!("text {at}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let found = embedder(&server, json!({})).embed(&texts).await.unwrap();
+    let found = embedder(&server, json!({})).embed(&texts, &Meter::unlimited()).await.unwrap();
     let found: Vec<f32> = found.into_iter().flatten().collect();
     assert!(found.iter().zip(1_u16..).all(|(number, at)| *number == f32::from(at)), "{found:?}");
     assert_eq!(server.received().len(), 2);
@@ -88,7 +91,7 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         ("<html>", "not in the format"),
     ] {
         let server = Server::start(move |_| status("200 OK", "", body)).await;
-        let why = embedder(&server, json!({})).embed(&["a", "b"]).await.unwrap_err();
+        let why = embedder(&server, json!({})).embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err();
         assert!(why.contains(says), "{says}: {why}");
         assert_eq!(server.received().len(), 1, "{why}");
     }
@@ -99,15 +102,15 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         (status("200 OK", "", &" ".repeat(17 << 20)), "too large"),
     ] {
         let server = Server::start(move |_| steps.clone()).await;
-        let why = embedder(&server, json!({})).embed(&["a"]).await.unwrap_err();
+        let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err();
         assert!(why.contains(says), "{says}: {why}");
         assert_eq!(server.received().len(), 1, "{why}");
     }
     // Vectors of another length than those that were kept.
     let server = Server::start(|n| if n == 0 { vectors(&[&[1.0]]) } else { vectors(&[&[1.0, 0.0]]) }).await;
     let embedder = embedder(&server, json!({}));
-    embedder.embed(&["a"]).await.unwrap();
-    let why = embedder.embed(&["a", "b"]).await.unwrap_err();
+    embedder.embed(&["a"], &Meter::unlimited()).await.unwrap();
+    let why = embedder.embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err();
     assert!(why.contains("vectors of"), "{why}");
 }
 
@@ -115,17 +118,21 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
 async fn a_failure_that_may_pass_is_tried_again_within_the_timeout() {
     let busy = |after: &str| status("429 Slow down", &format!("retry-after: {after}\r\n"), "{}");
     let server = Server::start(move |n| if n < 2 { busy("0") } else { vectors(&[&[1.0]]) }).await;
-    assert_eq!(embedder(&server, json!({})).embed(&["a"]).await.unwrap(), [[1.0]]);
+    assert_eq!(embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap(), [[1.0]]);
     assert_eq!(server.received().len(), 3);
     // Longer than the timeout, and a service that never answers.
     let start = Instant::now();
     let server = Server::start(move |_| busy("60")).await;
-    let why = embedder(&server, json!({})).embed(&["a"]).await.unwrap_err();
+    let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err();
     assert!(why.contains("limits the rate"), "{why}");
     assert_eq!(server.received().len(), 1);
     let silent = Server::start(|_| vec![Step::Hold]).await;
     let block = json!({"wire": "ollama", "base_url": silent.url, "model": "m", "threshold": 0.6});
-    let why = build(block, Duration::from_millis(300)).unwrap().embed(&["a"]).await.unwrap_err();
+    let why = build(block, Duration::from_millis(300))
+        .unwrap()
+        .embed(&["a"], &Meter::unlimited())
+        .await
+        .unwrap_err();
     assert!(why.contains("timed out"), "{why}");
     assert!(start.elapsed() < Duration::from_secs(5));
 }
@@ -143,11 +150,48 @@ async fn the_key_goes_to_its_header_and_is_told_to_nobody() {
         ("gemini", format!("x-goog-api-key: {CANARY}")),
     ] {
         let more = json!({"wire": wire, "key": {"file": path}, "headers": {"x-team": "legal"}});
-        let why = embedder(&server, more).embed(&["a"]).await.unwrap_err();
+        let why = embedder(&server, more).embed(&["a"], &Meter::unlimited()).await.unwrap_err();
         let head = server.received().last().unwrap().head.to_ascii_lowercase();
         assert!(head.contains(&header) && head.contains("x-team: legal"), "{head}");
         assert!(!why.contains(CANARY) && why.contains("[key]"), "{why}");
     }
+}
+
+#[tokio::test]
+async fn what_requests_took_is_metered_and_unknown_usage_counts_in_full() {
+    let counted = |tokens: Value| {
+        let body = json!({"data": [{"embedding": [1]}], "usage": {"prompt_tokens": tokens}});
+        status("200 OK", "", &body.to_string())
+    };
+    let busy = || status("429 Slow down", "retry-after: 0\r\n", "{}");
+    let oops = || status("500 Oops", "", "{}");
+    for (answers, requests, tokens_in, usd_nanos) in [
+        (vec![counted(json!(40))], 1, Some(40), Some(800)),
+        (vec![busy(), counted(json!(40))], 2, Some(40), Some(800)),
+        // It is not known what the first took.
+        (vec![oops(), counted(json!(40))], 2, Some(40), Some(800)),
+        (vec![counted(Value::Null)], 1, None, None),
+    ] {
+        let server = Server::start(move |at| answers[at].clone()).await;
+        let (meter, more) = (Meter::unlimited(), json!({"price": {"input": 0.02}}));
+        embedder(&server, more).embed(&["a text"], &meter).await.unwrap();
+        let took = meter.took();
+        assert_eq!(
+            (took.requests, took.usage.tokens_in, took.usage.usd_nanos),
+            (requests, tokens_in, usd_nanos)
+        );
+    }
+    let server = Server::start(|_| vectors(&[&[1.0]])).await;
+    let limit = |more: Value| embedder(&server, more).call_limit(&["a text"]).unwrap();
+    // Seven tokens with the marks around them, up to three times.
+    assert_eq!(limit(json!({"price": {"input": 1000}})).usd_nanos, Some(21_000_000));
+    assert_eq!(limit(json!({})).usd_nanos, Some(0), "this machine is free");
+    let far = json!({"wire": "chat", "model": "nobody-knows", "threshold": 0.6});
+    let far = build(far, Duration::from_secs(1)).unwrap();
+    assert!(far.is_metered() && far.call_limit(&["a"]).unwrap().usd_nanos.is_none());
+    let known = json!({"wire": "chat", "model": "text-embedding-3-small", "threshold": 0.6});
+    let known = build(known, Duration::from_secs(1)).unwrap();
+    assert!(known.call_limit(&["a"]).unwrap().usd_nanos.is_some_and(|nanos| nanos > 0));
 }
 
 #[test]
@@ -170,6 +214,7 @@ fn unusable_settings_are_refused_by_key() {
             "set by the program",
         ),
         (json!({"treshold": 0.5}), Some("treshold"), "unknown key"),
+        (json!({"price": {"output": 1}}), Some("price"), "input"),
     ] {
         let mut block = base.clone();
         block.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::extensions::Extensions;
-use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::embedder::{Embedder, Meter};
 use quorate_kernel::ports::gather::{Gather, Request};
 use quorate_kernel::ports::rule::Rule;
 use quorate_protocol::Json;
@@ -102,7 +102,7 @@ impl Embedder for FlakyEmbedder {
         0.5
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, String> {
         let mut rng = Rng::from_seed_and_name(self.0, &texts.join("\n"));
         random_delay(&mut rng).await;
         if rng.percent(10) {

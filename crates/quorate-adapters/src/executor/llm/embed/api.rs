@@ -1,5 +1,6 @@
 //! The APIs that turn texts into vectors, without I/O: what is sent, and how a response is read.
 
+use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -113,6 +114,15 @@ impl Api {
     }
 }
 
+/// What a response says that it took. Gemini's does not say.
+pub(super) fn usage(body: &Json) -> Usage {
+    let count = |key: &str| body.get("usage").and_then(|usage| usage.get(key)).or_else(|| body.get(key));
+    let tokens = ["prompt_tokens", "prompt_eval_count"].into_iter().find_map(|key| count(key)?.as_u64());
+    // No text has no tokens: a gateway that does not count says 0.
+    let tokens_in = tokens.filter(|tokens| *tokens > 0);
+    Usage { tokens_in, tokens_out: tokens_in.map(|_| 0), ..Usage::default() }
+}
+
 /// The text that an item's vector is of. Without an index the order counts.
 fn place(item: &Json, at: usize, count: usize) -> Result<usize, Fault> {
     let Some(index) = item.get("index").filter(|index| !index.is_null()) else { return Ok(at) };
@@ -174,6 +184,17 @@ mod tests {
         assert_eq!(Api::Gemini.decode(&gemini, 1).unwrap(), [[0.5, 1.0]]);
         let ollama = json!({"model": "m", "embeddings": [[0.5, 1]], "prompt_eval_count": 3});
         assert_eq!(Api::Ollama.decode(&ollama, 1).unwrap(), [[0.5, 1.0]]);
+    }
+
+    #[test]
+    fn what_was_read_is_taken_from_each_form_and_nothing_is_unknown() {
+        let tokens = |body: Json| usage(&body).tokens_in;
+        assert_eq!(tokens(json!({"usage": {"prompt_tokens": 7, "total_tokens": 7}})), Some(7));
+        assert_eq!(tokens(json!({"embeddings": [], "prompt_eval_count": 9})), Some(9));
+        for body in [json!({}), json!({"usage": null}), json!({"usage": {"prompt_tokens": "7"}}), json!([])] {
+            assert_eq!(tokens(body), None);
+        }
+        assert_eq!(usage(&json!({"usage": {"prompt_tokens": 0}})), Usage::default());
     }
 
     #[test]
