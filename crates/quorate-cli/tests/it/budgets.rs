@@ -85,7 +85,7 @@ fn what_was_reserved_for_a_call_stays_reserved_when_its_process_is_killed() {
         .iter()
         .filter_map(|record| record.read::<RunIntent>().unwrap())
         .flat_map(|intent| intent.reserved)
-        .map(|reserved| reserved.tokens)
+        .map(|reserved| reserved.most.tokens)
         .sum();
     assert!((4 * 1_000..40_000).contains(&reserved), "{reserved}");
     let left = 40_000 - reserved;
