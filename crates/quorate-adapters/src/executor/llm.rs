@@ -265,7 +265,7 @@ impl Executor for Llm {
             Ok(key) => key,
             Err(failure) => {
                 // Nothing was sent, so nothing of the budget is taken.
-                invocation.notes.note(|noted| noted.usage = Some(Usage::NOTHING));
+                invocation.notes.note(|noted| noted.usage = Some(call::nothing()));
                 return Err(failure);
             }
         };
@@ -283,7 +283,7 @@ impl Executor for Llm {
             Err(failure) => failure,
         };
         if failure.is_free {
-            invocation.notes.note(|noted| noted.usage = Some(Usage::NOTHING));
+            invocation.notes.note(|noted| noted.usage = Some(call::nothing()));
         }
         let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
         if failure.is_auth

@@ -94,17 +94,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of a request that took nothing.
-    pub const NOTHING: Usage = Usage {
-        tokens_in: Some(0),
-        tokens_cached: None,
-        tokens_written: None,
-        tokens_written_long: None,
-        tokens_out: Some(0),
-        tokens_reasoning: None,
-        usd_nanos: Some(0),
-    };
-
     /// Adds another attempt's usage. A sum is known as soon as one of its terms is.
     pub fn add(&mut self, other: Usage) {
         let add = |sum: &mut Option<u64>, term: Option<u64>| {

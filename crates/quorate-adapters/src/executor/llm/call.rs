@@ -47,6 +47,11 @@ impl CallFailure {
     }
 }
 
+/// What a request takes that was not sent, or turned down.
+pub(super) fn nothing() -> Usage {
+    Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() }
+}
+
 /// The largest list of models or vectors, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 

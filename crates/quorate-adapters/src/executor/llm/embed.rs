@@ -161,7 +161,7 @@ impl ServiceEmbedder {
         let body = call::post(client, &self.service, key.as_ref(), request, deadline).await;
         match &body {
             Ok(body) => reserved.settle(&self.usage(body)),
-            Err(failed) if failed.is_free => reserved.settle(&Usage::NOTHING),
+            Err(failed) if failed.is_free => reserved.settle(&call::nothing()),
             // What it took is not known, so all of it counts.
             Err(_) => drop(reserved),
         }
