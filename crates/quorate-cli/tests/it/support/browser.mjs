@@ -104,7 +104,10 @@ if (drop) {
   const said = {path: drop.path, requests: [], stands: []};
   const page = await contexts.strict.newPage();
   await page.goto(url + drop.path, {waitUntil: "load"});
-  page.on("request", (request) => said.requests.push(request.url()));
+  // The icon of the page may come late.
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${url}/assets/`)) said.requests.push(request.url());
+  });
   const stand = page.locator("#stand");
   for (const file of drop.files) {
     await page.evaluate(() => { document.querySelector("#key").value = ""; });
