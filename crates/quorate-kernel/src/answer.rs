@@ -4,7 +4,7 @@
 mod complaint;
 mod quotation;
 
-use quorate_diagnostics::invisible::{escape_invisible, first_invisible};
+use quorate_diagnostics::invisible::{escape_invisible, find_invisible, first_invisible};
 use quorate_protocol::Json;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::answers::{self, Schema};
@@ -137,11 +137,22 @@ fn schema_complaints(schema: Schema, value: &Json) -> Vec<String> {
         let long = answers::long_lists(value).into_iter().take(MAX_COMPLAINTS);
         complaints.extend(long.map(|(place, items, most)| say((place, too_many(items, most)))));
     }
-    if complaints.is_empty() && schema.reaches_agents() {
+    if complaints.is_empty() && schema.reaches_agents() && has_invisible(value) {
         report_invisible(value, "", &mut complaints);
         complaints.truncate(MAX_COMPLAINTS);
     }
     complaints
+}
+
+/// Whether any text or key of a value has a character that is not seen.
+fn has_invisible(value: &Json) -> bool {
+    let is_in = |text: &str| find_invisible(text).next().is_some();
+    match value {
+        Json::String(text) => is_in(text),
+        Json::Array(items) => items.iter().any(has_invisible),
+        Json::Object(entries) => entries.iter().any(|(key, item)| is_in(key) || has_invisible(item)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
+    }
 }
 
 /// Complains of characters that are not seen, in any text or key of a value.

@@ -15,7 +15,15 @@ pub const MAX_EXACT_INTEGER: u64 = 1 << 53;
 /// # Errors
 /// When the value cannot be written, which a JSON value with string keys always can.
 pub fn text(value: &Json) -> serde_json::Result<String> {
-    if is_plain(value) { serde_json::to_string(value) } else { serde_json_canonicalizer::to_string(value) }
+    plain_text(value).unwrap_or_else(|| serde_json_canonicalizer::to_string(value))
+}
+
+/// A value as canonical JSON where that is the usual form; then it has no integer past 2^53.
+///
+/// # Errors
+/// As [`text`].
+pub fn plain_text(value: &Json) -> Option<serde_json::Result<String>> {
+    is_plain(value).then(|| serde_json::to_string(value))
 }
 
 /// An object as canonical JSON.
@@ -33,20 +41,25 @@ pub fn object(data: &Map<String, Json>) -> String {
 /// A value with each number of the kind that its canonical text says: an integer up to 2^53, else a float. It is the same
 /// before the value is recorded and after.
 #[must_use]
-pub fn normalize(value: Json) -> Json {
+pub fn normalize(mut value: Json) -> Json {
+    normalize_numbers(&mut value);
+    value
+}
+
+fn normalize_numbers(value: &mut Json) {
     match value {
-        Json::Number(number) => Json::Number(normalize_number(number)),
-        Json::Array(all) => all.into_iter().map(normalize).collect(),
-        Json::Object(all) => all.into_iter().map(|(key, value)| (key, normalize(value))).collect(),
-        other @ (Json::Null | Json::Bool(_) | Json::String(_)) => other,
+        Json::Number(number) => *number = normalize_number(number),
+        Json::Array(all) => all.iter_mut().for_each(normalize_numbers),
+        Json::Object(all) => all.values_mut().for_each(normalize_numbers),
+        Json::Null | Json::Bool(_) | Json::String(_) => {}
     }
 }
 
-fn normalize_number(number: Number) -> Number {
+fn normalize_number(number: &Number) -> Number {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
-    let Some(float) = number.as_f64() else { return number };
+    let Some(float) = number.as_f64() else { return number.clone() };
     if float.fract() != 0.0 || float.abs() > LIMIT {
-        return Number::from_f64(float).unwrap_or(number);
+        return Number::from_f64(float).unwrap_or_else(|| number.clone());
     }
     #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is within 2^53")]
     Number::from(float as i64)

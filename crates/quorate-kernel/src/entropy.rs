@@ -71,13 +71,13 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 
 /// Lower-case hexadecimal text.
 pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            text.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
-        }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = vec![0; 2 * bytes.len()];
+    for (digits, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        digits[0] = DIGITS[usize::from(byte >> 4)];
+        digits[1] = DIGITS[usize::from(byte & 15)];
     }
-    text
+    String::from_utf8(text).expect("digits and letters are ASCII")
 }
 
 /// Reads 32 bytes in the one form that [`hex`] gives them.

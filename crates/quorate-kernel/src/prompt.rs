@@ -40,12 +40,12 @@ impl Layout {
         let mut prompt = String::with_capacity(material + role.len() + form + 8 * PART_OVERHEAD_BYTES);
         write_opening(&mut prompt, invoke.schema);
         let mut cuts = vec![prompt.len()];
-        prompt.push_str(&format!("## The marker of this run\n\nMARKER is `{}`.\n\n", self.nonce));
+        push_all(&mut prompt, &["## The marker of this run\n\nMARKER is `", &self.nonce, "`.\n\n"]);
         for part in &invoke.parts {
             self.material(&mut prompt, invoke.schema, part);
             cuts.push(prompt.len());
         }
-        prompt.push_str(&format!("## Who is asked\n\nYou are `{}`. {}\n\n", invoke.member, invoke.task));
+        push_all(&mut prompt, &["## Who is asked\n\nYou are `", &invoke.member, "`. ", &invoke.task, "\n\n"]);
         for part in context {
             self.material(&mut prompt, invoke.schema, part);
         }
@@ -74,15 +74,15 @@ impl Layout {
     }
 
     fn material(&self, prompt: &mut String, schema: Schema, part: &Part) {
-        let note = match part.kind {
-            PartKind::Context => format!("{} ({}):", part_note(part.kind), quoted(&part.name)),
+        match part.kind {
+            PartKind::Context => push_all(prompt, &[part_note(part.kind), " (", &quoted(&part.name), ")"]),
             // Who chooses who answers does not answer.
             PartKind::Turns if schema == Schema::Selection => {
-                "The conversation, oldest first; somebody is to be chosen for the last turn:".to_owned()
+                prompt.push_str("The conversation, oldest first; somebody is to be chosen for the last turn")
             }
-            kind => format!("{}:", part_note(kind)),
-        };
-        prompt.push_str(&format!("{note}\n\n"));
+            kind => prompt.push_str(part_note(kind)),
+        }
+        prompt.push_str(":\n\n");
         // The author of a file's name may be the author of its text.
         if PartKind::SUBJECTS.contains(&part.kind) && !part.name.is_empty() {
             self.block(prompt, "file-name", &quoted(&part.name));
@@ -96,10 +96,12 @@ impl Layout {
         let nonce = &self.nonce;
         let clean =
             if text.contains(&**nonce) { Cow::Owned(text.replace(&**nonce, "…")) } else { text.into() };
-        for piece in ["<<<material ", kind, " ", nonce, ">>>\n", &clean, "\n<<<end ", nonce, ">>>\n\n"] {
-            prompt.push_str(piece);
-        }
+        push_all(prompt, &["<<<material ", kind, " ", nonce, ">>>\n", &clean, "\n<<<end ", nonce, ">>>\n\n"]);
     }
+}
+
+fn push_all(prompt: &mut String, pieces: &[&str]) {
+    pieces.iter().for_each(|piece| prompt.push_str(piece));
 }
 
 /// What comes first, the same in every run: the host's instruction, and the form of the answer.

@@ -73,13 +73,17 @@ impl PreparedEntry {
         let mut data = entry.data;
         data.insert("salt".into(), json!(salt()));
         let data = Json::Object(data);
-        if let Some(number) = first_inexact_integer(&data) {
-            return Err(unwritable(format!("the integer {number} is past 2^53")));
-        }
         if nesting::is_deeper(&data, nesting::MAX_RECORD_DEPTH) {
             return Err(unwritable(format!("it nests deeper than {} levels", nesting::MAX_RECORD_DEPTH)));
         }
-        let data = canonical::text(&data).map_err(|error| unwritable(error.to_string()))?;
+        let written = match canonical::plain_text(&data) {
+            Some(written) => written,
+            None => match first_inexact_integer(&data) {
+                Some(number) => return Err(unwritable(format!("the integer {number} is past 2^53"))),
+                None => canonical::text(&data),
+            },
+        };
+        let data = written.map_err(|error| unwritable(error.to_string()))?;
         let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
         Ok(PreparedEntry { kind, at_ms: entry.at_ms, data, data_sha256 })
     }

@@ -388,15 +388,14 @@ impl RunLoop {
         let config = self.member_config(&invoke.member)?.clone();
         self.config.observer.observe(RunEvent::asked(&invoke));
         let cost_tracker: Arc<CostTracker> = Arc::default();
-        let call = call::call(
-            self.call_context.clone(),
-            self.recorder.clone(),
-            invoke.clone(),
-            config,
-            Arc::clone(&cost_tracker),
-        );
-        let id = invoke.id.clone();
-        let call = async move { Ok(End::Call(id, Box::new(call.await?))) };
+        let (context, recorder) = (self.call_context.clone(), self.recorder.clone());
+        let (asked, spent) = (invoke.clone(), cost_tracker.clone());
+        // The call is made inside, since its future is large and would be copied from here.
+        let call = async move {
+            let id = asked.id.clone();
+            let ended = call::call(context, recorder, asked, config, spent).await?;
+            Ok(End::Call(id, Box::new(ended)))
+        };
         let (abort, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(call), registration));
         self.active_calls.insert(invoke.id.clone(), ActiveCall { invoke, abort, cost_tracker });

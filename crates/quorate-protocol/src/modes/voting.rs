@@ -39,6 +39,7 @@ enum VoteStatus {
 
 pub(super) struct Voting {
     class: Option<String>,
+    /// In the order of the roster.
     voters: Vec<VoterState>,
     count: CountProgress,
     /// What the votes as cast come to, and the rule that says so; `None` is the majority of V5.
@@ -46,6 +47,8 @@ pub(super) struct Voting {
     pass_stands: Option<bool>,
     /// The last rule that was asked when missing votes counted as no; it may come after the one that decided.
     last_rule_asked: Option<usize>,
+    /// The decision's text, as it was checked against the locks.
+    checked_text: String,
     concluded: bool,
 }
 
@@ -76,6 +79,7 @@ impl Voting {
             decided: None,
             pass_stands: None,
             last_rule_asked: None,
+            checked_text: String::new(),
             concluded: false,
         }
     }
@@ -242,8 +246,9 @@ impl Mode for Voting {
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
-        let voter = self.voters.iter_mut().find(|one| one.index == index && one.state == VoteStatus::Pending);
-        if let Some(voter) = voter {
+        let Ok(at) = self.voters.binary_search_by_key(&index, |voter| voter.index) else { return };
+        let voter = &mut self.voters[at];
+        if voter.state == VoteStatus::Pending {
             voter.ballot = answer.and_then(Ballot::read);
             voter.state = VoteStatus::Ended;
         }
@@ -258,7 +263,8 @@ impl Mode for Voting {
     ) -> Vec<Effect> {
         self.store_answer(index, answer);
         let mut wants = Vec::new();
-        if self.voters.iter().any(|one| one.state == VoteStatus::Pending) {
+        // Most answers come in the order of the roster: one that is out is found sooner from the end.
+        if self.voters.iter().rev().any(|one| one.state == VoteStatus::Pending) {
             if !case.setup.early_decision || !self.is_settled(case) {
                 return wants;
             }

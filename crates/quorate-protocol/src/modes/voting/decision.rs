@@ -65,7 +65,8 @@ impl Voting {
             kind: what,
             text: text.into(),
         };
-        let mut texts = vec![text(None, "decision", &self.decision_text(case))];
+        self.checked_text = self.decision_text(case);
+        let mut texts = vec![text(None, "decision", &self.checked_text)];
         for voter in &self.voters {
             if let Some(ballot) = &voter.ballot {
                 texts.push(text(Some(&case.member(voter.index).id), "rationale", &ballot.rationale));
@@ -135,7 +136,7 @@ impl Voting {
         if word == "refused" {
             book.note("the decision was refused");
         }
-        let text = (word != "refused").then(|| self.decision_text(case));
+        let text = (word != "refused").then(|| std::mem::take(&mut self.checked_text));
         let mut decision = decision_json(self, case, word, &tally, text);
         decision["rule"] = json!(&*rule.id);
         // V4: who decides alone is who speaks.
