@@ -8,7 +8,8 @@ use std::fs;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, pidfd_open,
+    pidfd_send_signal, waitid, waitpid,
 };
 
 use super::process_tag::{CallTag, Scope, VARIABLE};
@@ -108,8 +109,18 @@ pub(super) fn find_in_scope(scope: Scope, group: Option<Pid>, since: u64) -> Vec
 
 /// The processes whose parent is this one, started or adopted.
 pub(super) fn children() -> Vec<Process> {
+    // Most commands start no process, and reading the whole table takes milliseconds.
+    if !has_children() {
+        return Vec::new();
+    }
     let own_pid = getpid().as_raw_pid();
     all_processes().filter(|process| process.parent == own_pid).collect()
+}
+
+/// Whether this process has a child, running or ended. Reaps none.
+fn has_children() -> bool {
+    let ask = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, ask), Err(Errno::CHILD))
 }
 
 /// These processes and all their descendants.
@@ -150,7 +161,7 @@ fn all_processes() -> impl Iterator<Item = Process> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Process, limit_tag};
+    use super::{Pid, Process, Signal, children, has_children, kill_process, limit_tag};
     use crate::executor::agent_cli::process_tag::CallTag;
     use rustix::process::getpid;
 
@@ -167,6 +178,18 @@ mod tests {
         let limits = format!("Limit  Soft\nMax realtime timeout      {}  unlimited  us\n", tag.to_limit());
         assert_eq!(limit_tag(&limits), Some(tag));
         assert_eq!(limit_tag("Max realtime timeout   unlimited  unlimited  us"), None);
+    }
+
+    #[test]
+    fn a_child_is_found_until_it_is_reaped() {
+        assert!(!has_children() && children().is_empty());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let is_found = || children().iter().any(|process| process.pid == Pid::from_child(&child));
+        assert!(is_found());
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        assert!(is_found());
+        child.wait().unwrap();
+        assert!(!has_children() && children().is_empty());
     }
 
     #[test]
