@@ -2,6 +2,7 @@
 
 mod audit;
 mod check;
+mod compare;
 mod completions;
 mod convene;
 mod doctor;
@@ -140,6 +141,7 @@ enum Command {
     Runs(runs::Arguments),
     Show(show::Arguments),
     Report(report::Arguments),
+    Compare(compare::Arguments),
     Resume(resume::Arguments),
     Replay(replay::Arguments),
     Override(override_run::Arguments),
@@ -232,6 +234,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
         Command::Report(arguments) => report::run(arguments, environment, terminal).await,
+        Command::Compare(arguments) => compare::run(arguments, environment, terminal).await,
         Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => Box::pin(override_run::run(arguments, environment, terminal)).await,

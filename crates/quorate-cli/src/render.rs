@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 mod brief;
+pub(crate) mod compare;
 pub(crate) mod convene;
 pub(crate) mod conversation;
 mod deliberator_row;

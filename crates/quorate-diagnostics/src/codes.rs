@@ -167,6 +167,8 @@ codes! {
     refusal RUN_DECIDED = "quorate:run_decided", "quorate/run_decided.md";
     refusal RUN_MOVED = "quorate:run_moved", "quorate/run_moved.md";
     refusal RUN_IMPORTED = "quorate:run_imported", "quorate/run_imported.md";
+    refusal RUN_NOT_HELD = "quorate:run_not_held", "quorate/run_not_held.md";
+    refusal RUNS_INCOMPARABLE = "quorate:runs_incomparable", "quorate/runs_incomparable.md";
     refusal FINGERPRINT_CHANGED = "quorate:fingerprint_changed", "quorate/fingerprint_changed.md";
     refusal REPLAY_DIFFERS = "quorate:replay_differs", "quorate/replay_differs.md";
     refusal BODY_EVICTED = "quorate:body_evicted", "quorate/body_evicted.md";

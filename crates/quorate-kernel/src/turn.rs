@@ -5,6 +5,7 @@
 mod commit;
 mod cycle;
 mod dispatch;
+mod forecast;
 mod hooks;
 mod phase;
 mod recorder;
@@ -36,6 +37,7 @@ use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 
+pub use forecast::{Forecast, forecast};
 use hooks::Hooks;
 use phase::Phase;
 use recorder::RecordQueue;
@@ -353,8 +355,7 @@ impl Runner {
 
     /// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
     fn is_agent_turn(&self, turn: &Turn) -> bool {
-        let answers = turn.stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
-        answers || self.roster.iter().any(|one| one.id == turn.participant)
+        is_agent_turn(&self.roster, turn)
     }
 
     /// What a prompt shows of a turn: a JSON object `{id, participant, at, content}`, without secrets.
@@ -381,6 +382,11 @@ impl Runner {
             self.settled.pop_front();
         }
     }
+}
+
+fn is_agent_turn(roster: &[Participant], turn: &Turn) -> bool {
+    let answers = turn.stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
+    answers || roster.iter().any(|one| one.id == turn.participant)
 }
 
 /// The content, cut to the maximum length of a turn: other writers to the conversation may exceed it.

@@ -164,6 +164,21 @@ impl Store {
         Ok(runs.into_iter().map(|run| run.run).collect())
     }
 
+    /// The newest decided run before this one on the same artifact: a review like it or a run of the same assembly, on the
+    /// same subject, or, where the subject is standard input, on the same text.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn previous_run(&self, run: &Name) -> Result<Option<Name>, Error> {
+        let query = sql("SELECT before.run FROM run AS before JOIN run AS this ON this.run = $1 \
+             WHERE before.seq < this.seq AND before.verdict IS NOT NULL AND before.subject = this.subject \
+             AND (this.council <> '' OR before.artifact_type = this.artifact_type) \
+             AND (before.subject <> '-' OR before.artifact_sha256 = this.artifact_sha256) \
+             AND ((before.council = '') = (this.council = '')) ORDER BY before.seq DESC LIMIT 1");
+        let rows = self.rows(query.bind(&**run), &[Column::Text]).await?;
+        Ok(rows.first().map(|row| row.text(0).into()))
+    }
+
     /// The streams that are no runs and whose names begin so, sorted.
     ///
     /// # Errors

@@ -8,11 +8,11 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::conversation::Participant;
 
 use super::Request;
-use super::conversation::Conversation;
 use super::failure::Failure;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::host::Host;
+use quorate::service::runtime::shared_conversation::Conversation;
 use quorate::service::runtime::{self, OpenRuntime, Runtime};
 use quorate::service::workspace::PathOverrides;
 

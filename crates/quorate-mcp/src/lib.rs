@@ -6,7 +6,6 @@
 //! library.
 
 mod caller;
-mod conversation;
 mod conversations;
 mod failure;
 pub mod http;

@@ -145,19 +145,10 @@ pub fn compare_pairs(pairs: &[(f64, f64)], terms: Thresholds) -> TestResult {
 
 fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Thresholds) -> TestResult {
     let (mut wins, mut losses) = (0, 0);
-    let mut capital = [1.0_f64; WIN_PROBABILITIES.len()];
-    let mut best = 1.0_f64;
-    for (with, without) in pairs {
-        let won = match with.partial_cmp(&without) {
-            Some(Ordering::Greater) => true,
-            Some(Ordering::Less) => false,
-            Some(Ordering::Equal) | None => continue,
-        };
+    let mut gambler = Gambler::default();
+    for won in pairs.filter_map(winner) {
         *(if won { &mut wins } else { &mut losses }) += 1;
-        for (capital, strength) in capital.iter_mut().zip(WIN_PROBABILITIES) {
-            *capital *= 2.0 * if won { strength } else { 1.0 - strength };
-        }
-        best = best.max(capital.iter().sum::<f64>() / WIN_PROBABILITIES.len() as f64);
+        gambler.bet(won);
     }
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     TestResult {
@@ -165,9 +156,49 @@ fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), term
         without: count(sizes.1),
         wins,
         losses,
-        evidence: best,
+        evidence: gambler.best,
         threshold: 1.0 / terms.error_rate,
         min_sample: terms.min_sample,
+    }
+}
+
+/// Whether the side with the playbook won; `None` for a tie.
+fn winner((with, without): (f64, f64)) -> Option<bool> {
+    match with.partial_cmp(&without) {
+        Some(Ordering::Greater) => Some(true),
+        Some(Ordering::Less) => Some(false),
+        Some(Ordering::Equal) | None => None,
+    }
+}
+
+/// The evidence after each pair that is no tie, in the order of [`compare`]: the highest so far decides.
+pub fn course(outcomes: &[Outcome]) -> Vec<f64> {
+    let mut gambler = Gambler::default();
+    pairs(outcomes).into_iter().filter_map(winner).map(|won| gambler.bet(won)).collect()
+}
+
+/// Bets on wins, in equal parts on each strength.
+struct Gambler {
+    capital: [f64; WIN_PROBABILITIES.len()],
+    /// The highest fortune that there ever was.
+    best: f64,
+}
+
+impl Default for Gambler {
+    fn default() -> Self {
+        Gambler { capital: [1.0; WIN_PROBABILITIES.len()], best: 1.0 }
+    }
+}
+
+impl Gambler {
+    /// The fortune after a bet.
+    fn bet(&mut self, won: bool) -> f64 {
+        for (capital, strength) in self.capital.iter_mut().zip(WIN_PROBABILITIES) {
+            *capital *= 2.0 * if won { strength } else { 1.0 - strength };
+        }
+        let fortune = self.capital.iter().sum::<f64>() / WIN_PROBABILITIES.len() as f64;
+        self.best = self.best.max(fortune);
+        fortune
     }
 }
 
@@ -207,6 +238,21 @@ mod tests {
 
     fn outcome(like: &str, side: Side, worth: f64) -> Outcome {
         Outcome { comparison_key: like.to_owned(), side, score: worth }
+    }
+
+    #[test]
+    fn the_course_ends_where_the_test_is() {
+        let outcomes: Vec<Outcome> = [(2.0, 1.0), (0.0, 1.0), (1.0, 1.0), (2.0, 0.0)]
+            .into_iter()
+            .flat_map(|(with, without)| {
+                [outcome("a", Side::With, with), outcome("a", Side::Without, without)]
+            })
+            .collect();
+        let course = course(&outcomes);
+        assert_eq!(course.len(), 3, "a tie is no bet");
+        let highest = course.iter().copied().fold(1.0, f64::max);
+        assert_eq!(compare(&outcomes, TERMS).evidence, highest);
+        assert!(course[1] < course[0] && course[2] > course[1]);
     }
 
     #[test]

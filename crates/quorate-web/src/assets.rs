@@ -1,4 +1,4 @@
-//! The style sheet, the script and the icon, under addresses that change with their content.
+//! The style sheet, the scripts and the icon, under addresses that change with their content.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const VERIFY: &str = concat!(
     include_str!("assets/drop.js")
 );
 
-const ASSETS: [Asset; 4] = [
+const ASSETS: [Asset; 5] = [
     Asset {
         name: "style.css",
         content_type: "text/css; charset=utf-8",
@@ -39,6 +39,11 @@ const ASSETS: [Asset; 4] = [
         bytes: include_bytes!("assets/app.js"),
     },
     Asset { name: "verify.js", content_type: "text/javascript; charset=utf-8", bytes: VERIFY.as_bytes() },
+    Asset {
+        name: "live.js",
+        content_type: "text/javascript; charset=utf-8",
+        bytes: include_bytes!("assets/live.js"),
+    },
     Asset { name: "icon.svg", content_type: "image/svg+xml", bytes: include_bytes!("assets/icon.svg") },
 ];
 

@@ -229,6 +229,8 @@ fn path_part(name: &str) -> &'static str {
     match name {
         "run" => "The run's id, the beginning of it, or `latest`",
         "job" => "The job's id",
+        "talk" => "The conversation's id, or that of its runtime if only one manifest has it",
+        "slug" => "The playbook's slug",
         _ => "Its name",
     }
 }

@@ -59,7 +59,8 @@ impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Failure {
         let first = error.report.refusals.first();
         let code = first.map_or(codes::USAGE, |refusal| refusal.code);
-        let busy = [codes::RUN_MOVED, codes::RUN_DECIDED, codes::RUN_OPEN, codes::RUN_IMPORTED];
+        let busy =
+            [codes::RUN_MOVED, codes::RUN_DECIDED, codes::RUN_OPEN, codes::RUN_IMPORTED, codes::RUN_NOT_HELD];
         let status = match error.class {
             _ if error.is_ledger_unavailable() => StatusCode::SERVICE_UNAVAILABLE,
             _ if code == codes::JOBS_BUSY => StatusCode::TOO_MANY_REQUESTS,

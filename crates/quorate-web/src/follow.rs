@@ -2,9 +2,10 @@
 //! second, so that records of other processes and machines are seen, too; nobody watching costs nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use quorate::service::live::{self, Live};
 use quorate::service::session::LedgerSession;
 use quorate_kernel::ports::ledger::Record;
 use quorate_ledger::store::StreamPosition;
@@ -23,6 +24,7 @@ pub(crate) struct Followers {
 
 /// A run that is watched.
 pub(crate) struct Followed {
+    run: Name,
     records: watch::Receiver<Seen>,
     reader: AbortHandle,
 }
@@ -33,9 +35,22 @@ pub(crate) struct Seen {
     pub(crate) records: Arc<Vec<Arc<Record>>>,
     /// Whether the ledger no longer answers, or has other records than it had.
     pub(crate) is_lost: bool,
+    /// How far the run is by these records, once a watcher has asked.
+    live: Arc<OnceLock<Option<Live>>>,
+}
+
+impl Seen {
+    /// How far the run is; `None` without a record, and where one cannot be read. All watchers share the computation.
+    pub(crate) fn live(&self, run: &Name) -> Option<Live> {
+        self.live.get_or_init(|| live::live(run, &self.records).ok()).clone()
+    }
 }
 
 impl Followed {
+    pub(crate) fn run(&self) -> &Name {
+        &self.run
+    }
+
     pub(crate) fn records(&self) -> watch::Receiver<Seen> {
         self.records.clone()
     }
@@ -59,7 +74,7 @@ impl Followers {
         runs.retain(|_, followed| followed.strong_count() > 0);
         let (sender, records) = watch::channel(Seen::default());
         let reader = tokio::spawn(read(session.clone(), run.clone(), sender)).abort_handle();
-        let followed = Arc::new(Followed { records, reader });
+        let followed = Arc::new(Followed { run: run.clone(), records, reader });
         runs.insert(run.clone(), Arc::downgrade(&followed));
         followed
     }
@@ -75,6 +90,7 @@ async fn read(session: Arc<LedgerSession>, run: Name, sender: watch::Sender<Seen
                 if !new.is_empty() {
                     sender.send_modify(|seen| {
                         Arc::make_mut(&mut seen.records).extend(new.into_iter().map(Arc::new));
+                        seen.live = Arc::default();
                     });
                 }
             }

@@ -2,8 +2,8 @@
 //! and show or return what the command line shows.
 //!
 //! `routes` is the URL map; `endpoint` defines a route of the API, and `api/` has one file for each; `pages/` has one file
-//! and one template for each page. `guard` checks every request first, `reader` holds the ledger that is shown, and
-//! `follow` tells watchers about new records.
+//! and one template for each page. `guard` checks every request first, `reader` holds the ledger that is shown,
+//! `talks` the open conversations, and `follow` tells watchers about new records.
 
 mod api;
 mod assets;
@@ -18,6 +18,7 @@ mod pages;
 mod reader;
 pub mod report;
 mod routes;
+mod talks;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -39,6 +40,7 @@ use follow::Followers;
 use idempotency::Answered;
 pub use listener::Listener;
 use reader::Reader;
+use talks::Talks;
 
 /// The most concurrent computations outside of jobs. Further requests wait.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -68,6 +70,7 @@ pub struct Server {
     reader: Reader,
     jobs: Jobs<Failure>,
     followers: Followers,
+    talks: Talks,
     answered: Answered,
     read_permits: Semaphore,
     read_only: bool,
@@ -91,6 +94,7 @@ impl Server {
             reader: Reader::default(),
             jobs: Jobs::default(),
             followers: Followers::default(),
+            talks: Talks::default(),
             answered: Answered::default(),
             read_permits: Semaphore::new(MAX_CONCURRENT_READS),
             read_only: request.read_only,

@@ -4,17 +4,26 @@ pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;
 mod chart;
+pub(crate) mod compare;
 pub(crate) mod document;
 pub(crate) mod escape;
 pub(crate) mod ledger;
+mod live_run;
 pub(crate) mod open;
+mod peers;
+mod playbook;
+mod playbooks;
 pub(crate) mod proof;
 mod refused;
 pub(crate) mod review_run;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod surroundings;
+mod talk;
+mod talks;
 pub(crate) mod verify;
 pub(crate) mod wording;
+mod words;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -73,11 +82,43 @@ pub(crate) fn all() -> Vec<Page> {
         },
         Page { path: "/verify", show: |server, _, _| Box::pin(async move { verify::show(&server) }) },
         Page {
+            path: "/runs/{run}/live",
+            show: |server, path, _| {
+                Box::pin(async move { live_run::show(&server, part(&path, "run")).await })
+            },
+        },
+        Page {
+            path: "/compare",
+            show: |server, _, query| Box::pin(async move { compare::show(&server, &query).await }),
+        },
+        Page { path: "/talks", show: |server, _, _| Box::pin(async move { talks::show(&server).await }) },
+        Page {
+            path: "/talks/{talk}",
+            show: |server, path, query| {
+                Box::pin(async move { talk::show(&server, part(&path, "talk"), &query).await })
+            },
+        },
+        Page {
+            path: "/playbooks",
+            show: |server, _, _| Box::pin(async move { playbooks::show(&server).await }),
+        },
+        Page {
+            path: "/playbooks/{slug}",
+            show: |server, path, _| {
+                Box::pin(async move { playbook::show(&server, part(&path, "slug")).await })
+            },
+        },
+        Page {
             path: "/audit",
             show: |server, _, query| Box::pin(async move { audit::show(&server, &query).await }),
         },
         Page { path: "/ledger", show: |server, _, _| Box::pin(async move { ledger::show(&server).await }) },
     ]
+}
+
+/// A part of a path.
+fn part<'p>(path: &'p BTreeMap<String, String>, name: &str) -> &'p str {
+    path.get(name).map_or("", String::as_str)
 }
 
 /// What the frame around every page shows.
@@ -92,6 +133,7 @@ pub(crate) struct Frame {
     is_read_only: bool,
     style: String,
     script: String,
+    live: String,
     icon: String,
 }
 
@@ -105,6 +147,7 @@ impl Frame {
             is_read_only: server.read_only,
             style: assets::url("style.css"),
             script: assets::url("app.js"),
+            live: assets::url("live.js"),
             icon: assets::url("icon.svg"),
         }
     }

@@ -5,7 +5,7 @@ use clap::builder::{StyledStr, Styles};
 /// The groups and their commands, in the order of the help. Each command is in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Decide", &["review", "sweep", "convene", "resume", "override"]),
-    ("Look", &["runs", "show", "report", "serve", "replay", "audit"]),
+    ("Look", &["runs", "show", "report", "compare", "serve", "replay", "audit"]),
     ("Agents", &["run", "say", "log", "state", "weave", "playbook", "overlays", "mcp"]),
     ("Manifests", &["check", "resolve", "fmt", "schema", "locks"]),
     ("Ledger", &["ledger", "keys"]),

@@ -14,8 +14,7 @@ use crate::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::swarm::SwarmProgress;
-use crate::render::conversation::{self, Retention, RunSummary};
-use crate::render::{self, Format};
+use crate::render::{self, Format, conversation};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
@@ -23,6 +22,7 @@ use quorate::service::paths::absolute;
 use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
+use quorate::service::runtime::summary::{Retention, RunSummary};
 use quorate::service::runtime::{self, OpenRuntime, Request};
 
 /// How long hooks and pending writes may take at the end.

@@ -1,7 +1,5 @@
 //! The output of `quorate playbook`.
 
-use std::cmp::Reverse;
-
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::Record as Recorded;
@@ -19,6 +17,7 @@ use quorate::service::environment::Environment;
 use quorate::service::paths::display_path;
 use quorate::service::playbook::archive::has_expired;
 use quorate::service::playbook::library::Library;
+use quorate::service::playbook::overview::{self, ListedPlaybook, ShownVersion};
 use quorate::service::playbook::promote;
 use quorate::service::playbook::propose::{Outcome, Proposal};
 use quorate::service::playbook::reflect::Reflection;
@@ -26,14 +25,7 @@ use quorate::service::playbook::rollback::{RollbackResult, status_word};
 use quorate::service::playbook::versions::VersionedFile;
 
 fn object(library: &Library, file: &PlaybookFile, now_ms: i64) -> Json {
-    let playbook = &file.playbook;
-    let operators: Vec<&str> =
-        library.operators_for(playbook).iter().map(|(operator, _)| operator.slug.as_str()).collect();
-    json!({
-        "slug": playbook.slug, "title": playbook.title, "status": status_word(playbook.status),
-        "priority": priority(playbook), "operators": operators, "lock_check": playbook.lock_check,
-        "expired": has_expired(file, now_ms) && playbook.status != Status::Archived, "file": file.path.workspace_relative(),
-    })
+    json!(ListedPlaybook::of(library, file, now_ms))
 }
 
 pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, options: TextOptions) -> String {
@@ -61,17 +53,7 @@ pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, options:
             one_line(&playbook.title),
         ]
     };
-    let mut sorted: Vec<&PlaybookFile> = files.iter().collect();
-    // Active ones first, in the order of weaving.
-    sorted.sort_by_key(|file| {
-        let rank = match file.playbook.status {
-            Status::Active => 0,
-            Status::Shadow => 1,
-            Status::Archived => 2,
-        };
-        (rank, Reverse(priority(&file.playbook)), file.playbook.slug.clone())
-    });
-    let rows = sorted.into_iter().map(row).collect();
+    let rows = overview::sorted(library).into_iter().map(row).collect();
     finish(&table(&["playbook", "status", "priority", "operators", "title"], rows, 0, options.width), options)
 }
 
@@ -149,13 +131,7 @@ pub(crate) fn show(
 /// The versions of a playbook.
 pub(crate) fn history(record: &VersionedFile, format: HumanOrJson, options: TextOptions) -> String {
     if format == HumanOrJson::Json {
-        let version_json = |version: &quorate_playbook::history::Version| {
-            json!({
-                "version": version.n, "at": version.at, "event": version.event, "summary": version.summary, "by": version.by,
-                "text": version.text,
-            })
-        };
-        let all: Vec<Json> = record.versions.iter().map(version_json).collect();
+        let all: Vec<ShownVersion> = record.versions.iter().map(ShownVersion::of).collect();
         return format!(
             "{:#}\n",
             json!({"slug": record.slug, "versions": all, "drifted": record.has_drifted()})

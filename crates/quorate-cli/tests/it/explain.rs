@@ -10,7 +10,8 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 19] = [
+const NOT_RUN: [(&str, &str); 20] = [
+    ("quorate:run_not_held", "needs a server"),
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("quorate:run_open", "needs a process that was killed"),
     ("quorate:fingerprint_changed", "needs a process that was killed"),

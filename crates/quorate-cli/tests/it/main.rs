@@ -88,6 +88,12 @@ mod schemas;
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_browser;
+#[cfg(feature = "serve")]
+mod serve_playbooks;
+#[cfg(feature = "serve")]
+mod serve_runs;
+#[cfg(feature = "serve")]
+mod serve_talks;
 mod several;
 mod spec;
 mod support;

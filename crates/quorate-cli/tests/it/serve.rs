@@ -13,6 +13,12 @@ const TEXT: &str = "# Launch\n\nWe are the best in the world. Users love it.\n";
 fn reviewed() -> TestDir {
     let place = TestDir::with("draft.md", TEXT);
     place.review(&["draft.md", "--executor", "rubric"]);
+    place.write(
+        "swarm.yaml",
+        "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nparticipants: [{id: ada, executor: rubric}]\n\
+         substrate: {kind: file, path: talk.md}\ndispatcher: {kind: mention}\n",
+    );
+    place.run(&["say", "swarm.yaml", "hello"]).assert_code(0);
     place
 }
 
@@ -21,10 +27,25 @@ fn routes(served: &Served, run: &str) -> Vec<(String, String)> {
     let document = served.get("/api/v1/openapi.json").json();
     let mut all: Vec<(String, String)> = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        let path = path.replace("{run}", run).replace("{job}", "j0");
+        // A stream of a conversation has no end, so none is named.
+        let path = path.replace("{run}", run).replace("{job}", "j0").replace("{talk}", "t0");
+        let path = path.replace("{slug}", "cite");
         all.extend(methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone())));
     }
-    let pages = ["/", &format!("/runs/{run}"), "/audit", "/ledger", "/nowhere", "/assets/0/app.js"];
+    let pages = [
+        "/",
+        &format!("/runs/{run}"),
+        &format!("/runs/{run}/live"),
+        &format!("/compare?a={run}&b={run}"),
+        "/talks",
+        "/talks/t0",
+        "/playbooks",
+        "/playbooks/cite",
+        "/audit",
+        "/ledger",
+        "/nowhere",
+        "/assets/0/app.js",
+    ];
     all.extend(pages.map(|path| ("GET".to_owned(), path.to_owned())));
     all
 }
@@ -301,6 +322,12 @@ fn one_that_only_shows_things_writes_nothing() {
             served.get(&path);
         }
     }
+    for path in ["/talks/talk", "/api/v1/talks/talk", "/api/v1/talks"] {
+        let answered = served.get(path);
+        assert_eq!(answered.status, 200, "{path}: {}", answered.body);
+        assert!(!answered.body.contains("data-send"), "{path}: no field");
+    }
+    assert!([404, 405].contains(&served.post("/api/v1/talks/talk/messages", &json!({"text": "a"})).status));
     assert!([404, 405].contains(&served.post("/api/v1/reviews", &json!({"text": TEXT})).status));
     assert!(!served.get("/").body.contains("Review it"));
     drop(served);

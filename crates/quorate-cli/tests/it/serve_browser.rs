@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::support::council::all_ship;
+use super::support::playbooks::workspace::write_playbook;
 use super::support::reports::EXAMPLES;
 use super::support::serve::Served;
 use super::support::{TestDir, files, wait_until};
@@ -174,15 +175,76 @@ pub(super) fn hostile_place() -> (TestDir, usize) {
 fn hostile_texts_stay_text_on_every_page() {
     let (place, count) = hostile_place();
     assert!(count >= 300, "{count}");
+    let texts = hostile();
+    let id = hostile_talk(&place, &texts);
+    write_playbook(&place, "hostile", "status: shadow", &texts.join("\n\n"));
+    // Another run of it, to compare.
+    place.run(&["review", "<img src=x onerror=alert(1)>.md"]);
     let served = Served::start(&place, &[]);
-    let Some(seen) = looked(&served, &["/runs/latest", "/", "/audit", "/ledger"]) else { return };
+    let talk = format!("/talks/{id}");
+    let paths = [
+        "/runs/latest",
+        "/",
+        "/runs/latest/live",
+        "/compare?b=latest",
+        "/talks",
+        &talk,
+        "/playbooks",
+        "/playbooks/hostile",
+        "/audit",
+        "/ledger",
+    ];
+    let Some(seen) = looked(&served, &paths) else { return };
     seen.iter().for_each(check);
+    for at in [3, 5, 7] {
+        let text = seen[at]["text"].as_str().unwrap();
+        assert!(text.contains("<script onload=alert(1)>alert(2)</script>"), "{}: {text}", paths[at]);
+        let bare = seen[at]["bare"].as_str().unwrap();
+        assert!(
+            bare.contains("<script onload=alert(1)>alert(2)</script>"),
+            "{} without scripts: {bare}",
+            paths[at]
+        );
+    }
     let text = seen[0]["text"].as_str().unwrap();
     for visible in
         ["<script onload=alert(1)>alert(2)</script>", "[U+202E]", "<img src=x onerror=alert(1)>.md"]
     {
         assert!(text.contains(visible), "{visible}: {text}");
     }
+}
+
+/// A conversation in which every text was said, in a workspace with an operator for playbooks; its id.
+fn hostile_talk(place: &TestDir, texts: &[String]) -> String {
+    place.write(
+        "operators/alice/OPERATOR.md",
+        "---\nid: alice\nname: Alice\nrole: role/librarian\n---\nYou are Alice, who helps in the library.\n",
+    );
+    place.write(
+        "swarm.yaml",
+        "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\n\
+         participants: [{id: ada, executor: rubric, displayName: '<img src=x onerror=alert(1)>'}]\n\
+         substrate: {kind: file, path: talk.md}\ndispatcher: {kind: mention}\n",
+    );
+    place.run(&["say", "swarm.yaml", &texts.join("\n\n"), "--as", "<svg/onload=alert(1)>"]).assert_code(0);
+    "talk".to_owned()
+}
+
+#[test]
+fn something_is_said_by_the_keyboard_and_answered_in_every_tab() {
+    let place = TestDir::with("answers.json", r#"{"ada": "<img src=x onerror=alert(1)> I am here."}"#);
+    place.write(
+        "swarm.yaml",
+        "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\n\
+         participants: [{id: ada, executor: script, displayName: Ada, config: {path: answers.json}}]\n\
+         substrate: {kind: file, path: talk.md}\ndispatcher: {kind: mention}\n",
+    );
+    let served = Served::start(&place, &[]);
+    let say = json!({"path": "/talks/talk", "text": "@Ada there?", "until": "I am here."});
+    let Some(seen) = browse(&served, json!({"paths": [], "say": say})) else { return };
+    assert_eq!(seen[0]["events"], json!([]), "{seen:?}");
+    assert_eq!(seen[0]["turns"], json!(["@Ada there?", "<img src=x onerror=alert(1)> I am here."]));
+    assert_eq!((&seen[0]["field"], &seen[0]["foreign"]), (&json!(""), &json!(0)));
 }
 
 #[test]

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Json, Name};
 use tokio::time::Instant;
 
-use super::Runner;
+use super::{Policy, Runner};
 use crate::call::{CallContext, Recorder};
 use crate::consultation::millis;
-use crate::conversation::Turn;
+use crate::conversation::{Participant, Turn};
 use crate::member_config::MemberConfig;
 use crate::ports::dispatcher::{Ask, Input, Question, Unanswered};
 use crate::ports::ledger;
@@ -65,14 +65,7 @@ impl Runner {
         Ok(match named {
             Err(_) if asking.spent.into_inner() => Selection::BudgetExhausted,
             Ok(named) => {
-                let mut selected: Vec<Name> = Vec::new();
-                for id in named {
-                    let known = self.roster.iter().any(|one| one.id == id);
-                    let may = self.swarm.policy.reentry || id != trigger.participant;
-                    if known && may && !selected.contains(&id) {
-                        selected.push(id);
-                    }
-                }
+                let selected = permitted(named, &self.roster, self.swarm.policy, trigger);
                 let ms = millis(started.elapsed());
                 self.emit(EventKind::DispatchDecided { dispatcher, selected: selected.clone(), ms });
                 Selection::Named(selected, cost)
@@ -84,6 +77,24 @@ impl Runner {
             }
         })
     }
+}
+
+/// Of the participants that a dispatcher names, those that may answer the trigger, each once.
+pub(super) fn permitted(
+    named: Vec<Name>,
+    roster: &[Participant],
+    policy: Policy,
+    trigger: &Turn,
+) -> Vec<Name> {
+    let mut selected: Vec<Name> = Vec::new();
+    for id in named {
+        let known = roster.iter().any(|one| one.id == id);
+        let may = policy.reentry || id != trigger.participant;
+        if known && may && !selected.contains(&id) {
+            selected.push(id);
+        }
+    }
+    selected
 }
 
 /// Asks for a dispatcher, as members are asked.

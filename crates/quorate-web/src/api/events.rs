@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::follow::Followed;
 
 /// How often a comment is sent, so that dead connections are noticed.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(crate) struct GetEvents;
 

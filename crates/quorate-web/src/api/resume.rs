@@ -42,6 +42,7 @@ impl Endpoint for PostResume {
         let run = session.find_run(call.part("run")).await?.run;
         let (within, body, path) = (server.clone(), call.body.clone(), format!("/api/v1/runs/{run}/resume"));
         let work = |observer: Arc<Reporter<Failure>>| async move {
+            observer.continues(&run);
             let opened = runs::open_run_as_recorded(&within.environment, within.places.clone(), &run);
             let (session, run) = Box::pin(opened).await?;
             let caps = body.budget.map(|budget| budget.caps(&session.workspace.host)).transpose();

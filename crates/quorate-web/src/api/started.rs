@@ -55,6 +55,11 @@ pub(crate) struct Limits {
 impl Limits {
     /// These limits; those of `host` where it has some; else a number of calls.
     pub(crate) fn caps(&self, host: &Configuration) -> Result<Caps, Failure> {
+        self.caps_within(budget::configured(host))
+    }
+
+    /// These limits; those that are configured where there are some; else a number of calls.
+    pub(crate) fn caps_within(&self, configured: Caps) -> Result<Caps, Failure> {
         let money = self.money.as_deref().map(parse_money).transpose();
         let usd_nanos = money.map_err(|error| {
             Failure::usage(format!("`budget.money`: {error}"), "write an amount and USD, for example 5 USD")
@@ -63,7 +68,7 @@ impl Limits {
             return Err(Failure::usage("`budget` is 0", "leave it out, or name how much may be taken"));
         }
         let caps = Caps { calls: self.calls, tokens: self.tokens, usd_nanos };
-        let bounded = caps != Caps::default() || budget::configured(host) != Caps::default();
+        let bounded = caps != Caps::default() || configured != Caps::default();
         Ok(if bounded { caps } else { Caps { calls: Some(DEFAULT_CALLS), ..caps } })
     }
 }

@@ -34,6 +34,7 @@ function submits(form, send) {
     output.textContent = "…";
     try {
       await send(key);
+      key = crypto.randomUUID();
     } catch (error) {
       output.textContent = error.message;
       key = crypto.randomUUID();
@@ -48,7 +49,10 @@ const fields = (form) =>
 for (const form of document.querySelectorAll("form.act")) {
   submits(form, async (key) => {
     await post(form.dataset.post, fields(form), key);
-    location.reload();
+    if (form.dataset.then === "stay") {
+      form.reset();
+      $("output", form).textContent = "";
+    } else location.reload();
   });
 }
 
@@ -74,59 +78,12 @@ if (review) {
   });
 }
 
-// An open run: each record changes a row, and the last one loads the page as it is then.
-const live = $("#live");
-if (live) {
-  const rows = new Map();
-  const body = $("tbody", live);
-  const status = $("#live-status");
-  const set = (invocation, member, step, state) => {
-    let row = rows.get(invocation);
-    if (!row) {
-      row = body.insertRow();
-      for (const text of [member, step, ""]) row.insertCell().textContent = text;
-      rows.set(invocation, row);
-    }
-    row.cells[2].textContent = state;
-  };
-  const began = document.visibilityState;
-  let source;
-  const show = (record) => {
-    const data = record.data ?? {};
-    if (record.kind === "run.intent") {
-      // An invocation's id is its step and its member.
-      for (const id of data.invocations ?? []) {
-        const [step, ...member] = id.split("/");
-        set(id, member.join("/"), step, "asked");
-      }
-    } else if (record.kind === "consultation") {
-      set(data.invocation, data.member, data.step, data.status);
-    }
-    const done = [...rows.values()].filter((row) => row.cells[2].textContent !== "asked").length;
-    status.textContent = `${done} of ${rows.size} answers`;
-  };
-  const follow = () => {
-    source = new EventSource(`/api/v1/runs/${encodeURIComponent(live.dataset.run)}/events`);
-    source.addEventListener("record", (event) => show(JSON.parse(event.data)));
-    source.addEventListener("end", () => {
-      source.close();
-      location.reload();
-    });
-  };
-  // Browsers allow six streams for each server: a page that nobody sees holds none.
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "hidden") source?.close();
-    else follow();
-  });
-  if (began !== "hidden") follow();
-}
-
 // Keys.
 const keys = $("#keys");
 let before = "";
 const findings = [...document.querySelectorAll(".finding")];
 let at = -1;
-const go = { r: "/", a: "/audit", l: "/ledger" };
+const go = { r: "/", a: "/audit", l: "/ledger", c: "/talks", b: "/playbooks" };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
   if (before === "g" && go[event.key]) location.href = go[event.key];

@@ -10,7 +10,10 @@ use quorate::service::convene::report::{
 use super::Frame;
 use super::at::{At, Form};
 use super::chart::{self, Segment};
+use super::live_run::LiveView;
+use super::peers;
 use super::review_run::{MemberRow, member_row};
+use super::surroundings::Surroundings;
 use super::wording::{Mark, instant, minute, plain, took, usage};
 use crate::Server;
 
@@ -20,7 +23,8 @@ pub(super) struct AssemblyPage {
     frame: Frame,
     run: String,
     mark: Mark,
-    is_open: bool,
+    live: Option<LiveView>,
+    previous: Option<String>,
     title: String,
     subject: String,
     opened: String,
@@ -32,6 +36,8 @@ pub(super) struct AssemblyPage {
     board: Option<Board>,
     fragments: Vec<Guidance>,
     messages: Vec<ShownMessage>,
+    reach: Option<peers::Reach>,
+    objections: Vec<(String, u64, String)>,
     tree: Vec<Branch>,
     asked: Vec<AskedMember>,
     rules: Vec<RuleRow>,
@@ -106,7 +112,8 @@ pub(crate) struct ViolationRow {
 }
 
 /// The page.
-pub(super) fn page(server: &Arc<Server>, report: Report) -> AssemblyPage {
+pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -> AssemblyPage {
+    let is_held = around.live.as_ref().is_some_and(|live| live.is_held);
     let word = report.verdict.clone();
     let is_open = word.is_none();
     let is_incomplete = word.as_deref() == Some("incomplete");
@@ -120,13 +127,16 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> AssemblyPage {
     AssemblyPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
         mark: Mark::of(word.as_deref()),
-        is_open,
+        live: around.live,
+        previous: around.previous,
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
         because: report.because.clone(),
         facts: facts(&report),
         notes: report.all_notes(),
-        can_resume: !server.read_only && !report.imported && (is_open || is_incomplete),
+        can_resume: !server.read_only && !report.imported && (is_open || is_incomplete) && !is_held,
+        reach: peers::reach(&report),
+        objections: peers::objections(&report),
         board: report.decision.as_ref().map(|decision| board(decision, At::default())),
         fragments: guidance(&report.fragments, &At::default()),
         messages: messages(&report.messages, &At::default()),
@@ -162,6 +172,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ),
         ("Call a human", report.should_escalate.map(|yes| if yes { "yes" } else { "no" }.to_owned())),
         ("Rounds", report.rounds.as_ref().map(|(rounds, end)| format!("{rounds}, {}", plain(end)))),
+        ("Topology", report.topology.clone()),
         ("Objecting", Some(report.objecting.join(", ")).filter(|objecting| !objecting.is_empty())),
     ];
     facts.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use quorate::service::member_usage::MemberUsage;
+use quorate::service::positions;
 use quorate::service::report::{Answer, Deliberator, Finding, Report};
 
 use super::Frame;
@@ -11,7 +12,10 @@ use quorate_protocol::answers::{self, deliberator::Round};
 
 use super::at::{At, Form};
 use super::document::{self, Line};
+use super::live_run::LiveView;
+use super::surroundings::Surroundings;
 use super::wording::{Mark, grouped, instant, minute, money, plain, took, usage};
+use super::words::{Word, words};
 use crate::Server;
 
 #[derive(Template)]
@@ -20,8 +24,8 @@ pub(super) struct ReviewPage {
     frame: Frame,
     run: String,
     mark: Mark,
-    /// Whether records may still come.
-    is_open: bool,
+    live: Option<LiveView>,
+    previous: Option<String>,
     artifact: String,
     facts: Vec<(&'static str, String)>,
     opened: String,
@@ -40,6 +44,8 @@ pub(super) struct ReviewPage {
     input: Option<usize>,
     findings: Vec<ShownFinding>,
     positions: Vec<Position>,
+    /// How a deliberator's words differ between the rounds.
+    rewordings: Vec<(String, Vec<Word>)>,
     members: Vec<MemberRow>,
 }
 
@@ -97,7 +103,7 @@ pub(super) struct MemberRow {
 }
 
 /// The page.
-pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
+pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -> ReviewPage {
     let word = report.verdict_word();
     let is_open = report.verdict.is_none() && !report.is_superseded();
     let is_incomplete = report.verdict.is_some_and(|verdict| verdict.as_str() == "INCOMPLETE");
@@ -112,10 +118,14 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
     let mut positions: Vec<Position> =
         report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
     positions.sort_by_key(|position| !position.has_changed);
+    let is_held = around.live.as_ref().is_some_and(|live| live.is_held);
+    let rewordings = positions::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
+    let rewordings = rewordings.map(|held| (held.id, words(&held.rewording))).collect();
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
         mark: Mark::of((word != "OPEN").then_some(word)),
-        is_open,
+        live: around.live,
+        previous: around.previous,
         facts: facts(&report),
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
@@ -128,7 +138,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
             by: decision.by.clone(),
             reason: decision.reason.clone(),
         }),
-        can_resume: can_write && (is_open || is_incomplete),
+        can_resume: can_write && (is_open || is_incomplete) && !is_held,
         can_override: can_write && report.verdict.is_some(),
         notes: report.all_notes(),
         lines: document::lines(&text, &report.findings),
@@ -136,6 +146,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report) -> ReviewPage {
         input: None,
         findings: report.findings.iter().map(|finding| shown_finding(finding, At::default())).collect(),
         positions,
+        rewordings,
         members: report.members.iter().map(member_row).collect(),
         artifact: report.artifact,
         run: report.run,

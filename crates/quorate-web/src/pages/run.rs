@@ -3,17 +3,42 @@
 use std::sync::Arc;
 
 use axum::response::Response;
+use quorate::service::compare;
 use quorate::service::runs::RunReport;
 
+use super::live_run::LiveView;
+use super::surroundings::Surroundings;
 use super::{assembly_run, respond, review_run};
 use crate::Server;
+use crate::api::live;
 use crate::api::run::report;
+use crate::failure::Failure;
 
 /// The page.
 pub(super) async fn show(server: &Arc<Server>, run: &str) -> Response {
-    match report(server, run.to_owned()).await {
-        Ok(RunReport::Review(report)) => respond(server, Ok(review_run::page(server, *report))),
-        Ok(RunReport::Assembly(report)) => respond(server, Ok(assembly_run::page(server, *report))),
+    match load(server, run).await {
+        Ok((RunReport::Review(report), around)) => {
+            respond(server, Ok(review_run::page(server, *report, around)))
+        }
+        Ok((RunReport::Assembly(report), around)) => {
+            respond(server, Ok(assembly_run::page(server, *report, around)))
+        }
         Err(failure) => respond(server, Err::<review_run::ReviewPage, _>(failure)),
     }
+}
+
+async fn load(server: &Arc<Server>, run: &str) -> Result<(RunReport, Surroundings), Failure> {
+    let report = report(server, run.to_owned()).await?;
+    let (run, is_open) = match &report {
+        RunReport::Review(report) => {
+            (report.run.clone(), report.verdict.is_none() && !report.is_superseded())
+        }
+        RunReport::Assembly(report) => (report.run.clone(), report.verdict.is_none()),
+    };
+    let live = match is_open {
+        true => Some(LiveView::of(server, &live::load(server, run.clone()).await?)),
+        false => None,
+    };
+    let previous = compare::previous(&*server.ledger().await?, &run.as_str().into()).await?;
+    Ok((report, Surroundings { live, previous: previous.map(|previous| previous.to_string()) }))
 }

@@ -1,8 +1,10 @@
-//! A unified diff that shows users what a command would change.
+//! Differences of texts: a unified diff that shows users what a command would change, and the words that differ.
 
 use std::time::Duration;
 
-use similar::TextDiff;
+use schemars::JsonSchema;
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
 
 /// How many lines of a diff are shown.
 const MAX_SHOWN_LINES: usize = 300;
@@ -56,9 +58,80 @@ pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     format!("{head}and {} more lines\n", all - MAX_SHOWN_LINES)
 }
 
+/// What became of a piece of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    Same,
+    Removed,
+    Added,
+}
+
+/// A piece of two texts that are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Piece {
+    pub change: Change,
+    pub text: String,
+}
+
+/// The way from one text to another, word by word; empty where they are the same.
+pub fn words(old: &str, new: &str) -> Vec<Piece> {
+    if old == new {
+        return Vec::new();
+    }
+    if old.len().max(new.len()) > MAX_DIFF_BYTES {
+        let whole = [(Change::Removed, old), (Change::Added, new)];
+        return whole.map(|(change, text)| Piece { change, text: text.to_owned() }).into();
+    }
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_words(old, new);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for part in diff.iter_all_changes() {
+        let change = match part.tag() {
+            ChangeTag::Equal => Change::Same,
+            ChangeTag::Delete => Change::Removed,
+            ChangeTag::Insert => Change::Added,
+        };
+        match pieces.last_mut() {
+            Some(last) if last.change == change => last.text.push_str(part.value()),
+            _ => pieces.push(Piece { change, text: part.value().to_owned() }),
+        }
+    }
+    pieces
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_differ_are_told_from_the_others() {
+        let shown = |old: &str, new: &str| -> Vec<(Change, String)> {
+            words(old, new).into_iter().map(|piece| (piece.change, piece.text)).collect()
+        };
+        assert_eq!(shown("a b", "a b"), []);
+        let expected = [
+            (Change::Same, "cut "),
+            (Change::Removed, "half"),
+            (Change::Added, "all"),
+            (Change::Same, " of it"),
+        ];
+        assert_eq!(
+            shown("cut half of it", "cut all of it"),
+            expected.map(|(change, text)| (change, text.to_owned()))
+        );
+        for (old, new) in [("", "new"), ("one two\nthree", "three\none"), ("日本 語", "日本 の 語")] {
+            let side = |without: Change| -> String {
+                words(old, new)
+                    .into_iter()
+                    .filter(|piece| piece.change != without)
+                    .map(|piece| piece.text)
+                    .collect()
+            };
+            assert_eq!((side(Change::Added).as_str(), side(Change::Removed).as_str()), (old, new));
+        }
+        let long = "x".repeat(MAX_DIFF_BYTES + 1);
+        assert_eq!(words(&long, "y").len(), 2);
+    }
 
     #[test]
     fn it_shows_what_changes() {

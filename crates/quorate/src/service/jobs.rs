@@ -161,6 +161,18 @@ impl<F: Failure> Jobs<F> {
         Ok(!matches!(outcome, Some(Ok(_))))
     }
 
+    /// The job that begins or continues a run, with its state; `None` if none does so now.
+    pub fn find_by_run(&self, run: &str) -> Option<(String, watch::Receiver<State<F>>)> {
+        let holds = |job: &&Arc<Job<F>>| {
+            let state = job.state.borrow();
+            let progress = &state.progress;
+            let named = progress.run.as_deref() == Some(run) || progress.continues.as_deref() == Some(run);
+            named && state.outcome.is_none()
+        };
+        let all = self.lock();
+        all.values().rev().find(holds).map(|job| (job.id.clone(), job.state.clone()))
+    }
+
     fn spawn<W>(&self, leaves: Residue, work: impl FnOnce(Arc<Reporter<F>>) -> W) -> Result<Arc<Job<F>>, F>
     where
         W: Future<Output = Result<Json, F>> + Send + 'static,

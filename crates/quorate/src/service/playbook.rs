@@ -17,6 +17,7 @@ pub mod judge;
 pub mod known_operator;
 pub mod library;
 pub mod logging;
+pub mod overview;
 pub mod promote;
 pub mod propose;
 pub mod recorded_versions;

@@ -449,7 +449,7 @@ fn executor_kinds(history: &History) -> String {
 }
 
 /// The ids of the deliberators, in roster order.
-fn deliberator_ids(history: &History) -> impl Iterator<Item = &str> {
+pub(super) fn deliberator_ids(history: &History) -> impl Iterator<Item = &str> {
     history.opened.setup["deliberators"].as_array().into_iter().flatten().filter_map(Json::as_str)
 }
 

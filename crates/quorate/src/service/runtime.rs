@@ -13,6 +13,8 @@ mod external_writes;
 mod load;
 mod prompts;
 pub mod request;
+pub mod shared_conversation;
+pub mod summary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,18 +22,19 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
-use quorate_kernel::conversation::Participant;
+use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::{self, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::turn::{self, Begin, Runner, Swarm};
+use quorate_kernel::turn::{self, Begin, Forecast, Runner, Swarm};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::timestamp::format;
+use quorate_protocol::Name;
 
 use super::budget;
 use super::environment::Environment;
@@ -73,6 +76,8 @@ pub struct Runtime {
     environment: Environment,
     keys: Keys,
     ports: Ports,
+    /// Databases of its manifest that do not exist: reading them creates them.
+    pub missing_databases: Vec<PathBuf>,
     redactor: Redactor,
     caps: Caps,
     /// The time limit of a run.
@@ -111,6 +116,7 @@ pub fn open(
         keys: Keys::of(environment, &workspace),
         ledger: workspace.ledger,
         guard: workspace.guard,
+        missing_databases: external_writes::missing_databases(&written.runtime, &written.dir),
         report,
         environment: environment.clone(),
         redactor: workspace.redaction.redactor,
@@ -136,6 +142,38 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
 }
 
 impl Runtime {
+    /// The kind of its dispatcher.
+    pub fn dispatcher(&self) -> &'static str {
+        self.ports.dispatcher.kind()
+    }
+
+    /// The stream of its conversation in the ledger.
+    pub fn stream(&self) -> Name {
+        Runner::stream(&self.id, &self.substrate.about().place)
+    }
+
+    /// The caps on what a run asks.
+    pub fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    /// Sets the caps on what a run asks.
+    pub fn set_caps(&mut self, caps: Caps) {
+        self.caps = caps;
+    }
+
+    /// How many turns a window has.
+    pub fn window(&self) -> usize {
+        self.ports.policy.window.max(1)
+    }
+
+    /// Who would answer the last turn of a window, as far as that is known without asking an executor.
+    pub async fn forecast(&self, window: &[Turn]) -> Forecast {
+        let Ports { dispatcher, policy, .. } = &self.ports;
+        let capabilities = self.substrate.about().capabilities;
+        turn::forecast(&**dispatcher, &self.participants, &capabilities, *policy, window).await
+    }
+
     /// The side effects of running it.
     pub fn trust_requests(&self) -> Vec<TrustRequest> {
         [&self.ports.contacts[..], &self.ports.needs[..]].concat()
@@ -181,7 +219,7 @@ impl Runtime {
             return Ok(Vec::new());
         }
         let store = Box::pin(Store::open_at(&self.ledger)).await?.store;
-        let records = store.records(&Runner::stream(&self.id, &self.substrate.about().place)).await;
+        let records = store.records(&self.stream()).await;
         store.close().await;
         Ok(records?)
     }

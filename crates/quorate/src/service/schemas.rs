@@ -4,7 +4,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema as Form;
 use serde_json::json;
 
-use super::{convene, estimate, report};
+use super::{compare, convene, estimate, report};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -19,11 +19,13 @@ pub enum Output {
     Estimate,
     /// The questions of an assembly's run, as `--dry-run` lists them.
     Plan,
+    /// Two runs on one artifact.
+    Compare,
 }
 
 impl Output {
-    pub const ALL: [Output; 5] =
-        [Output::Review, Output::Reviews, Output::Estimate, Output::Convene, Output::Plan];
+    pub const ALL: [Output; 6] =
+        [Output::Review, Output::Reviews, Output::Estimate, Output::Convene, Output::Plan, Output::Compare];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Output {
             Output::Estimate => "estimate",
             Output::Convene => "convene",
             Output::Plan => "plan",
+            Output::Compare => "compare",
         }
     }
 
@@ -44,6 +47,7 @@ impl Output {
             Output::Estimate => estimate::SCHEMA,
             Output::Convene => convene::report::SCHEMA,
             Output::Plan => convene::plan::SCHEMA,
+            Output::Compare => compare::SCHEMA,
         }
     }
 
@@ -58,6 +62,7 @@ impl Output {
             Output::Estimate => read(include_str!("schemas/estimate.json")),
             Output::Convene => read(include_str!("schemas/convene.json")),
             Output::Plan => read(include_str!("schemas/plan.json")),
+            Output::Compare => compare::schema(),
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
                 // Without an id of its own it is part of the whole, and every validator resolves its references by place.

@@ -1,11 +1,12 @@
 // Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
-// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, follow, drop}; `follow` is the page of an
-// open run, which is watched until it is decided; `drop` is a page that is given files, and a key for each.
+// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, follow, drop, say}; `follow` is the page of an
+// open run, which is watched until it is decided; `drop` is a page that is given files, and a key for each; `say` {path, text,
+// until} has a text typed on the page of a conversation and sent by Ctrl+Enter, and another tab wait for the answer.
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
 
 const [folder, told] = process.argv.slice(2);
-const {link, url, paths, shots, follow, drop} = JSON.parse(told);
+const {link, url, paths, shots, follow, drop, say} = JSON.parse(told);
 const require = createRequire(pathToFileURL(folder + "/package.json"));
 const {chromium} = require("playwright-core");
 const axe = require("axe-core").source;
@@ -93,7 +94,9 @@ if (follow) {
   const began = Date.now();
   for (let state = ""; Date.now() - began < 60_000; ) {
     const now = await page.locator("#live-status").textContent({timeout: 500}).catch(() => null);
-    if (now === null) break;
+    // A slow machine may take longer to find it.
+    if (now === null && (await page.locator("#live").count().catch(() => 1)) === 0) break;
+    if (now === null) continue;
     if (now !== state) said.states.push((state = now));
     await page.waitForTimeout(50);
   }
@@ -121,6 +124,26 @@ if (drop) {
     await page.waitForFunction(() => /^[■●]/.test(document.querySelector("#stand").textContent));
     said.stands.push(await stand.innerText());
   }
+  console.log(JSON.stringify(said));
+}
+if (say) {
+  const said = {path: say.path, events: []};
+  const [page, other] = [await contexts.strict.newPage(), await contexts.strict.newPage()];
+  for (const one of [page, other]) {
+    one.on("pageerror", (error) => said.events.push(`error ${error.message}`));
+    one.on("console", (message) => {
+      if (message.type() === "error") said.events.push(message.text());
+    });
+    await one.goto(url + say.path);
+  }
+  await page.locator("textarea[name=text]").fill(say.text);
+  await page.locator("textarea[name=text]").press("Control+Enter");
+  for (const one of [page, other]) {
+    await one.locator(".turn .prose", {hasText: say.until}).first().waitFor({timeout: 30_000, state: "attached"});
+  }
+  said.turns = await other.locator(".turn .prose").allInnerTexts();
+  said.field = await page.locator("textarea[name=text]").inputValue();
+  said.foreign = await other.evaluate(() => document.querySelectorAll("main script, main img, main iframe").length);
   console.log(JSON.stringify(said));
 }
 await browser.close();

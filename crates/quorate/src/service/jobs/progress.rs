@@ -25,6 +25,14 @@ pub struct Progress {
     /// The last thing that happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
+    /// The run that the job continues.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub continues: Option<String>,
+    /// Who is answering: member, step, and the bytes so far.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub writing: Vec<(String, String, u64)>,
 }
 
 impl Progress {
@@ -63,6 +71,20 @@ impl<F> Reporter<F> {
         self.state.send_modify(|state| change(&mut state.progress));
     }
 
+    /// Says which run the job continues; one that it begins is known from its events.
+    pub fn continues(&self, run: &str) {
+        self.update(|progress| progress.continues = Some(run.to_owned()));
+    }
+
+    fn written(&self, invocation: &str, member: &str, bytes: usize) {
+        // An invocation's id is its step and its member.
+        let step = invocation.split('/').next().unwrap_or(invocation);
+        self.update(|progress| {
+            progress.writing.retain(|(known, at, _)| (&**known, &**at) != (member, step));
+            progress.writing.push((member.to_owned(), step.to_owned(), bytes as u64));
+        });
+    }
+
     fn asked(&self, member: &str, step: &str) {
         self.update(|progress| {
             progress.asked += 1;
@@ -83,6 +105,7 @@ impl<F: Send + Sync + 'static> Observer for Reporter<F> {
         match event {
             RunEvent::Opened { run } => self.update(|progress| progress.run = Some(run.to_string())),
             RunEvent::Asked { member, step, .. } => self.asked(&member, &step),
+            RunEvent::Writing { invocation, member, bytes } => self.written(&invocation, &member, bytes),
             RunEvent::Retried { invocation, why, .. } => {
                 self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));
             }

@@ -65,7 +65,10 @@ pub async fn post(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servi
 }
 
 /// Refuses a conversation in the memory of the process that runs it: this process would see an empty one.
-fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
+///
+/// # Errors
+/// `quorate:conversation_not_shared`.
+pub fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
     let about = runtime.substrate.about();
     if about.lifetime == Lifetime::Persistent {
         return Ok(());

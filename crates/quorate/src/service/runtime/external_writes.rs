@@ -1,6 +1,6 @@
 //! What a runtime writes outside of its workspace: reported by `check`, and written only if the manifest is trusted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_adapters::{state, substrate};
 use quorate_diagnostics::{Body, Report, codes};
@@ -78,6 +78,17 @@ pub(super) fn warn_external_writes(
         acts.push(SideEffect::new(format!("keep {what} at {}", target.display())));
     }
     acts
+}
+
+/// The databases of conversation and states that do not exist yet.
+pub(super) fn missing_databases(runtime: &Runtime, dir: &Path) -> Vec<PathBuf> {
+    let ports =
+        [(Some(&runtime.substrate), substrate::sqlite::KIND), (runtime.state.as_ref(), state::sqlite::KIND)];
+    let named = ports.into_iter().filter_map(|(adapter, kind)| {
+        let adapter = adapter.filter(|adapter| adapter.kind == kind)?;
+        Some(dir.join(adapter.settings.get("path")?.as_str()?))
+    });
+    named.filter(|path| !path.exists()).collect()
 }
 
 /// Whether a path of a manifest is in the scope that its role files have to be in; an absolute one, in the workspace.

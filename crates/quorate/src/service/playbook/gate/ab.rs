@@ -14,11 +14,14 @@ use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::timestamp;
-use quorate_playbook::gate::{Outcome, SeenTexts, Side, TestResult, Thresholds, compare};
+use quorate_playbook::gate::{Outcome, SeenTexts, Side, TestResult, Thresholds, compare, course};
+use quorate_protocol::Name;
 
+use super::super::library::Library;
 use super::super::writer::LibraryWriter;
 use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
 
 ///
 /// # Errors
@@ -28,9 +31,11 @@ pub async fn attempt(
     book: &PlaybookFile,
     terms: Thresholds,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
-    let (finding, last) = evaluate(keeping, book, terms).await?;
+    let Evaluation { result: finding, counted, .. } =
+        evaluate(&keeping.library, &keeping.session, book, terms).await?;
     if finding.passes() {
-        let reference = last.map_or_else(|| "ledger".to_owned(), |run| format!("runs/{run}"));
+        let reference =
+            counted.last().map_or_else(|| "ledger".to_owned(), |last| format!("runs/{}", last.run));
         return Ok(Ok(GateEvidence { kind: "run", reference, note: finding.to_string() }));
     }
     let operator = keeping
@@ -45,32 +50,65 @@ pub async fn attempt(
     Ok(Err(GateClosed::new(finding.to_string(), help)))
 }
 
-/// The outcomes so far, and the last run that counts.
+/// What the outcomes so far come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    pub result: TestResult,
+    /// The runs that count, in the order in which they ended.
+    pub counted: Vec<CountedRun>,
+    /// The evidence after each pair that is no tie.
+    pub course: Vec<f64>,
+}
+
+/// A run that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedRun {
+    pub run: Name,
+    /// Whether its text was made with the playbook.
+    pub side: Side,
+    /// Who made the text.
+    pub made_by: String,
+    /// The verdict, or the result of an assembly.
+    pub outcome: String,
+    pub score: f64,
+}
+
+/// Evaluates the outcomes so far.
 ///
 /// # Errors
 /// When the ledger does not answer.
 pub async fn evaluate(
-    keeping: &LibraryWriter,
+    library: &Library,
+    session: &LedgerSession,
     book: &PlaybookFile,
     terms: Thresholds,
-) -> Result<(TestResult, Option<String>), ServiceError> {
+) -> Result<Evaluation, ServiceError> {
     let slug = &book.playbook.slug;
     let operators: Vec<&str> =
-        keeping.library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
-    let since = since(keeping, book)?;
-    let (mut outcomes, mut last, mut once) = (Vec::new(), None, SeenTexts::default());
-    for run in keeping.session.store.decided_since(since).await? {
-        let records = keeping.session.store.records(&run).await?;
+        library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
+    let since = since(library, book)?;
+    let (mut outcomes, mut counted, mut once) = (Vec::new(), Vec::new(), SeenTexts::default());
+    for run in session.store.decided_since(since).await? {
+        let records = session.store.records(&run).await?;
         let Ok(history) = History::from_remaining_records(&run, records) else { continue };
         let Some(outcome) = countable_outcome(&history, slug, &operators) else { continue };
-        let sketch = history.opened.producer.as_ref().map(|producer| producer.sketch.clone());
-        let sketch = sketch.and_then(|sketch| serde_json::from_value(sketch).ok());
+        let producer = history.opened.producer.as_ref();
+        let sketch = producer.and_then(|producer| serde_json::from_value(producer.sketch.clone()).ok());
         if once.insert(outcome.side, history.opened.artifact_sha256.as_deref().unwrap_or_default(), sketch) {
+            counted.push(CountedRun {
+                run,
+                side: outcome.side,
+                made_by: producer.map(|producer| producer.operator.clone()).unwrap_or_default(),
+                outcome: history
+                    .outcome()
+                    .and_then(|outcome| outcome.word().map(str::to_owned))
+                    .unwrap_or_default(),
+                score: outcome.score,
+            });
             outcomes.push(outcome);
-            last = Some(run.to_string());
         }
     }
-    Ok((compare(&outcomes, terms), last))
+    Ok(Evaluation { result: compare(&outcomes, terms), counted, course: course(&outcomes) })
 }
 
 /// A run's outcome for the gate; `None` if it does not test this playbook alone.
@@ -92,8 +130,8 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
 }
 
 /// The time since which the playbook has its current text.
-fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceError> {
-    let record = keeping.library.record(book)?;
+fn since(library: &Library, book: &PlaybookFile) -> Result<i64, ServiceError> {
+    let record = library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
     let same = record.versions.iter().rev().take_while(|version| says(&version.text).unwrap_or_default());
     let at = same.last().map(|first| first.at.as_str());

@@ -10,25 +10,25 @@ use quorate_protocol::Name;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
-use super::caller::Caller;
-use quorate::service::jobs::Waiter as _;
+use crate::service::jobs::Waiter;
 
 /// How many turns one read fetches on the way to the newest.
 const PAGE_SIZE: usize = 512;
 /// The pause after each wake-up, since a substrate may wake its waiter without news.
 const WAKE_PAUSE: Duration = Duration::from_millis(20);
 
+/// Turns that a read gives.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct TurnPage {
-    pub(super) turns: Vec<Turn>,
+pub struct TurnPage {
+    pub turns: Vec<Turn>,
     /// Whether there are more in the direction of the read.
-    pub(super) more: bool,
+    pub more: bool,
     /// Whether the turn that the read started from exists.
-    pub(super) known: bool,
+    pub known: bool,
 }
 
 /// A reader of a conversation, for concurrent use.
-pub(super) struct Conversation {
+pub struct Conversation {
     substrate: Arc<dyn Substrate>,
     /// The newest turn seen so far, from which the newest ones are found without reading everything again.
     newest: Mutex<Option<Name>>,
@@ -37,16 +37,20 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(substrate: Arc<dyn Substrate>) -> Conversation {
+    pub fn new(substrate: Arc<dyn Substrate>) -> Conversation {
         Conversation { substrate, newest: Mutex::new(None), news: Notify::new() }
     }
 
     /// Notifies waiters of an append by this process.
-    pub(super) fn notify_appended(&self) {
+    pub fn notify_appended(&self) {
         self.news.notify_waiters();
     }
 
-    pub(super) async fn newest(&self, limit: usize) -> Result<TurnPage, Error> {
+    /// The newest turns.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn newest(&self, limit: usize) -> Result<TurnPage, Error> {
         let Some(last) = self.newest_id().await? else {
             return Ok(TurnPage { known: true, ..TurnPage::default() });
         };
@@ -57,7 +61,10 @@ impl Conversation {
     }
 
     /// The turns right before `at`.
-    pub(super) async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let mut turns = self.substrate.window(at, limit + 2).await?;
         let known = turns.pop().is_some();
         let more = turns.len() > limit;
@@ -66,7 +73,10 @@ impl Conversation {
     }
 
     /// The turns right after `at`; the first ones if `at` does not exist.
-    pub(super) async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let page = self.substrate.read(Some(at), limit + 1).await?;
         let (mut turns, known) = (page.turns, page.known);
         if !turns.is_empty() {
@@ -77,14 +87,30 @@ impl Conversation {
         Ok(TurnPage { turns, more, known })
     }
 
+    /// The first turns.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn first(&self, limit: usize) -> Result<TurnPage, Error> {
+        let page = self.substrate.read(None, limit + 1).await?;
+        let mut turns = page.turns;
+        self.news.notify_waiters();
+        let more = turns.len() > limit;
+        turns.truncate(limit);
+        Ok(TurnPage { turns, more, known: true })
+    }
+
     /// As [`Conversation::after`], once there are any; empty if none arrive within `wait`. Without a turn to start from,
     /// the newest.
-    pub(super) async fn wait_for_turns(
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn wait_for_turns(
         &self,
         at: Option<&Name>,
         limit: usize,
         wait: Duration,
-        caller: &Caller,
+        caller: &impl Waiter,
     ) -> Result<TurnPage, Error> {
         let error = Instant::now() + wait;
         loop {
@@ -113,7 +139,11 @@ impl Conversation {
         }
     }
 
-    pub(super) async fn newest_id(&self) -> Result<Option<Name>, Error> {
+    /// The id of the newest turn; `None` without turns.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
         loop {
             let page = self.substrate.read(newest.as_ref(), PAGE_SIZE).await?;

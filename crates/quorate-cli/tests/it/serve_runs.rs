@@ -1,0 +1,203 @@
+//! What `quorate serve` shows of runs besides their reports: how far an open one is, an end for it, two of them compared, and
+//! what deliberators changed.
+
+use std::io::{BufRead as _, BufReader};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::support::council::{all_ship, all_ship_except};
+use super::support::serve::Served;
+use super::support::{TestDir, wait_until};
+
+/// The data of the events of a stream with this name, until `enough`.
+fn data_of(served: &Served, path: &str, name: &str, mut enough: impl FnMut(&Value) -> bool) -> Vec<Value> {
+    let stream = served.open("GET", path, &[("Authorization", &served.bearer())], "");
+    let (mut all, mut event) = (Vec::new(), String::new());
+    for line in BufReader::new(stream).lines() {
+        let line = line.unwrap();
+        if let Some(said) = line.strip_prefix("event: ") {
+            event = said.to_owned();
+        }
+        if let Some(data) = line.strip_prefix("data: ").filter(|_| event == name) {
+            all.push(serde_json::from_str(data).unwrap());
+            if enough(all.last().unwrap()) {
+                return all;
+            }
+        }
+    }
+    panic!("{path} ended: {all:?}")
+}
+
+fn question<'s>(state: &'s Value, member: &str, step: &str) -> &'s Value {
+    let members = state["members"].as_array().unwrap();
+    let found =
+        members.iter().find(|one| one["member"] == member).unwrap_or_else(|| panic!("{member}: {state}"));
+    let questions = found["questions"].as_array().unwrap();
+    questions.iter().find(|one| one["step"] == step).unwrap_or_else(|| panic!("{step}: {state}"))
+}
+
+#[test]
+fn a_run_of_this_server_is_watched_and_cancelled() {
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"600s\"");
+    let served = Served::start(&place, &[]);
+    let body = json!({"name": "draft.md", "text": "A draft.\n", "budget": {"calls": 20}});
+    let started = served.post("/api/v1/reviews", &body).json();
+    let run = started["run"].as_str().unwrap();
+    let asked = |state: &Value| question(state, "skeptic", "r1")["state"] == "asked";
+    let states = data_of(&served, &format!("/api/v1/runs/{run}/live/events"), "state", asked);
+    let state = states.last().unwrap();
+    assert_eq!(
+        (&state["job"], &state["budget"]["calls"], &state["done"]),
+        (&started["job"], &json!(20), &json!(0))
+    );
+    assert_eq!(state["steps"], json!(["r1", "r2", "adjudicate"]));
+    assert_eq!(question(state, "skeptic", "r2")["state"], "waiting");
+    assert_eq!(question(state, "adjudicator", "adjudicate")["state"], "waiting");
+    let page = served.get(&format!("/runs/{run}")).body;
+    assert!(page.contains("Cancel the run") && !page.contains("Continue the run"), "{page}");
+    let cancelled = served.post(&format!("/api/v1/runs/{run}/cancel"), &json!({}));
+    assert_eq!((cancelled.status, &cancelled.json()["cancelled"]), (200, &json!(true)));
+    let again = served.post(&format!("/api/v1/runs/{run}/cancel"), &json!({}));
+    assert_eq!((again.status, &again.json()["code"]), (409, &json!("quorate:run_not_held")));
+    let page = served.get(&format!("/runs/{run}/live")).body;
+    assert!(page.contains("did not start the run") && !page.contains("Cancel the run"), "{page}");
+    assert!(served.get(&format!("/runs/{run}")).body.contains("Continue the run"));
+}
+
+#[test]
+fn a_run_of_another_process_is_seen_within_a_second_from_the_ledger_alone() {
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"1500ms\"");
+    let served = Served::start(&place, &[]);
+    let mut review = place.start(&["review", "draft.md"]);
+    let listed = || served.get("/api/v1/runs").json()["runs"].as_array().unwrap().len() == 1;
+    wait_until(Duration::from_secs(60), "the run is listed", listed);
+    let states = data_of(&served, "/api/v1/runs/latest/live/events", "state", |state| state["ended"] == true);
+    let seen = Instant::now();
+    review.wait().unwrap();
+    // The process ends after its last record.
+    assert!(seen.elapsed() < Duration::from_secs(20));
+    assert!(states.iter().all(|state| state["job"].is_null()));
+    let last = states.last().unwrap();
+    assert_eq!((&last["verdict"], &last["asked"], &last["done"]), (&json!("SHIP"), &json!(9), &json!(9)));
+    assert_eq!(question(last, "evidence", "r2")["state"], "answered");
+    assert_eq!(last["spent"]["calls"], 9);
+    assert_eq!(&served.get("/api/v1/runs/latest/live").json(), last);
+    let refused = served.post("/api/v1/runs/latest/cancel", &json!({}));
+    assert_eq!(refused.status, 409, "{}", refused.body);
+}
+
+#[test]
+fn a_member_that_is_asked_again_says_why() {
+    let answers = all_ship_except(json!({"r1/skeptic": "no JSON at all"}));
+    let place = TestDir::scripted(&answers);
+    place.run(&["review", "draft.md"]);
+    let served = Served::start(&place, &[]);
+    let live = served.get("/api/v1/runs/latest/live").json();
+    let skeptic = question(&live, "skeptic", "r1");
+    assert_eq!(skeptic["state"], "missing", "{live}");
+    assert!(skeptic["why"].as_str().unwrap().starts_with("schema failed"), "{skeptic}");
+    assert!(skeptic["attempts"].as_u64().unwrap() > 1, "{skeptic}");
+    let page = served.get("/runs/latest/live").body;
+    assert!(page.contains("Members and steps") && page.contains("missing: schema failed"), "{page}");
+}
+
+/// Two reviews of one draft, the second of which finds something else.
+fn reviewed_twice() -> (TestDir, Vec<String>) {
+    let finding = |quote: &str, issue: &str| json!({"quote": quote, "issue": issue, "fix": "Say who."});
+    let council = |first: Value, block: bool, verdict: &str| {
+        all_ship_except(json!({
+            "r1": {"would_block": true, "score": 2, "findings": first, "revision_brief": "Name the first source."},
+            "r2": {"would_block": block, "irreducible": false, "score": 3, "findings": first, "revision_brief": "Name the second source."},
+            "adjudicate": {"verdict": verdict, "reasoning": "So it is.", "revision_brief": "Name the source."},
+        }))
+    };
+    let place = TestDir::scripted(&council(
+        json!([finding("the best", "unproven"), finding("everybody", "who?")]),
+        true,
+        "REVISE",
+    ));
+    place.write("draft.md", "We are the best, says everybody.\n");
+    place.run(&["review", "draft.md"]);
+    place.answers(&council(json!([finding("the best", "a boast"), finding("soon", "vague")]), false, "SHIP"));
+    place.write("draft.md", "We are the best, and it comes soon.\n");
+    place.run(&["review", "draft.md"]);
+    let runs: Vec<String> = place.runs().iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(runs.len(), 2);
+    (place, runs)
+}
+
+#[test]
+fn two_runs_of_a_text_are_compared_the_same_everywhere() {
+    let (place, runs) = reviewed_twice();
+    let (b, a) = (&runs[0], &runs[1]);
+    let served = Served::start(&place, &[]);
+    let compared = served.get(&format!("/api/v1/compare?a={a}&b={b}")).json();
+    assert_eq!(compared, place.run(&["compare", a, b, "--format", "json"]).assert_code(0).json());
+    assert_eq!(compared, served.get("/api/v1/compare?b=latest").json(), "the run before is found");
+    assert_eq!(compared, place.run(&["compare", "latest", "--format", "json"]).assert_code(0).json());
+    let issues = |list: &Value| -> Vec<String> {
+        let all = list.as_array().unwrap().iter().map(|one| one["issue"].as_str().unwrap().to_owned());
+        let mut all: Vec<String> = all.collect();
+        all.dedup();
+        all
+    };
+    let findings = &compared["findings"];
+    assert_eq!(
+        (issues(&findings["new"]), issues(&findings["gone"])),
+        (vec!["vague".into()], vec!["who?".into()])
+    );
+    let kept = &findings["kept"][0];
+    assert_eq!((&kept["a"]["issue"], &kept["b"]["issue"]), (&json!("unproven"), &json!("a boast")));
+    assert_eq!((&compared["same_text"], &compared["verdict_changed"]), (&json!(false), &json!(true)));
+    let first = &compared["positions"][0];
+    assert_eq!((&first["changed"], &first["b"]), (&json!(true), &json!("passes, score 3.0")));
+    let human = place.run(&["compare", a, b]).assert_code(0).stdout;
+    for said in ["another verdict, another text", "Gone (", "New (", "Kept (", "vague"] {
+        assert!(human.contains(said), "{said}: {human}");
+    }
+    let page = served.get(&format!("/compare?a={a}&b={b}")).body;
+    for said in ["The verdict changed, and the text changed.", "before: unproven", "changed</span>"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    let run = served.get(&format!("/runs/{b}")).body;
+    assert!(
+        run.contains(&format!("/compare?a={a}&#38;b={b}"))
+            || run.contains(&format!("/compare?a={a}&amp;b={b}")),
+        "{run}"
+    );
+    assert!(run.contains("<del>first</del>") && run.contains("<ins>second</ins>"), "{run}");
+    assert!(served.get("/compare").body.contains("name=\"b\""));
+}
+
+#[test]
+fn runs_that_have_nothing_in_common_are_not_compared() {
+    let (place, runs) = reviewed_twice();
+    place.write("note.md", "Another text.\n");
+    place.run(&["review", "note.md"]);
+    let served = Served::start(&place, &[]);
+    let refused = served.get(&format!("/api/v1/compare?a={}&b=latest", runs[0]));
+    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("quorate:runs_incomparable")));
+    place
+        .run(&["compare", &runs[0], "latest"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:runs_incomparable");
+    for (path, status) in [
+        ("/api/v1/compare", 400),
+        ("/api/v1/compare?b=nothing", 404),
+        ("/api/v1/compare?b=latest", 404),
+        ("/api/v1/compare?b=latest&c=1", 400),
+        ("/compare?b=nothing", 404),
+        ("/compare?c=1", 400),
+    ] {
+        assert_eq!(served.get(path).status, status, "{path}");
+    }
+    // A text has to be the same where it has no name.
+    for text in ["One.\n", "Two.\n"] {
+        place.run_with_stdin(&["review", "-"], text.as_bytes());
+    }
+    let unnamed: Vec<String> =
+        place.runs()[..2].iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect();
+    place.run(&["compare", &unnamed[1], &unnamed[0]]).assert_code(5);
+    place.run(&["compare", "latest"]).assert_code(4).assert_stderr_contains("quorate:run_unknown");
+}

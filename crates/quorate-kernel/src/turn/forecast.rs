@@ -1,0 +1,112 @@
+//! Who would answer a turn, as far as that is known without asking an executor. Views show it; nothing is recorded.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use quorate_protocol::{AbsenceReason, Json, Name};
+
+use super::dispatch::permitted;
+use super::{Policy, is_agent_turn};
+use crate::conversation::{Capabilities, Participant, Turn};
+use crate::member_config::MemberConfig;
+use crate::ports::dispatcher::{Ask, Dispatcher, Input, Question, Unanswered};
+
+/// Who would answer a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forecast {
+    /// These participants, in this order; none where the dispatcher selects no participant.
+    Speakers(Vec<Name>),
+    /// No participant, since there are this many turns of participants in a row.
+    GuardHit { turns: usize },
+    /// The dispatcher asks an executor first.
+    NeedsExecutor,
+    /// The dispatcher fails, with the reason.
+    Undecided(String),
+}
+
+/// Who would answer the last turn of a window.
+pub async fn forecast(
+    dispatcher: &dyn Dispatcher,
+    roster: &[Participant],
+    capabilities: &Capabilities,
+    policy: Policy,
+    window: &[Turn],
+) -> Forecast {
+    let Some(trigger) = window.last() else { return Forecast::Speakers(Vec::new()) };
+    // Without the turns before the window the count may be too small, never too great.
+    let in_a_row = window.iter().rev().take_while(|turn| is_agent_turn(roster, turn)).count();
+    if in_a_row >= policy.max_agent_turns {
+        return Forecast::GuardHit { turns: in_a_row };
+    }
+    let from = window.len().saturating_sub(policy.window.max(1));
+    let asking = AskNothing::default();
+    let input = Input { window: &window[from..], participants: roster, capabilities, ask: &asking };
+    let named = dispatcher.select(input).await;
+    match named {
+        _ if asking.was_asked.load(Ordering::Relaxed) => Forecast::NeedsExecutor,
+        Ok(named) => Forecast::Speakers(permitted(named, roster, policy, trigger)),
+        Err(error) => Forecast::Undecided(error.to_string()),
+    }
+}
+
+/// Answers nothing, and notes that it was asked.
+#[derive(Default)]
+struct AskNothing {
+    was_asked: AtomicBool,
+}
+
+#[async_trait]
+impl Ask for AskNothing {
+    async fn ask(&self, _: &MemberConfig, _: Question) -> Result<Json, Unanswered> {
+        self.was_asked.store(true, Ordering::Relaxed);
+        Err(AbsenceReason::Cancelled.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Map;
+
+    use super::*;
+    use crate::ports::dispatcher::Error;
+
+    /// Names everybody in every case.
+    struct Everybody;
+
+    #[async_trait]
+    impl Dispatcher for Everybody {
+        fn kind(&self) -> &'static str {
+            "everybody"
+        }
+
+        async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+            Ok(input.participants.iter().map(|participant| participant.id.clone()).collect())
+        }
+    }
+
+    fn turn(by: &str) -> Turn {
+        Turn {
+            id: "t".into(),
+            participant: by.into(),
+            timestamp: Arc::from(""),
+            content: Arc::from("x"),
+            meta: Map::new(),
+            stamp: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_author_and_a_long_row_of_participants_are_left_out() {
+        let named = |id: &str| Participant { id: id.into(), ..Participant::default() };
+        let roster = [named("ada"), named("bo")];
+        let policy = Policy { max_agent_turns: 2, ..Policy::default() };
+        let capabilities = Capabilities::new();
+        let ask = async |window: &[Turn]| forecast(&Everybody, &roster, &capabilities, policy, window).await;
+        assert_eq!(ask(&[]).await, Forecast::Speakers(Vec::new()));
+        assert_eq!(ask(&[turn("user")]).await, Forecast::Speakers(vec!["ada".into(), "bo".into()]));
+        assert_eq!(ask(&[turn("user"), turn("ada")]).await, Forecast::Speakers(vec!["bo".into()]));
+        assert_eq!(ask(&[turn("user"), turn("ada"), turn("bo")]).await, Forecast::GuardHit { turns: 2 });
+    }
+}

@@ -1,0 +1,260 @@
+//! A run in progress, from its records alone, so that every process that reads the ledger sees the same: which member is asked
+//! what, how that goes, and what was spent of the run's budget.
+
+use std::sync::Arc;
+
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::Record;
+use quorate_kernel::record::{Attempt, Consultation, Money, RunIntent, Status};
+use quorate_protocol::Name;
+use quorate_protocol::modes::council::ADJUDICATOR;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::budget;
+use super::error::ServiceError;
+use super::jobs::progress::Progress;
+use super::report::deliberator_ids;
+use super::run_opened;
+
+/// A run as it goes on
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Live {
+    pub run: String,
+    /// The verdict or outcome; null while nothing is decided
+    pub verdict: Option<String>,
+    /// Whether no record follows
+    pub ended: bool,
+    /// The steps, in order
+    pub steps: Vec<String>,
+    pub members: Vec<LiveMember>,
+    /// How many questions were asked
+    pub asked: usize,
+    /// How many of them have ended, with an answer or without one
+    pub done: usize,
+    pub spent: Amounts,
+    /// What the run may take at most; null where it has no cap
+    pub budget: Amounts,
+    /// The job of this server that holds the run; null if it holds none
+    pub job: Option<String>,
+}
+
+/// Calls, tokens and money; null where unknown or without a cap
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Amounts {
+    pub calls: Option<u32>,
+    pub tokens: Option<u64>,
+    /// An amount in US dollars, for example 0.25
+    pub usd: Option<String>,
+}
+
+/// A member and its questions
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LiveMember {
+    pub member: String,
+    pub questions: Vec<Question>,
+}
+
+/// A question to a member
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Question {
+    pub step: String,
+    pub state: QuestionState,
+    /// Why it is asked again, or why there is no answer
+    pub why: Option<String>,
+    /// How many attempts have ended
+    pub attempts: u32,
+    /// The bytes of the answer so far, of a member that streams to this server
+    pub bytes: Option<u64>,
+}
+
+/// How far a question is
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QuestionState {
+    /// It is asked in a later step
+    Waiting,
+    Asked,
+    /// An attempt gave no usable answer, and another follows
+    Retrying,
+    Answered,
+    /// It ended without an answer
+    Missing,
+}
+
+impl QuestionState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            QuestionState::Waiting => "waiting",
+            QuestionState::Asked => "asked",
+            QuestionState::Retrying => "retrying",
+            QuestionState::Answered => "answered",
+            QuestionState::Missing => "missing",
+        }
+    }
+}
+
+/// What is known of a question, by its invocation.
+struct Asked {
+    member: String,
+    question: Question,
+}
+
+/// A run from its records, all that there are so far.
+///
+/// # Errors
+/// When a record cannot be read.
+pub fn live(run: &Name, records: &[Arc<Record>]) -> Result<Live, ServiceError> {
+    let owned = records.iter().map(|record| Record::clone(record)).collect();
+    let history = History::from_remaining_records(run, owned)?;
+    let mut asked: Vec<(Name, Asked)> = Vec::new();
+    for record in records {
+        fold(record, &mut asked);
+    }
+    let decided = history.outcome().and_then(|outcome| outcome.word().map(str::to_owned));
+    let ended = history.ended.is_some();
+    let (roster, planned) = roster(&history);
+    let mut steps: Vec<String> = Vec::new();
+    let all = asked.iter().map(|(_, asked)| &asked.question.step).chain(planned.iter().map(|(_, step)| step));
+    for step in all {
+        if !steps.contains(step) {
+            steps.push(step.clone());
+        }
+    }
+    let (count, done) = (asked.len(), asked.iter().filter(|(_, asked)| asked.is_done()).count());
+    let mut members: Vec<LiveMember> =
+        roster.into_iter().map(|member| LiveMember { member, questions: Vec::new() }).collect();
+    for (_, asked) in asked {
+        match members.iter_mut().find(|known| known.member == asked.member) {
+            Some(known) => known.questions.push(asked.question),
+            None => members.push(LiveMember { member: asked.member, questions: vec![asked.question] }),
+        }
+    }
+    // A decided run asks nothing more.
+    for (member, step) in planned.into_iter().filter(|_| decided.is_none()) {
+        let Some(known) = members.iter_mut().find(|known| known.member == member) else { continue };
+        if !known.questions.iter().any(|question| question.step == step) {
+            known.questions.push(Question::new(step, QuestionState::Waiting));
+        }
+    }
+    let caps = budget::recorded(&history.opened);
+    let tokens = history
+        .usage
+        .tokens_in
+        .zip(history.usage.tokens_out)
+        .map(|(read, written)| read.saturating_add(written));
+    let usd = |nanos: Option<u64>| nanos.map(|nanos| Money::usd(nanos).amount);
+    Ok(Live {
+        run: run.to_string(),
+        verdict: decided,
+        ended,
+        steps,
+        members,
+        asked: count,
+        done,
+        spent: Amounts { calls: Some(history.calls), tokens, usd: usd(history.usage.usd_nanos) },
+        budget: Amounts { calls: caps.calls, tokens: caps.tokens, usd: usd(caps.usd_nanos) },
+        job: None,
+    })
+}
+
+impl Live {
+    /// Adds what only the process that holds the run knows.
+    #[must_use]
+    pub fn with_job(mut self, job: &str, progress: &Progress) -> Live {
+        self.job = Some(job.to_owned());
+        for member in &mut self.members {
+            for question in &mut member.questions {
+                let is_open = matches!(question.state, QuestionState::Asked | QuestionState::Retrying);
+                let id = |written: &&(String, String, u64)| {
+                    written.0 == member.member && question.step == written.1
+                };
+                question.bytes =
+                    progress.writing.iter().find(id).map(|(.., bytes)| *bytes).filter(|_| is_open);
+            }
+        }
+        self
+    }
+}
+
+impl Question {
+    fn new(step: String, state: QuestionState) -> Question {
+        Question { step, state, why: None, attempts: 0, bytes: None }
+    }
+}
+
+impl Asked {
+    fn is_done(&self) -> bool {
+        matches!(self.question.state, QuestionState::Answered | QuestionState::Missing)
+    }
+}
+
+fn fold(record: &Record, asked: &mut Vec<(Name, Asked)>) {
+    if let Ok(Some(intent)) = record.read::<RunIntent>() {
+        asked.retain(|(id, _)| !intent.supersedes.contains(id));
+        for id in intent.invocations {
+            let (step, member) = step_and_member(&id);
+            let question = Question::new(step, QuestionState::Asked);
+            asked.retain(|(known, _)| *known != id);
+            asked.push((id, Asked { member, question }));
+        }
+    } else if let Ok(Some(attempt)) = record.read::<Attempt>() {
+        let Some((_, asked)) = asked.iter_mut().find(|(id, _)| *id == attempt.invocation) else { return };
+        asked.question.attempts = asked.question.attempts.max(attempt.attempt);
+        let failed = attempt.status != "said";
+        if failed || !attempt.complaints.is_empty() {
+            let complaint = attempt.complaints.into_iter().next();
+            asked.question.state = QuestionState::Retrying;
+            asked.question.why = complaint.or(Some(attempt.text).filter(|text| failed && !text.is_empty()));
+        }
+    } else if let Ok(Some(ended)) = record.read::<Consultation>() {
+        consulted(ended, asked);
+    }
+}
+
+fn consulted(ended: Consultation, asked: &mut Vec<(Name, Asked)>) {
+    let has_answered = ended.status == Status::Answered;
+    let mut question = Question::new(ended.step.to_string(), QuestionState::Missing);
+    question.attempts = ended.attempts;
+    match has_answered {
+        true => question.state = QuestionState::Answered,
+        false => {
+            let status = ended.status.as_str().replace('_', " ");
+            let text = ended.text.filter(|text| !text.trim().is_empty());
+            question.why = Some(text.map_or(status.clone(), |text| format!("{status}: {text}")));
+        }
+    }
+    let known = Asked { member: ended.member.to_string(), question };
+    match asked.iter_mut().find(|(id, _)| *id == ended.invocation) {
+        Some((_, asked)) => *asked = known,
+        None => asked.push((ended.invocation, known)),
+    }
+}
+
+/// An invocation's id is its step and its member; a step's only invocation is named after the step.
+fn step_and_member(id: &str) -> (String, String) {
+    match id.split_once('/') {
+        Some((step, member)) => (step.to_owned(), member.to_owned()),
+        None if id == "adjudicate" => (id.to_owned(), ADJUDICATOR.to_owned()),
+        None => (id.to_owned(), id.to_owned()),
+    }
+}
+
+/// The members, and which are certainly asked what, as far as that is known from the start.
+fn roster(history: &History) -> (Vec<String>, Vec<(String, String)>) {
+    if run_opened::is_assembly(history) {
+        let setup = run_opened::assembly_setup(history);
+        let members = setup.iter().flat_map(|setup| &setup.members);
+        return (members.map(|member| member.id.to_string()).collect(), Vec::new());
+    }
+    let deliberators: Vec<String> = deliberator_ids(history).map(str::to_owned).collect();
+    let rounds: &[&str] = if history.opened.setup["rounds"] == "one" { &["r1"] } else { &["r1", "r2"] };
+    let of_round = |step: &&str| {
+        let step = (*step).to_owned();
+        deliberators.iter().map(move |id| (id.clone(), step.clone())).collect::<Vec<_>>()
+    };
+    let planned = rounds.iter().flat_map(of_round);
+    let last = (ADJUDICATOR.to_owned(), "adjudicate".to_owned());
+    let planned = planned.chain([last]).collect();
+    (deliberators.iter().cloned().chain([ADJUDICATOR.to_owned()]).collect(), planned)
+}
