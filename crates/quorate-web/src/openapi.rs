@@ -61,6 +61,7 @@ fn name(output: Output) -> &'static str {
         Output::Reviews => "ReviewReports",
         Output::Estimate => "Estimate",
         Output::Plan => "Plan",
+        Output::Audit => "AuditReport",
     }
 }
 

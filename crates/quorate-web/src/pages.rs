@@ -3,6 +3,7 @@
 pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;
+mod board;
 mod chart;
 pub(crate) mod document;
 pub(crate) mod escape;
@@ -13,6 +14,7 @@ mod refused;
 pub(crate) mod review_run;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod tree;
 pub(crate) mod verify;
 pub(crate) mod wording;
 

@@ -2,9 +2,10 @@
 
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema as Form;
+use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use super::{convene, estimate, report};
+use super::{audit, convene, estimate, report};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -19,11 +20,13 @@ pub enum Output {
     Estimate,
     /// The questions of an assembly's run, as `--dry-run` lists them.
     Plan,
+    /// The statistics of a council.
+    Audit,
 }
 
 impl Output {
-    pub const ALL: [Output; 5] =
-        [Output::Review, Output::Reviews, Output::Estimate, Output::Convene, Output::Plan];
+    pub const ALL: [Output; 6] =
+        [Output::Review, Output::Reviews, Output::Estimate, Output::Convene, Output::Plan, Output::Audit];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Output {
             Output::Estimate => "estimate",
             Output::Convene => "convene",
             Output::Plan => "plan",
+            Output::Audit => "audit",
         }
     }
 
@@ -44,6 +48,7 @@ impl Output {
             Output::Estimate => estimate::SCHEMA,
             Output::Convene => convene::report::SCHEMA,
             Output::Plan => convene::plan::SCHEMA,
+            Output::Audit => audit::json::SCHEMA,
         }
     }
 
@@ -58,6 +63,12 @@ impl Output {
             Output::Estimate => read(include_str!("schemas/estimate.json")),
             Output::Convene => read(include_str!("schemas/convene.json")),
             Output::Plan => read(include_str!("schemas/plan.json")),
+            Output::Audit => {
+                let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
+                let mut schema = schemas.into_root_schema_for::<audit::json::AuditReport>().to_value();
+                schema["$id"] = json!(self.id());
+                schema
+            }
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
                 // Without an id of its own it is part of the whole, and every validator resolves its references by place.
