@@ -9,7 +9,7 @@ use quorate_ledger::Store;
 use quorate_ledger::council_log::{self, priors};
 
 use crate::log_lines::{TYPES, artifact_type};
-use crate::{Failure, model_server, models, playbooks, process};
+use crate::{Failure, model_server, models, playbooks, process, web};
 
 const LOOKUPS: usize = 200;
 
@@ -28,6 +28,7 @@ pub(super) fn main(arguments: &[String]) -> ExitCode {
             runtime.block_on(models::inside(&one[models::OURS.len()..], &dir))
         }
         model_server::SERVE => model_server::serve().map(|never| match never {}),
+        web::GENERATE => nanos(runtime.block_on(web::generate(&dir))),
         "index" => nanos(runtime.block_on(index(&ledger, &log))),
         _ => nanos(runtime.block_on(lookup(&ledger, &log))),
     });

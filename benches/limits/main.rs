@@ -28,6 +28,7 @@ mod swarm;
 mod sweep;
 mod syncs;
 mod table;
+mod web;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -83,7 +84,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 14] = [
+    let steps: [(&str, Step); 15] = [
         ("review", single_review::measure),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
@@ -98,6 +99,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("ledger", ledger::measure),
         ("caching", caching::measure),
         ("models", models::measure),
+        ("web", web::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

@@ -1,11 +1,13 @@
 //! `council_log.jsonl`: a view of finished reviews with a stable format (D6, C10), and statistics of it. Lines of other
 //! writers are read like ours.
 
+pub mod agreement;
 pub mod append;
 pub mod drift;
 mod index;
 pub mod line;
 pub mod priors;
+pub mod producers;
 pub mod stats;
 pub mod view;
 

@@ -1,9 +1,13 @@
 //! The runs of a ledger, read from its index.
 
+mod listed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
+
+pub use listed::{Cursor, Filter, Listed};
 
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, sql};
@@ -28,17 +32,11 @@ pub struct Run {
     pub imported: bool,
 }
 
-/// Which runs are listed; all of them unless said.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
-    /// Not opened before this time, in milliseconds since the Unix epoch.
-    pub since_ms: Option<i64>,
-    /// This verdict or outcome alone, in any case; `open` where nothing is decided.
-    pub verdict: Option<String>,
-    /// This type of artifact alone.
-    pub artifact_type: Option<String>,
-    /// Recorded before this run alone: the last one of the page before.
-    pub before: Option<Name>,
+impl Run {
+    /// Whether nothing is decided yet.
+    pub fn is_open(&self) -> bool {
+        self.verdict.is_none() && !self.ended
+    }
 }
 
 /// What a prefix of a run's id names.
@@ -68,24 +66,6 @@ impl Store {
     /// When the store does not answer.
     pub async fn runs(&self, limit: u32) -> Result<Vec<Run>, Error> {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
-    }
-
-    /// The newest runs of those that a filter lets through, newest first.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn filtered_runs(&self, filter: &Filter, limit: u32) -> Result<Vec<Run>, Error> {
-        let (verdict, artifact_type) = (filter.verdict.as_deref(), filter.artifact_type.as_deref());
-        let query = sql(runs!(
-            "WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
-             AND ($3 = '' OR artifact_type = $3) \
-             AND ($4 = '' OR seq < (SELECT before.seq FROM run AS before WHERE before.run = $4)) \
-             ORDER BY seq DESC LIMIT $5"
-        ));
-        let query = query.bind(filter.since_ms.unwrap_or(i64::MIN));
-        let query = query.bind(verdict.unwrap_or_default().to_lowercase());
-        let query = query.bind(artifact_type.unwrap_or_default());
-        self.select(query.bind(filter.before.as_deref().unwrap_or_default()).bind(i64::from(limit))).await
     }
 
     /// Undecided runs on a subject that were recorded here, each with the hash of its input.

@@ -62,6 +62,7 @@ fn name(output: Output) -> &'static str {
         Output::Estimate => "Estimate",
         Output::Plan => "Plan",
         Output::Compare => "Comparison",
+        Output::Audit => "AuditReport",
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;
+mod board;
 mod chart;
 pub(crate) mod compare;
 pub(crate) mod document;
@@ -21,6 +22,7 @@ pub(crate) mod runs;
 mod surroundings;
 mod talk;
 mod talks;
+mod tree;
 pub(crate) mod verify;
 pub(crate) mod wording;
 mod words;

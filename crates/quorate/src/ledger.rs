@@ -36,7 +36,7 @@ impl From<RunReport> for Recorded {
 }
 
 impl Quorate {
-    /// The ledger's runs, newest first, at most `limit`.
+    /// The ledger's runs, at most `limit`: open ones first, in each part the newest first.
     ///
     /// # Errors
     /// If the ledger does not exist or does not answer.
@@ -60,7 +60,7 @@ impl Quorate {
         let session = runs::open_read_only(&self.environment, &self.places).await?;
         let listed = runs::list(&session, filter, limit).await;
         session.close().await;
-        Ok(listed?)
+        Ok(listed?.runs.into_iter().map(|listed| listed.run).collect())
     }
 
     /// A run by its id, a prefix of its id, or `latest`.

@@ -16,10 +16,10 @@ use quorate::service::runs;
 const VERDICTS: [&str; 10] =
     ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
 
-/// List the runs of the ledger, newest first
+/// List the runs of the ledger: open ones first, in each part the newest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate runs\n  quorate runs --limit 5 --format json\n  quorate runs --verdict hold --type linkedin_post --since 30d"
+    after_help = "Examples:\n  quorate runs\n  quorate runs --limit 5 --format json\n  quorate runs --verdict hold --type linkedin_post --since 30d\n  quorate runs --mode voting\n  quorate runs --producer copywriter"
 )]
 pub(super) struct Arguments {
     /// The most runs
@@ -31,6 +31,12 @@ pub(super) struct Arguments {
     /// Only this type of artifact
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
+    /// Only reviews (council), or assemblies of this mode
+    #[arg(long, value_name = "MODE", ignore_case = true, value_parser = PossibleValuesParser::new(runs::MODES))]
+    mode: Option<String>,
+    /// Only runs on what this operator made: `--made-by` of review and convene
+    #[arg(long, value_name = "OPERATOR")]
+    producer: Option<String>,
     /// Only runs opened since then: 24h, 7d, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "all")]
     since: String,
@@ -47,11 +53,17 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let filter =
-        Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type, before: None };
+    let filter = Filter {
+        since_ms,
+        verdict: arguments.verdict,
+        artifact_type: arguments.artifact_type,
+        mode: arguments.mode.map(|mode| mode.to_lowercase()),
+        producer: arguments.producer,
+        after: None,
+    };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
     with_session(opened, format, terminal, async |session| {
-        let all = runs::list(session, &filter, arguments.limit).await?;
+        let all = runs::list(session, &filter, arguments.limit).await?.runs;
         let text = match arguments.format {
             HumanOrJson::Human if all.is_empty() && filter != Filter::default() => {
                 "No run fits.\n".to_owned()

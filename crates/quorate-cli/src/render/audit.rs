@@ -1,13 +1,16 @@
 //! An audit: the counts of the log as tables with rates. One file for each format; this one holds what they share.
 
+mod agreement;
 mod costs;
 mod human;
 mod markdown;
+mod producers;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_ledger::council_log::drift::{Drift, find_drift};
+use quorate_ledger::council_log::producers::find_drift as find_producer_drift;
 use quorate_ledger::council_log::stats::DeliberatorStats;
 
 use super::paint::one_line;
@@ -81,7 +84,8 @@ fn summary(audit: &Audit) -> Vec<String> {
             percent(stats.overrides, reviews)
         ));
     }
-    out.extend(find_drift(stats).iter().map(drifting));
+    out.extend(find_drift(stats).iter().map(|drift| drifting("", drift)));
+    out.extend(find_producer_drift(&audit.producers).iter().map(|drift| drifting("what is made by ", drift)));
     if audit.corrupt_lines > 0 {
         out.push(format!(
             "{} of the log cannot be read and {} not counted.",
@@ -92,13 +96,13 @@ fn summary(audit: &Audit) -> Vec<String> {
     out
 }
 
-/// A drift in a sentence.
-fn drifting(drift: &Drift) -> String {
+/// A drift in a sentence, about what `of` begins.
+fn drifting(of: &str, drift: &Drift) -> String {
     let means: Vec<String> = drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
     let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
     format!(
-        "Drift: {} is {}, mean verdict {} in the weeks of {}.",
-        one_line(&drift.artifact_type),
+        "Drift: {of}{} is {}, mean verdict {} in the weeks of {}.",
+        one_line(&drift.of),
         drift.direction.as_str(),
         means.join(" → "),
         weeks.join(", ")
@@ -122,14 +126,29 @@ fn filter(audit: &Audit) -> String {
 /// A table in words: headings and rows, the first column a name.
 struct Table {
     title: &'static str,
-    headings: Vec<&'static str>,
+    headings: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// What it leaves out, or how it is read.
+    note: Option<String>,
 }
 
-/// Verdicts by type, deliberators, weeks, costs; tables without rows are omitted.
+impl Table {
+    fn new<H: Into<String>>(
+        title: &'static str,
+        headings: impl IntoIterator<Item = H>,
+        rows: Vec<Vec<String>>,
+    ) -> Table {
+        Table { title, headings: headings.into_iter().map(Into::into).collect(), rows, note: None }
+    }
+}
+
+/// Verdicts by type, deliberators, agreement, weeks, producers, costs; tables without rows are omitted.
 fn tables(audit: &Audit) -> Vec<Table> {
-    let tables = [verdicts(audit), deliberators_table(audit), weeks(audit)];
-    tables.into_iter().chain(costs::tables(&audit.costs)).filter(|table| !table.rows.is_empty()).collect()
+    let first =
+        [verdicts(audit), deliberators_table(audit), agreement::table(&audit.agreement), weeks(audit)];
+    let producers = producers::tables(&audit.producers);
+    let all = first.into_iter().chain(producers).chain(costs::tables(&audit.costs));
+    all.filter(|table| !table.rows.is_empty()).collect()
 }
 
 fn verdicts(audit: &Audit) -> Table {
@@ -142,7 +161,7 @@ fn verdicts(audit: &Audit) -> Table {
     if rows.len() > 1 {
         rows.push(self::row("all".to_owned(), Tally::of(types.values()), has_other));
     }
-    Table { title: "Verdicts by type", headings: columns("type", has_other), rows }
+    Table::new("Verdicts by type", columns("type", has_other), rows)
 }
 
 fn weeks(audit: &Audit) -> Table {
@@ -150,7 +169,7 @@ fn weeks(audit: &Audit) -> Table {
     let has_other = weeks.values().any(|types| Tally::of(types.values()).other > 0);
     let shown = weeks.iter().skip(weeks.len().saturating_sub(MAX_WEEKS));
     let rows = shown.map(|(monday, types)| row(day(*monday), Tally::of(types.values()), has_other)).collect();
-    Table { title: "Drift by week", headings: columns("week of", has_other), rows }
+    Table::new("Drift by week", columns("week of", has_other), rows)
 }
 
 fn columns(first: &'static str, has_other: bool) -> Vec<&'static str> {
@@ -178,22 +197,19 @@ fn deliberators_table(audit: &Audit) -> Table {
         row.push(stats.reprompts.to_string());
         row
     };
-    Table {
-        title: "Deliberators",
-        headings: vec![
-            "deliberator",
-            "reviews",
-            "block",
-            "irreducible",
-            "flip R1→R2",
-            "did not fit",
-            "timed out",
-            "score R1",
-            "score R2",
-            "re-prompts",
-        ],
-        rows: audit.stats.deliberators.iter().map(row).collect(),
-    }
+    let headings = [
+        "deliberator",
+        "reviews",
+        "block",
+        "irreducible",
+        "flip R1→R2",
+        "did not fit",
+        "timed out",
+        "score R1",
+        "score R2",
+        "re-prompts",
+    ];
+    Table::new("Deliberators", headings, audit.stats.deliberators.iter().map(row).collect())
 }
 
 /// A mean of scores: `–` without scores.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::runs::Run;
+use quorate_ledger::runs::Listed;
 use serde_json::json;
 
 use super::layout::table;
@@ -15,41 +15,69 @@ use quorate::service::runs::ListedRun;
 const SHORT: usize = 7;
 const LONG: usize = 13;
 
-/// The runs as a table, in the given order.
-pub(crate) fn human(runs: &[Run], options: TextOptions) -> String {
+/// The runs as a table, in the given order. Columns that no run fills are left out.
+pub(crate) fn human(runs: &[Listed], options: TextOptions) -> String {
     if runs.is_empty() {
         return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
     }
     let length = short(runs);
-    let rows = runs.iter().map(|run| row(run, run.run.get(..length).unwrap_or(&run.run))).collect();
-    finish(
-        &table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, options.width),
-        options,
-    )
+    let rows: Vec<[String; 10]> = runs
+        .iter()
+        .map(|listed| row(listed, listed.run.run.get(..length).unwrap_or(&listed.run.run)))
+        .collect();
+    let is_filled = |at: &usize| {
+        OPTIONAL.iter().all(|optional| optional != at) || rows.iter().any(|row| !row[*at].is_empty())
+    };
+    let shown: Vec<usize> = (0..HEADINGS.len()).filter(is_filled).collect();
+    let headings: Vec<&str> = shown.iter().map(|at| HEADINGS[*at]).collect();
+    let rows = rows.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
+    finish(&table(&headings, rows, 0, options.width), options)
 }
 
-/// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open, imported}]}`.
-pub(crate) fn json(runs: &[Run]) -> String {
+const HEADINGS: [&str; 10] = [
+    "run",
+    "opened (UTC)",
+    "verdict",
+    "override",
+    "blocks",
+    "missing",
+    "sealed",
+    "made by",
+    "type",
+    "artifact",
+];
+/// The columns that are left out where they are empty.
+const OPTIONAL: [usize; 5] = [3, 4, 5, 6, 7];
+
+/// `{"runs": [{run, opened, artifact, artifact_type, mode, …}]}`, as [`ListedRun`] has it.
+pub(crate) fn json(runs: &[Listed]) -> String {
     format!("{:#}\n", json!({ "runs": runs.iter().map(ListedRun::from).collect::<Vec<_>>() }))
 }
 
-fn row(run: &Run, short: &str) -> Vec<String> {
+fn row(listed: &Listed, short: &str) -> [String; 10] {
+    let run = &listed.run;
     // Assemblies record their outcomes in lower case; all outcomes are shown in capitals.
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
-    vec![
+    let count = |names: &[String]| if names.is_empty() { String::new() } else { names.len().to_string() };
+    [
         Paint::Strong.on(short),
         minute(run.opened_ms),
         run.verdict.as_deref().map_or_else(|| Paint::Absent.on("open"), word),
         run.overridden.as_deref().map_or_else(String::new, word),
+        count(&listed.blockers),
+        count(&listed.missing),
+        if listed.sealed { "" } else { "no" }.to_owned(),
+        one_line(&listed.producer),
         one_line(&run.artifact_type),
         if run.imported { format!("{} (imported)", one_line(&run.subject)) } else { one_line(&run.subject) },
     ]
 }
 
 /// The shortest length at which the ids of a list differ.
-fn short(runs: &[Run]) -> usize {
+fn short(runs: &[Listed]) -> usize {
     let differ = |length: &usize| {
-        let prefixes: BTreeSet<&str> = runs.iter().filter_map(|run| run.run.get(..*length)).collect();
+        let prefixes: BTreeSet<&str> =
+            runs.iter().filter_map(|listed| listed.run.run.get(..*length)).collect();
         prefixes.len() == runs.len()
     };
     (SHORT..LONG).find(differ).unwrap_or(LONG)
@@ -57,11 +85,12 @@ fn short(runs: &[Run]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use quorate_ledger::runs::Run;
     use serde_json::Value;
 
     use super::*;
 
-    fn runs() -> Vec<Run> {
+    fn runs() -> Vec<Listed> {
         let run = |id: &str, subject: &str, verdict: Option<&str>, overridden: Option<&str>| Run {
             run: id.into(),
             opened_ms: 1_772_600_700_007,
@@ -73,23 +102,36 @@ mod tests {
             ended: true,
             imported: id.starts_with("ry"),
         };
-        vec![
+        let listed = |run: Run| Listed {
+            mode: if run.subject == "p.md" { "voting" } else { "council" }.to_owned(),
+            producer: String::new(),
+            blockers: if run.verdict.as_deref() == Some("HOLD") {
+                vec!["ada".to_owned(), "bob".to_owned()]
+            } else {
+                Vec::new()
+            },
+            missing: Vec::new(),
+            sealed: run.verdict.is_some(),
+            run,
+        };
+        let all = [
             run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),
             run("r7k2m9q5xa1bc", "drafts/日本.md", None, None),
             run("rzzzzzz4xa1bc", "-", Some("HOLD"), None),
             run("ryyyyyy4xa1bc", "p.md", Some("pass"), None),
-        ]
+        ];
+        all.into_iter().map(listed).collect()
     }
 
     #[test]
     fn a_row_for_each_run() {
         insta::assert_snapshot!(human(&runs(), TextOptions::default()), @"
-        run       opened (UTC)      verdict  override  type       artifact
-        ──────────────────────────────────────────────────────────────────────────
-        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP      blog_post  drafts/launch.md
-        r7k2m9q5  2026-03-04 05:05  open               blog_post  drafts/日本.md
-        rzzzzzz4  2026-03-04 05:05  HOLD               blog_post  -
-        ryyyyyy4  2026-03-04 05:05  PASS               blog_post  p.md (imported)
+        run       opened (UTC)      verdict  override  blocks  sealed  type       artifact
+        ──────────────────────────────────────────────────────────────────────────────────────────
+        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP                      blog_post  drafts/launch.md
+        r7k2m9q5  2026-03-04 05:05  open                       no      blog_post  drafts/日本.md
+        rzzzzzz4  2026-03-04 05:05  HOLD               2               blog_post  -
+        ryyyyyy4  2026-03-04 05:05  PASS                               blog_post  p.md (imported)
         ");
         assert!(human(&[], TextOptions::default()).starts_with("No runs yet"));
     }
@@ -101,8 +143,8 @@ mod tests {
             object["runs"][1],
             json!({
                 "run": "r7k2m9q5xa1bc", "opened": "2026-03-04T05:05:00.007Z", "artifact": "drafts/日本.md",
-                "artifact_type": "blog_post", "verdict": null, "override": null, "open": true,
-                "imported": false,
+                "artifact_type": "blog_post", "mode": "council", "producer": null, "verdict": null, "override": null,
+                "blockers": [], "missing": [], "open": true, "sealed": false, "imported": false,
             })
         );
     }

@@ -86,6 +86,7 @@ mod sandbox;
 mod schemas;
 #[cfg(feature = "serve")]
 mod serve;
+mod serve_audit;
 #[cfg(feature = "serve")]
 mod serve_browser;
 #[cfg(feature = "serve")]

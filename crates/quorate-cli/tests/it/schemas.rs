@@ -61,7 +61,7 @@ fn a_schema_refers_to_nothing_but_parts_of_itself() {
         }
     }
     let place = TestDir::new();
-    for word in ["review", "reviews", "estimate", "convene", "plan"] {
+    for word in ["review", "reviews", "estimate", "convene", "plan", "audit"] {
         let schema = place.run(&["schema", word]).assert_code(0).json();
         let (mut found, inner) = (Vec::new(), schema["$defs"].to_string());
         references(&schema, &mut found);
@@ -71,6 +71,28 @@ fn a_schema_refers_to_nothing_but_parts_of_itself() {
             assert!(schema.pointer(pointer).is_some(), "{word}: {reference}");
         }
     }
+}
+
+#[test]
+fn audits_are_what_their_schema_says() {
+    let validator = schema(&["audit"]);
+    let place = TestDir::new();
+    let audit = |arguments: &[&str]| {
+        place.run(&[&["audit", "--format", "json"], arguments].concat()).assert_code(0).json()
+    };
+    fits(&validator, &audit(&[]));
+    place.write("draft.md", "We are the best in the world.\n");
+    place.write("operators/ada/OPERATOR.md", "---\nid: ada\nname: Ada\n---\nYou are Ada.\n");
+    place.review(&["draft.md", "--executor", "rubric", "--made-by", "ada"]);
+    place.run(&["override", "latest", "--verdict", "ship", "--reason", "It is true.", "--by", "Bob"]);
+    let counted = audit(&["--since", "30d"]);
+    fits(&validator, &counted);
+    let ada = &counted["producers"][0];
+    assert_eq!((&ada["producer"], &ada["reviews"], &ada["overrides"]), (&json!("ada"), &json!(1), &json!(1)));
+    assert_eq!(counted["agreement"]["pairs"][0]["agreement"], Value::Null, "{counted:#}");
+    let mut spoilt = counted;
+    spoilt["surprise"] = json!(1);
+    assert!(!validator.is_valid(&spoilt), "a key that is not published does not fit");
 }
 
 #[test]

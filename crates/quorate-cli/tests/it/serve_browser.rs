@@ -168,7 +168,30 @@ pub(super) fn hostile_place() -> (TestDir, usize) {
         "--by",
         "<script>alert(9)</script>",
     ]);
+    append_reviews(&place, &texts);
     (place, texts.len())
+}
+
+/// Logs reviews in which the texts are the names of deliberators, producers and types, so often that all charts are drawn.
+fn append_reviews(place: &TestDir, texts: &[String]) {
+    let log = ".quorate/council_log.jsonl";
+    let mut lines = place.read(log);
+    for (number, text) in texts.iter().cycle().take(texts.len() * 3).enumerate() {
+        let entry = |name: &str, block: bool| json!({"deliberator": name, "would_block": block, "status": "answered", "score": 3});
+        let round = [
+            entry(&texts[number % 6], true),
+            entry(&texts[6 + number % 2], number % 3 == 0),
+            entry("calm", false),
+        ];
+        let verdict = ["SHIP", "REVISE", "HOLD"][number % 3];
+        let line = json!({
+            "v": 2, "event": "verdict", "run": format!("x{number}"), "span_id": format!("x{number}"), "artifact_type": text,
+            "ts": format!("2026-0{}-{:02}T10:00:00Z", 1 + number / 28 % 9, 1 + number % 28),
+            "verdict": verdict, "round1": round, "round2": round, "producer": texts[number % 12],
+        });
+        lines.push_str(&format!("{line}\n"));
+    }
+    place.write(log, lines);
 }
 
 #[test]
@@ -212,6 +235,12 @@ fn hostile_texts_stay_text_on_every_page() {
     {
         assert!(text.contains(visible), "{visible}: {text}");
     }
+    let audit = seen[2]["text"].as_str().unwrap();
+    for drawn in ["Agreement", "too few", "Producers", "by week", "Verdicts by week"] {
+        assert!(audit.contains(drawn), "{drawn}: {audit}");
+    }
+    let bare = seen[2]["bare"].as_str().unwrap();
+    assert!(bare.contains("<script onload=alert(1)>alert(2)</script>"), "{bare}");
 }
 
 /// A conversation in which every text was said, in a workspace with an operator for playbooks; its id.

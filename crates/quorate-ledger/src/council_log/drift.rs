@@ -1,4 +1,4 @@
-//! Drift: artifact types whose verdicts become stricter or milder from week to week.
+//! Drift: artifact types, or producers, whose verdicts become stricter or milder from week to week.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ const MIN_STEP: f64 = 0.05;
 /// Three weeks in a row, each with enough reviews, and each stricter than the one before, or each milder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drift {
-    /// The type of artifact.
-    pub artifact_type: String,
+    /// The type of artifact, or the producer.
+    pub of: String,
     pub direction: Direction,
     /// Each week (Monday's day number since the Unix epoch) and its mean verdict: SHIP is 1, REVISE 0.5, all else 0.
     pub weeks: Vec<(i64, f64)>,
@@ -42,24 +42,33 @@ impl Direction {
 
 /// The last drift of each type that has one, by type.
 pub fn find_drift(stats: &Stats) -> Vec<Drift> {
-    let mut types: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
-    for (monday, week) in &stats.weeks {
-        for (artifact_type, verdicts) in week {
-            if let Some(mean) = mean(verdicts) {
-                types.entry(artifact_type).or_default().push((*monday, mean));
-            }
+    let weeks = stats.weeks.iter().flat_map(|(monday, types)| {
+        types.iter().map(move |(artifact_type, verdicts)| (&**artifact_type, *monday, verdicts))
+    });
+    drifts(weeks)
+}
+
+/// The last drift of each name that has one, by name. Given are a name, a week's Monday, and the verdicts of that week, the
+/// weeks of a name in order.
+pub(super) fn drifts<'c>(
+    weeks: impl Iterator<Item = (&'c str, i64, &'c BTreeMap<String, u64>)>,
+) -> Vec<Drift> {
+    let mut names: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
+    for (name, monday, verdicts) in weeks {
+        if let Some((mean, _)) = mean(verdicts).filter(|(_, reviews)| *reviews >= MIN_REVIEWS) {
+            names.entry(name).or_default().push((monday, mean));
         }
     }
-    let drifts = types.into_iter().filter_map(|(artifact_type, weeks)| {
+    let drifts = names.into_iter().filter_map(|(name, weeks)| {
         let last = weeks.windows(MIN_WEEKS).rev().find_map(|weeks| Some((direction(weeks)?, weeks.to_vec())));
         let (direction, weeks) = last?;
-        Some(Drift { artifact_type: artifact_type.to_owned(), direction, weeks })
+        Some(Drift { of: name.to_owned(), direction, weeks })
     });
     drifts.collect()
 }
 
-/// The mean verdict of a week; `None` where too few are counted.
-fn mean(verdicts: &BTreeMap<String, u64>) -> Option<f64> {
+/// The mean verdict, and of how many reviews; `None` of none.
+pub(super) fn mean(verdicts: &BTreeMap<String, u64>) -> Option<(f64, u64)> {
     let (mut count, mut sum) = (0, 0.0);
     for (verdict, reviews) in verdicts {
         let worth = match &**verdict {
@@ -71,7 +80,7 @@ fn mean(verdicts: &BTreeMap<String, u64>) -> Option<f64> {
         count += reviews;
         sum += worth * *reviews as f64;
     }
-    (count >= MIN_REVIEWS).then(|| sum / count as f64)
+    (count > 0).then(|| (sum / count as f64, count))
 }
 
 fn direction(weeks: &[(i64, f64)]) -> Option<Direction> {

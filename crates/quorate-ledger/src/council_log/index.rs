@@ -264,9 +264,11 @@ async fn insert(
     }
     let numbered = || (first..).zip(&batch.lines);
     let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
-        "INSERT INTO log_line (id, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens) ",
+        "INSERT INTO log_line (id, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, \
+         calls, tokens, producer, positions, positioned, blocking, scored, scores) ",
     );
     query.push_values(numbered(), |mut row, (id, (at, bytes, line))| {
+        let (positions, [positioned, blocking, scored, scores]) = derived(line);
         row.push_bind(id)
             .push_bind(log)
             .push_bind(to_i64(*at))
@@ -279,7 +281,13 @@ async fn insert(
             .push_bind(line.at_ms)
             .push_bind(line.elapsed_ms)
             .push_bind(line.calls)
-            .push_bind(line.tokens);
+            .push_bind(line.tokens)
+            .push_bind(&*line.producer)
+            .push_bind(positions)
+            .push_bind(positioned)
+            .push_bind(blocking)
+            .push_bind(scored)
+            .push_bind(scores);
     });
     query.build().execute(&mut **transaction).await?;
     let deliberators: Vec<_> = numbered()
@@ -300,6 +308,20 @@ async fn insert(
         query.build().execute(&mut **transaction).await?;
     }
     Ok(first + i64::try_from(batch.lines.len()).unwrap_or(0))
+}
+
+/// What the index keeps of all deliberators of a line: `positions`, then `positioned`, `blocking`, `scored` and `scores`.
+fn derived(line: &Line) -> (String, [i64; 4]) {
+    let positions = line.positions();
+    let count = |all: usize| i64::try_from(all).unwrap_or(i64::MAX);
+    let blocks = positions.values().filter(|block| **block).count();
+    let (scored, scores) = line.last_scores();
+    let text = match positions.is_empty() {
+        true => String::new(),
+        // Names and flags always have a form in JSON.
+        false => serde_json::to_string(&positions).unwrap_or_default(),
+    };
+    (text, [count(positions.len()), count(blocks), scored, scores])
 }
 
 /// The hash of the first and the last bytes of a log's indexed part. Changing a line in between moves the last

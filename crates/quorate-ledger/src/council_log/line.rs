@@ -35,6 +35,8 @@ pub struct Line {
     pub tokens: i64,
     /// How each deliberator behaved.
     pub deliberators: Vec<(String, Behavior)>,
+    /// The operator that made the artifact; empty where the line does not say.
+    pub producer: String,
 }
 
 /// The kinds of line that count.
@@ -92,6 +94,8 @@ pub struct Behavior {
     pub last_score: i64,
     /// How often it was asked again, since its answer did not fit.
     pub reprompts: i64,
+    /// Whether it blocked in the answer that counts (C4); `None` where none counts.
+    pub position: Option<bool>,
 }
 
 impl Default for Behavior {
@@ -105,12 +109,15 @@ impl Default for Behavior {
             first_score: NOT_STATED,
             last_score: NOT_STATED,
             reprompts: 0,
+            position: None,
         }
     }
 }
 
 /// Stands for a number that a line does not say.
 const NOT_STATED: i64 = -1;
+/// How many deliberators a line may name whose agreement is counted.
+pub const MAX_POSITIONS: usize = 32;
 /// The largest number that is counted: more of what one line says could be more than a sum can hold.
 const MAX_COUNT: i64 = 1 << 40;
 
@@ -130,6 +137,29 @@ impl Line {
     pub fn is_prior(&self) -> bool {
         matches!(self.event, Event::Verdict | Event::Resumed | Event::Overridden)
             && matches!(&*self.verdict, "SHIP" | "REVISE" | "HOLD")
+    }
+
+    /// The position of each deliberator that has one, by name. A name that the line has twice has none, and a line with more
+    /// than [`MAX_POSITIONS`] names has no positions, since pairs are counted.
+    pub fn positions(&self) -> BTreeMap<&str, bool> {
+        if self.deliberators.len() > MAX_POSITIONS {
+            return BTreeMap::new();
+        }
+        let is_named_once =
+            |name: &str| self.deliberators.iter().filter(|(other, _)| other == name).count() == 1;
+        let positions = self.deliberators.iter().filter_map(|(name, behavior)| {
+            Some((&**name, behavior.position?)).filter(|(name, _)| is_named_once(name))
+        });
+        positions.collect()
+    }
+
+    /// How many deliberators scored, and the sum of each one's last score in hundredths.
+    pub fn last_scores(&self) -> (i64, i64) {
+        let last = |behavior: &Behavior| [behavior.last_score, behavior.first_score];
+        let scores = self.deliberators.iter();
+        let scores =
+            scores.filter_map(|(_, behavior)| last(behavior).into_iter().find(|score| *score != NOT_STATED));
+        scores.fold((0, 0), |(count, sum), score| (count + 1, sum + score))
     }
 
     /// Reads a line; `None` where it is no JSON object, or says that it follows up on a run and does not name one.
@@ -180,6 +210,7 @@ struct LogObject {
     round1: Option<Vec<RoundEntry>>,
     round2: Option<Vec<RoundEntry>>,
     deliberators: Option<BTreeMap<String, PublicToolEntry>>,
+    producer: Option<String>,
     /// The public tool's mark for a person's override.
     parth_override: Option<bool>,
 }
@@ -233,7 +264,12 @@ impl LogObject {
             }
             deliberators
         } else {
-            public.into_iter().map(|(member, entry)| (member, entry.behavior())).collect()
+            let two_rounds = public.values().any(|entry| score(entry.r2_score.as_ref()) != NOT_STATED);
+            let behavior = |(member, entry): (String, PublicToolEntry)| {
+                let position = entry.position(two_rounds);
+                (member, Behavior { position, ..entry.behavior() })
+            };
+            public.into_iter().map(behavior).collect()
         };
         let tokens = self.tokens.and_then(|tokens| match tokens {
             Tokens::Split { total } => total,
@@ -272,6 +308,7 @@ impl LogObject {
             tokens: tokens.or(self.tokens_total).map_or(NOT_STATED, clamp_count),
             // It is not finished.
             deliberators: if is_superseded { Vec::new() } else { deliberators },
+            producer: self.producer.unwrap_or_default(),
         })
     }
 }
@@ -292,12 +329,18 @@ fn time(text: &str) -> Option<i64> {
     parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}Z")))
 }
 
+/// The answer that counts (C4): the second one, else a block in the first one; in a review of one round the first one.
+fn counting(first: Option<bool>, second: Option<bool>, two_rounds: bool) -> Option<bool> {
+    second.or_else(|| first.filter(|block| *block || !two_rounds))
+}
+
 fn merge_rounds(first: Vec<RoundEntry>, second: Vec<RoundEntry>) -> Vec<(String, Behavior)> {
+    let two_rounds = !second.is_empty();
     let mut deliberators: Vec<(String, Behavior, Option<bool>)> = Vec::new();
     for entry in first {
         let Some(member) = entry.deliberator.clone() else { continue };
-        let block = entry.block();
-        deliberators.push((member, entry.behavior(), block));
+        let (block, position) = (entry.block(), counting(entry.valid_block(), None, two_rounds));
+        deliberators.push((member, Behavior { position, ..entry.behavior() }, block));
     }
     for entry in second {
         let Some(member) = entry.deliberator.clone() else { continue };
@@ -307,6 +350,7 @@ fn merge_rounds(first: Vec<RoundEntry>, second: Vec<RoundEntry>) -> Vec<(String,
             deliberators.len() - 1
         });
         let (_, before, first_block) = &mut deliberators[at];
+        before.position = entry.valid_block().or(before.position);
         before.schema_failed |= marks.schema_failed;
         before.timed_out |= marks.timed_out;
         before.last_score = marks.first_score;
@@ -323,6 +367,12 @@ fn merge_rounds(first: Vec<RoundEntry>, second: Vec<RoundEntry>) -> Vec<(String,
 impl RoundEntry {
     fn block(&self) -> Option<bool> {
         self.would_block
+    }
+
+    /// Whether it blocks, of a valid answer.
+    fn valid_block(&self) -> Option<bool> {
+        let answered = self.status.as_deref().is_none_or(|status| status == "answered");
+        self.would_block.filter(|_| answered && self.schema_failed != Some(true))
     }
 
     /// Of one round; what it scored is its first score.
@@ -346,6 +396,15 @@ impl RoundEntry {
 }
 
 impl PublicToolEntry {
+    /// The public tool writes `false` for an answer that never was; a score tells the two apart.
+    fn position(&self, two_rounds: bool) -> Option<bool> {
+        let block = |block: Option<bool>, scored: Option<&Value>| {
+            (score(scored) != NOT_STATED).then_some(block == Some(true))
+        };
+        let first = block(self.r1_would_block, self.r1_score.as_ref());
+        counting(first, block(self.r2_would_block, self.r2_score.as_ref()), two_rounds)
+    }
+
     fn behavior(&self) -> Behavior {
         let first = self.r1_would_block == Some(true);
         // The public tool writes `false` for a round that never was; a score tells the two apart.
@@ -366,115 +425,10 @@ impl PublicToolEntry {
                 .as_ref()
                 .and_then(Value::as_i64)
                 .map_or(0, |many| many.clamp(0, MAX_COUNT)),
+            position: None,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_the_published_schema_is_read() {
-        // D6
-        let line = Line::parse(
-            br#"{"v":2,"ts":"2026-05-18T14:23:11.504Z","artifact":"a.md","artifact_type":"post",
-                "round1":[{"deliberator":"skeptic","verdict":"revise","would_block":true,"irreducible":false},{"deliberator":"voice","status":"timed_out"}],
-                "round2":[{"deliberator":"skeptic","would_block":false,"irreducible":false},{"deliberator":"voice","schema_failed":true}],
-                "adjudicator":{"final_verdict":"REVISE","reasoning":"r"},"elapsed_seconds":312.4}"#,
-        )
-        .expect("read");
-        assert_eq!((line.event, &*line.verdict, &*line.artifact_type), (Event::Verdict, "REVISE", "post"));
-        assert_eq!(line.elapsed_ms, 312_400);
-        assert_eq!(
-            line.deliberators[0],
-            ("skeptic".into(), Behavior { flipped: true, ..Behavior::default() })
-        );
-        assert_eq!(
-            line.deliberators[1].1,
-            Behavior { schema_failed: true, timed_out: true, ..Behavior::default() }
-        );
-    }
-
-    #[test]
-    fn a_line_of_the_public_tool_is_read() {
-        // D6
-        let line = Line::parse(
-            br#"{"v":2,"span_id":"council-ab12","event":"verdict","ts":"2026-05-15T10:23:11Z","artifact_type":"memo","verdict":"HOLD",
-                "deliberators":{"skeptic":{"r1_score":2,"r1_would_block":true,"r2_score":2,"r2_would_block":true,"r2_irreducible":true,"schema_failed":false,"error":null},
-                "evidence":{"r1_would_block":true,"r2_score":null,"r2_would_block":false,"error":"TimeoutError: "}}}"#,
-        )
-        .expect("read");
-        assert!(line.is_prior());
-        let skeptic = Behavior {
-            blocks: true,
-            irreducible: true,
-            first_score: 200,
-            last_score: 200,
-            ..Behavior::default()
-        };
-        assert_eq!(line.deliberators[1].1, skeptic);
-        assert_eq!(line.deliberators[0].1, Behavior { blocks: true, timed_out: true, ..Behavior::default() });
-    }
-
-    #[test]
-    fn scores_reprompts_and_tokens_are_read_in_either_form() {
-        let public = Line::parse(
-            br#"{"verdict":"SHIP","tokens":{"total":1200},"deliberators":{"a":{"r1_score":3,"r2_score":4.5,"reprompts":2}}}"#,
-        );
-        let marks = Behavior { first_score: 300, last_score: 450, reprompts: 2, ..Behavior::default() };
-        let public = public.expect("read");
-        assert_eq!((public.tokens, public.deliberators), (1200, vec![("a".to_owned(), marks)]));
-        let published = Line::parse(
-            br#"{"round1":[{"deliberator":"a","would_block":false,"scores":{"x":2,"y":4}}],
-                "round2":[{"deliberator":"a","would_block":false,"score":4.5}],
-                "deliberators":{"a":{"reprompts":2}},"tokens_total":7}"#,
-        );
-        let published = published.expect("read");
-        assert_eq!((published.tokens, published.deliberators), (7, vec![("a".to_owned(), marks)]));
-        // Nothing that a line says is more than a sum can hold.
-        for said in ["1e300", "-5", "\"many\"", "{\"total\": null}"] {
-            let line = Line::parse(format!("{{\"tokens\": {said}}}").as_bytes()).expect("read");
-            assert!((-1..=MAX_COUNT).contains(&line.tokens), "{said}");
-        }
-    }
-
-    #[test]
-    fn odd_fields_cost_their_meaning_and_not_the_line() {
-        let line =
-            Line::parse(br#"{"artifact_type": 5, "verdict": "SHIP", "round1": "none"}"#).expect("an object");
-        assert_eq!((&*line.artifact_type, &*line.verdict), ("unknown_type", "SHIP"));
-        assert_eq!(Line::parse(b"[1]"), None);
-        assert_eq!(Line::parse(b"{\"verdict\": \"SH"), None);
-    }
-
-    #[test]
-    fn a_line_that_follows_up_on_a_run_names_it() {
-        // D6
-        for line in [
-            &br#"{"event": "override"}"#[..],
-            br#"{"event": "override", "verdict": "SHIP"}"#,
-            br#"{"event": "override", "run": "r1", "verdict": "SHIP"}"#,
-            br#"{"event": "override", "run": "r1", "span_id": "r2", "verdict": "SHIP"}"#,
-            br#"{"event": "override", "run": "r1", "span_id": "r1"}"#,
-            br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "MAYBE"}"#,
-            br#"{"event": "resumed", "span_id": "r1", "verdict": "SHIP"}"#,
-        ] {
-            assert_eq!(Line::parse(line), None, "{}", String::from_utf8_lossy(line));
-        }
-        // The public tool has another word for it.
-        let theirs =
-            br#"{"event": "verdict", "parth_override": true, "span_id": "council-1", "verdict": "SHIP"}"#;
-        let theirs = Line::parse(theirs).expect("read");
-        assert_eq!((theirs.event, &*theirs.verdict, theirs.is_prior()), (Event::Overridden, "SHIP", true));
-    }
-
-    #[test]
-    fn incomplete_and_overrides_are_no_priors() {
-        // C10
-        assert!(!Line::parse(br#"{"verdict": "INCOMPLETE"}"#).expect("read").is_prior());
-        let person = br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "SHIP"}"#;
-        assert!(!Line::parse(person).expect("read").is_prior());
-        assert!(!Line::parse(br#"{"event": "sweep_complete", "verdict": "SHIP"}"#).expect("read").is_prior());
-    }
-}
+mod tests;

@@ -70,9 +70,42 @@ impl DeliberatorStats {
     }
 }
 
-const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
-/// 1970-01-05 was the first Monday.
-const MONDAY_MS: i64 = 4 * 24 * 3600 * 1000;
+/// The day number of the first Monday, 1970-01-05.
+pub(super) const MONDAY_DAY: i64 = 4;
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// The number of the week of a time, in milliseconds since the Unix epoch; `None` where there is no time. Statements group
+/// by the same division.
+pub(super) fn week(at_ms: i64) -> Option<i64> {
+    (at_ms != 0).then(|| (at_ms - MONDAY_DAY * DAY_MS) / (7 * DAY_MS))
+}
+
+/// A statement over the lines that a [`Filter`] accepts, bound as `?1` (the log), `?2`, `?3` and `?4`.
+macro_rules! counted_lines {
+    ($select:literal, $rest:literal) => {
+        concat!(
+            $select,
+            " FROM log_line WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
+             AND (?4 IS NULL OR artifact_type = ?4) ",
+            $rest
+        )
+    };
+}
+
+/// The same over reviews: no overrides and no closed runs, and a review that was resumed to a verdict by that alone.
+macro_rules! reviews {
+    ($select:literal, $rest:literal) => {
+        concat!(
+            $select,
+            " FROM log_line WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
+             AND (?4 IS NULL OR artifact_type = ?4) AND event <> 'override' AND verdict <> 'SUPERSEDED' \
+             AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
+                      AND span IN (SELECT span FROM log_line WHERE log = ?1 AND event = 'resumed')) ",
+            $rest
+        )
+    };
+}
+pub(super) use {counted_lines, reviews};
 
 /// Counts.
 ///
@@ -83,20 +116,12 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
     let mut stats = Stats::default();
     let mut writer = store.writer().await;
     let connection = writer.log_index();
-    // A review that was resumed to a verdict is counted by that alone.
-    let rows = sqlx::query(
-        "SELECT event, artifact_type, verdict, \
-                CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - ?1) / ?2 END AS week, \
-                COUNT(*), SUM(elapsed_ms), SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
-                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END) \
-         FROM log_line WHERE log = ?3 AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR verdict = ?5) \
-           AND verdict <> 'SUPERSEDED' AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
-                    AND span IN (SELECT span FROM log_line WHERE log = ?3 AND event = 'resumed')) \
-           AND (?6 IS NULL OR artifact_type = ?6) \
-         GROUP BY event, artifact_type, verdict, week",
-    )
-    .bind(MONDAY_MS)
-    .bind(WEEK_MS)
+    let rows = sqlx::query(reviews!(
+        "SELECT artifact_type, verdict, at_ms, COUNT(*), SUM(elapsed_ms), \
+                SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
+                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END)",
+        "GROUP BY artifact_type, verdict, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
+    ))
     .bind(log)
     .bind(filter.since_ms)
     .bind(&filter.verdict)
@@ -108,11 +133,10 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
         stats.add_row(row);
     }
     // A review that was overridden twice is one that was overridden; a line of others may name no review.
-    let row = sqlx::query(
-        "SELECT COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END) FROM log_line \
-         WHERE log = ?1 AND event IN ('override', 'overridden') AND (?2 IS NULL OR at_ms >= ?2) \
-           AND (?3 IS NULL OR verdict = ?3) AND (?4 IS NULL OR artifact_type = ?4)",
-    )
+    let row = sqlx::query(counted_lines!(
+        "SELECT COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
+        "AND event IN ('override', 'overridden')"
+    ))
     .bind(log)
     .bind(filter.since_ms)
     .bind(&filter.verdict)
@@ -126,7 +150,9 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
         sqlx::query(
             "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
              SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
-             FROM log_seat WHERE log = ? GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
+             FROM log_seat WHERE log = ?1 AND line NOT IN (SELECT id FROM log_line WHERE log = ?1 AND event = 'verdict' \
+                 AND verdict = 'INCOMPLETE' AND span IN (SELECT span FROM log_line WHERE log = ?1 AND event = 'resumed')) \
+             GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
         )
         .bind(log)
     } else {
@@ -135,7 +161,8 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
              SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
              FROM log_seat JOIN log_line ON log_line.id = log_seat.line \
              WHERE log_seat.log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
-               AND (?4 IS NULL OR artifact_type = ?4) \
+               AND (?4 IS NULL OR artifact_type = ?4) AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
+                   AND span IN (SELECT span FROM log_line WHERE log = ?1 AND event = 'resumed')) \
              GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
         )
         .bind(log)
@@ -165,19 +192,15 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
 
 impl Stats {
     fn add_row(&mut self, row: &sqlx::sqlite::SqliteRow) {
-        let count = row.get::<i64, _>(4).unsigned_abs();
-        if row.get::<&str, _>(0) == "override" {
-            return;
-        }
-        let (artifact_type, verdict): (String, String) = (row.get(1), row.get(2));
-        self.elapsed_ms += row.get::<i64, _>(5).unsigned_abs();
-        self.calls.1 += row.get::<i64, _>(6).unsigned_abs();
-        self.calls.0 += row.get::<i64, _>(7).unsigned_abs();
-        self.tokens.1 += row.get::<i64, _>(8).unsigned_abs();
-        self.tokens.0 += row.get::<i64, _>(9).unsigned_abs();
-        if let Some(week) = row.get::<Option<i64>, _>(3) {
-            let monday = (week * WEEK_MS + MONDAY_MS) / (24 * 3600 * 1000);
-            let types = self.weeks.entry(monday).or_default();
+        let number = |at: usize| row.get::<i64, _>(at).unsigned_abs();
+        let (artifact_type, verdict, count): (String, String, u64) = (row.get(0), row.get(1), number(3));
+        self.elapsed_ms += number(4);
+        self.calls.1 += number(5);
+        self.calls.0 += number(6);
+        self.tokens.1 += number(7);
+        self.tokens.0 += number(8);
+        if let Some(week) = week(row.get(2)) {
+            let types = self.weeks.entry(MONDAY_DAY + 7 * week).or_default();
             *types.entry(artifact_type.clone()).or_default().entry(verdict.clone()).or_default() += count;
         }
         *self.verdicts.entry(artifact_type).or_default().entry(verdict).or_default() += count;

@@ -19,7 +19,7 @@ pub fn review_line(history: &History, event: Event) -> Option<Json> {
     let of = |key: &str| outcome.get(key).cloned().unwrap_or(Json::Null);
     let elapsed_ms = u64::try_from(history.wall.as_millis()).unwrap_or(u64::MAX);
     let executor = opened.executors.first();
-    Some(json!({
+    let mut line = json!({
         "v": 2,
         "ts": rfc3339(history.decided_ms.unwrap_or(history.opened_ms)),
         "artifact": opened.subject,
@@ -56,7 +56,16 @@ pub fn review_line(history: &History, event: Event) -> Option<Json> {
         "calls": history.calls,
         "tokens": tokens(history.usage),
         "elapsed_seconds": elapsed_ms as f64 / 1000.0,
-    }))
+    });
+    add_producer(&mut line, history);
+    Some(line)
+}
+
+/// Who made the artifact, where the run's record says so.
+fn add_producer(line: &mut Json, history: &History) {
+    if let Some(producer) = &history.opened.producer {
+        line["producer"] = json!(producer.operator);
+    }
 }
 
 /// What the calls read and wrote, as far as they said; `null` where none did.
@@ -70,7 +79,7 @@ fn tokens(usage: Usage) -> Json {
 
 /// The line of a person's override.
 pub fn override_line(history: &History, at_ms: i64, decision: &Override) -> Json {
-    json!({
+    let mut line = json!({
         "v": 2,
         "ts": rfc3339(at_ms),
         "event": Event::Override.as_str(),
@@ -83,7 +92,9 @@ pub fn override_line(history: &History, at_ms: i64, decision: &Override) -> Json
         "verdict": decision.verdict,
         "council_verdict": decision.council_verdict,
         "reason": decision.reason,
-    })
+    });
+    add_producer(&mut line, history);
+    line
 }
 
 /// The result of asking a member in a step.

@@ -10,7 +10,7 @@ use super::engine::{Engine, Value, sql};
 /// What a record changes in the index.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    Opened { at_ms: i64, columns: [String; 5] },
+    Opened { at_ms: i64, columns: [String; 7] },
     Decided { at_ms: i64, verdict: String },
     Reopened,
     Overridden { verdict: String, unlogged: bool },
@@ -24,8 +24,8 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunRow {
     pub(crate) opened_ms: i64,
-    /// Subject, artifact type, artifact's hash, council's fingerprint, log.
-    pub(crate) columns: [String; 5],
+    /// Subject, artifact type, artifact's hash, council's fingerprint, log; and of the table of origins mode and producer.
+    pub(crate) columns: [String; 7],
     pub(crate) verdict: Option<String>,
     pub(crate) decided_ms: Option<i64>,
     pub(crate) overridden: Option<String>,
@@ -40,8 +40,10 @@ impl Change {
         if is(Kind::RunOpened) {
             let opened: RunOpened = record::read(data).ok()?;
             let council = opened.fingerprint_of("council").map(str::to_owned);
-            let columns =
-                [opened.subject, opened.artifact_type, opened.artifact_sha256, council, opened.log_path];
+            let mode = opened.protocol.split('/').next().map(str::to_owned);
+            let producer = opened.producer.map(|producer| producer.operator);
+            let RunOpened { subject, artifact_type, artifact_sha256, log_path, .. } = opened;
+            let columns = [subject, artifact_type, artifact_sha256, council, log_path, mode, producer];
             Some(Change::Opened { at_ms, columns: columns.map(Option::unwrap_or_default) })
         } else if is(Kind::RunIntent) {
             let intent: RunIntent = record::read(data).ok()?;
@@ -101,9 +103,12 @@ impl Change {
                 let opened = "INSERT INTO run (seq, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, ended, run) \
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
                 let seq = engine.next_seq("SELECT MAX(seq) FROM run").await?;
-                let statement = sql(opened).bind(seq).bind(at_ms);
-                let statement = columns.into_iter().fold(statement, |all, one| all.bind(one));
-                return statement.bind(0_i64).bind(run).insert_exactly(engine, 1).await;
+                let [subject, artifact_type, artifact_sha256, council, log_path, mode, producer] = columns;
+                let statement = sql(opened).bind(seq).bind(at_ms).bind(subject).bind(artifact_type);
+                let statement = statement.bind(artifact_sha256).bind(council).bind(log_path);
+                statement.bind(0_i64).bind(run).insert_exactly(engine, 1).await?;
+                let origin = sql("INSERT INTO run_origin (run, mode, producer) VALUES ($1, $2, $3)");
+                return origin.bind(run).bind(mode).bind(producer).insert_exactly(engine, 1).await;
             }
             Change::Decided { at_ms, verdict } => {
                 let decided = sql("UPDATE run SET verdict = $1, decided_ms = $2 WHERE run = $3");

@@ -7,6 +7,8 @@ CREATE TABLE log (
     ends_sha256 TEXT NOT NULL
 );
 -- One row per line that says something: a review, a resumed review, an override. -1 stands for what a line does not say.
+-- `positions` is who blocked and who passed, as a JSON object in the order of names, and empty without positions;
+-- `positioned` and `blocking` count them. `scored` deliberators gave `scores` in sum, each one's last score in hundredths.
 CREATE TABLE log_line (
     id            INTEGER PRIMARY KEY,
     log           BIGINT NOT NULL,
@@ -20,7 +22,13 @@ CREATE TABLE log_line (
     at_ms         BIGINT NOT NULL,
     elapsed_ms    BIGINT NOT NULL,
     calls         BIGINT NOT NULL,
-    tokens        BIGINT NOT NULL
+    tokens        BIGINT NOT NULL,
+    producer      TEXT NOT NULL,
+    positions     TEXT NOT NULL,
+    positioned    BIGINT NOT NULL,
+    blocking      BIGINT NOT NULL,
+    scored        BIGINT NOT NULL,
+    scores        BIGINT NOT NULL
 );
 CREATE INDEX log_line_prior ON log_line (log, artifact_type, prior, id);
 -- How each deliberator behaved in each review; the key's order is the order of the audit's counting.

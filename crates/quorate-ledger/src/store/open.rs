@@ -13,8 +13,8 @@ use super::connection::Connection;
 use super::engine::Engine;
 use super::foreign::{Schema, ensure_own_schema};
 #[cfg(feature = "postgres")]
-use super::sqlite::create_log_index;
-use super::sqlite::{SCHEMAS, log_index_in_memory, primary_code};
+use super::sqlite::{LOG_INDEX_VERSION, create_log_index};
+use super::sqlite::{ORIGINS_IN_MEMORY, SCHEMAS, log_index_in_memory, primary_code};
 use super::{Store, no_answer_error, unavailable};
 use crate::files::{self, wal_path, with_suffix};
 use crate::keys::{self, Purpose};
@@ -39,6 +39,9 @@ pub struct OpenedStore {
 
 /// The reason for a read-only ledger where the system allows no writes.
 const NOT_WRITABLE: &str = "its directory is read-only: it is opened for reading";
+
+/// The first version of a file's schema that has `run_origin`.
+const ORIGINS_SINCE: usize = 4;
 
 /// A connection, and why nothing may be written through it.
 type SqliteOpened = (SqliteConnection, Option<String>);
@@ -203,7 +206,7 @@ async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
             match schema_version(&mut transaction).await? {
                 0 => create_log_index(&mut transaction).await?,
-                1 => {
+                older if older < LOG_INDEX_VERSION => {
                     sqlx::raw_sql(SCHEMA_3).execute(&mut *transaction).await?;
                     create_log_index(&mut transaction).await?;
                 }
@@ -343,6 +346,9 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     }
     let schema = if version == SCHEMAS.len() { Schema::Own } else { Schema::Any };
     ensure_own_schema(&mut connection, schema).await?;
+    if version < ORIGINS_SINCE {
+        sqlx::raw_sql(ORIGINS_IN_MEMORY).execute(&mut connection).await?;
+    }
     Ok((connection, Some(NOT_WRITABLE.into())))
 }
 

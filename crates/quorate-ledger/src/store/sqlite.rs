@@ -2,15 +2,27 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "postgres")]
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteError};
 use sqlx::{ConnectOptions as _, Row as _};
 
 /// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
-pub(super) const SCHEMAS: [&str; 3] = [
+pub(super) const SCHEMAS: [&str; 4] = [
     concat!(include_str!("schema.sql"), include_str!("log_index.sql")),
     include_str!("schema-2.sql"),
     concat!(include_str!("schema-3.sql"), include_str!("log_index.sql")),
+    concat!(include_str!("schema-4.sql"), include_str!("log_index.sql"), include_str!("fill-run-origin.sql")),
 ];
+/// Stands in for the table that an older file, which is only read, does not have.
+pub(super) const ORIGINS_IN_MEMORY: &str = concat!(
+    "PRAGMA temp_store = MEMORY; ",
+    "CREATE TEMP TABLE run_origin (run TEXT PRIMARY KEY, mode TEXT NOT NULL, producer TEXT NOT NULL) WITHOUT ROWID;\n",
+    include_str!("fill-run-origin.sql")
+);
+/// The version of a log's index in a file of its own.
+#[cfg(feature = "postgres")]
+pub(super) const LOG_INDEX_VERSION: usize = 3;
 /// The tables of the log's index, where it is no part of the ledger's file.
 pub(super) const LOG_INDEX: &str = include_str!("log_index.sql");
 
@@ -35,7 +47,8 @@ pub(super) async fn file_of(connection: &mut SqliteConnection) -> Result<PathBuf
 #[cfg(feature = "postgres")]
 pub(super) async fn create_log_index(transaction: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
-    sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await.map(|_| ())
+    let pragma = format!("PRAGMA user_version = {LOG_INDEX_VERSION}");
+    sqlx::raw_sql(AssertSqlSafe(pragma)).execute(&mut *transaction).await.map(|_| ())
 }
 
 /// An index of the log that lasts as long as the connection.

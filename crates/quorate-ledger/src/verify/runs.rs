@@ -261,7 +261,7 @@ pub(super) fn affects_row(kind: &str) -> bool {
 }
 
 /// The columns of a run's row that never change.
-pub(super) fn hash_columns(texts: &[String; 5]) -> Hash {
+pub(super) fn hash_columns(texts: &[String; 7]) -> Hash {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update((text.len() as u64).to_be_bytes());

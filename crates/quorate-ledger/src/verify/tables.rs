@@ -36,10 +36,11 @@ pub(super) async fn check_runs(
     let (mut after, mut last_opened) = (i64::MIN, 0);
     loop {
         let rows = sql("SELECT seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, \
-             decided_ms, override, ended FROM run WHERE seq > $1 ORDER BY seq LIMIT $2")
+             decided_ms, override, ended, mode, producer FROM run LEFT JOIN run_origin USING (run) \
+             WHERE seq > $1 ORDER BY seq LIMIT $2")
             .bind(after)
             .bind(PAGE)
-            .rows(engine, &[Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int])
+            .rows(engine, &[Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int, Text, Text])
             .await?;
         let Some(last) = rows.last() else { break };
         if last.int(0) <= after && after != i64::MIN {
@@ -92,11 +93,17 @@ pub(super) async fn check_runs(
             walk.findings.add(Divergence::new(Kind::Removed, Part::Index, what).of_run(run));
         }
     }
+    let unknown =
+        "SELECT run FROM run_origin WHERE run NOT IN (SELECT run.run FROM run) ORDER BY run LIMIT $1";
+    for row in sql(unknown).bind(MAX_NAMED).rows(engine, &[Text]).await? {
+        let what = "the table of origins has it, and the table of runs does not";
+        walk.findings.add(Divergence::new(Kind::Inserted, Part::Index, what).of_run(row.text(0)));
+    }
     Ok(missing)
 }
 
 fn row_matches(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
-    let texts = [3, 4, 5, 6, 7].map(|at| row.text(at).to_owned());
+    let texts = [3, 4, 5, 6, 7, 12, 13].map(|at| row.text(at).to_owned());
     let decided = expected.decided_ms.unwrap_or_default();
     row.int(2) == expected.opened_ms
         && hash_columns(&texts) == *hash

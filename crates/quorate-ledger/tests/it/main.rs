@@ -5,6 +5,7 @@
     reason = "tests start processes, make files, and fail where they cannot go on"
 )]
 
+mod audit_counts;
 mod erase;
 mod export;
 mod export_flips;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::merkle::{Tree, leaf, root};
-use quorate_ledger::runs::PrefixMatch;
+use quorate_ledger::runs::{Filter, PrefixMatch};
 use quorate_ledger::signing::{ExternalKeys, SecretKey};
 use quorate_ledger::store::address::Address;
 use quorate_ledger::store::lease::LockOutcome;
@@ -39,7 +39,8 @@ async fn append(
 fn opened(subject: &str) -> Entry {
     let data = json!({
         "subject": subject, "artifact_type": "text", "artifact_sha256": "aa", "log_path": "/log",
-        "fingerprint": {"council": "c1"},
+        "fingerprint": {"council": "c1"}, "protocol": "voting/1", "producer": {"operator": "ada", "trying": []},
+        "title": "a\u{0}b \\u0000",
     });
     let data = data.as_object().expect("an object").clone();
     Entry { kind: Kind::RunOpened, at_ms: 5, data }
@@ -103,6 +104,14 @@ async fn the_index_of_runs_follows_from_the_records() {
     store.append(Append::one(&"rab".into(), 1, outcome("SHIP"), Durability::Synced)).await.unwrap();
     let runs = store.runs(10).await.unwrap();
     assert_eq!(runs.iter().map(|run| &*run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
+    let listed = store.listed_runs(&Filter::default(), 2).await.unwrap();
+    assert_eq!(listed.iter().map(|listed| &*listed.run.run).collect::<Vec<_>>(), ["RAA", "raz"]);
+    let after = Some(listed[1].cursor());
+    let rest = store.listed_runs(&Filter { after, ..Filter::default() }, 2).await.unwrap();
+    assert_eq!((rest.len(), &*rest[0].run.run, rest[0].sealed), (1, "rab", false));
+    let of_ada =
+        Filter { producer: Some("ada".to_owned()), mode: Some("voting".to_owned()), ..Filter::default() };
+    assert_eq!(store.listed_runs(&of_ada, 9).await.unwrap().len(), 3);
     assert_eq!(runs[2].verdict.as_deref(), Some("SHIP"));
     // Prefixes are compared byte by byte, whatever the database's own order is.
     assert!(
@@ -120,6 +129,20 @@ async fn the_index_of_runs_follows_from_the_records() {
     let stats = store.stats(0).await.unwrap();
     assert_eq!((stats.records, stats.runs, stats.open, stats.bodies), (4, 3, 3, 1));
     assert!(store.server_bytes().await.unwrap().unwrap() > 0);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn the_runs_of_an_older_ledger_have_their_origin() {
+    let Some(database) = Database::new().await else { return };
+    let store = database.open("here").await;
+    store.append(Append::one(&"rab".into(), 0, opened("a.md"), Durability::Synced)).await.unwrap();
+    store.close().await;
+    // As the version before this table left it.
+    database.run("DROP TABLE run_origin; UPDATE quorate_schema SET version = 1").await;
+    let store = database.open("here").await;
+    let listed = store.listed_runs(&Filter::default(), 9).await.unwrap();
+    assert_eq!((&*listed[0].mode, &*listed[0].producer), ("voting", "ada"));
     store.close().await;
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_ledger::merkle::{Tree, leaf, root};
 use quorate_ledger::note::{Checkpoint, Verifier};
+use quorate_ledger::runs::Filter;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::{Store, keys};
 use quorate_protocol::Name;
@@ -143,6 +144,36 @@ async fn a_ledger_of_schema_1_opens_and_is_sealed() {
     assert_eq!(store.records(&runs[0].run).await.unwrap().len(), 25);
     let sealed = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
     assert_eq!(sealed.tree.size, 25);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn the_runs_of_an_older_ledger_have_their_origin() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let mut sqlite =
+        SqliteConnection::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    sqlx::raw_sql(include_str!("fixtures/schema-1.sql")).execute(&mut sqlite).await.unwrap();
+    let store = open(&path).await;
+    let producer = "UPDATE record SET data = json_set(data, '$.producer', json('{\"operator\": \"ada\", \"trying\": []}')) WHERE n = 0";
+    sqlx::raw_sql(producer).execute(&mut sqlite).await.unwrap();
+    let origin = async |store: &Store| {
+        let listed = store.listed_runs(&Filter::default(), 10).await.unwrap();
+        (listed[0].mode.clone(), listed[0].producer.clone())
+    };
+    assert_eq!(origin(&store).await, ("council".to_owned(), String::new()));
+    store.close().await;
+    // As the version before this table left it.
+    sqlx::raw_sql("DROP TABLE run_origin; PRAGMA user_version = 3").execute(&mut sqlite).await.unwrap();
+    let read = Store::open_read_only(&path.as_path().into()).await.unwrap();
+    assert_eq!(origin(&read).await, ("council".to_owned(), "ada".to_owned()));
+    read.close().await;
+    let version = sqlx::query("PRAGMA user_version").fetch_one(&mut sqlite).await.unwrap();
+    assert_eq!(version.get::<i64, _>(0), 3, "reading changes nothing");
+    // A body that is no JSON has no origin, and stops nothing.
+    sqlx::raw_sql("UPDATE record SET data = 'no JSON' WHERE n = 0").execute(&mut sqlite).await.unwrap();
+    let store = open(&path).await;
+    assert_eq!(origin(&store).await, (String::new(), String::new()));
     store.close().await;
 }
 

@@ -1,10 +1,10 @@
-//! `GET /api/v1/audit`: verdicts, members' behaviour, drift, overrides and cost, as `quorate audit --format json` prints them.
+//! `GET /api/v1/audit`: verdicts, members' behaviour and agreement, producers, drift, overrides and cost, as `quorate audit --format json` prints them.
 
 use std::sync::Arc;
 
-use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
+use axum::Json;
 use axum::response::{IntoResponse as _, Response};
+use quorate::service::audit::json::AuditReport;
 use quorate::service::audit::{self, Audit, Request};
 use quorate::service::since;
 use quorate_ledger::council_log::stats::Filter;
@@ -14,7 +14,6 @@ use serde::Deserialize;
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
-use crate::openapi;
 
 /// What is counted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -49,17 +48,17 @@ pub(crate) struct GetAudit;
 impl Endpoint for GetAudit {
     const METHOD: Method = Method::Get;
     const PATH: &'static str = "/api/v1/audit";
-    const ABOUT: &'static str = "Verdicts, members' behaviour, drift, overrides and cost of a period";
+    const ABOUT: &'static str =
+        "Verdicts, members' behaviour and agreement, producers, drift, overrides and cost of a period";
     type Query = Query;
     type Body = Nothing;
 
     fn answer() -> Answer {
-        Answer { schema: openapi::object, ..Answer::json::<()>("The audit") }
+        Answer::json::<AuditReport>("The audit")
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let audit = load(&server, call.query).await?;
-        let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        Ok((kind, audit::json::json(&audit)).into_response())
+        Ok(Json(AuditReport::from(&audit)).into_response())
     }
 }

@@ -1,12 +1,12 @@
-//! `GET /api/v1/runs`: the runs of the ledger, newest first.
+//! `GET /api/v1/runs`: the runs of the ledger, open ones first, in each part the newest first.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::runs::{self, ListedRun};
+use quorate::service::runs::{self, ListedRun, RunPage};
 use quorate::service::since;
-use quorate_ledger::runs::{Filter, Run};
+use quorate_ledger::runs::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,16 +29,20 @@ pub(crate) struct Query {
     /// Only this type of artifact
     #[serde(rename = "type")]
     pub(crate) artifact_type: Option<String>,
+    /// Only reviews (council), or assemblies of this mode: advisory, voting, peer, hierarchy
+    pub(crate) mode: Option<String>,
+    /// Only runs on what this operator made
+    pub(crate) producer: Option<String>,
     /// Only runs opened since then: 24h, 7d, a date, or all
     pub(crate) since: Option<String>,
-    /// Only runs recorded before this one: the last one of the answer before
+    /// Where the page begins: the `next` of the answer before
     pub(crate) before: Option<String>,
     /// The most runs: default 50
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) limit: Option<u32>,
 }
 
-/// Runs, newest first.
+/// Runs, open ones first, in each part the newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {
     pub(crate) runs: Vec<ListedRun>,
@@ -57,30 +61,35 @@ impl Query {
             })?,
             None => None,
         };
+        let mode = given(&self.mode).map(|mode| mode.to_lowercase());
+        if let Some(mode) = &mode
+            && !runs::MODES.contains(&&**mode)
+        {
+            let help = format!("it is one of {}", runs::MODES.join(", "));
+            return Err(Failure::usage(format!("`mode` is {mode}"), help));
+        }
         Ok(Filter {
             since_ms,
             verdict: given(&self.verdict),
             artifact_type: given(&self.artifact_type),
-            before: given(&self.before).map(|run| run.as_str().into()),
+            mode,
+            producer: given(&self.producer),
+            after: given(&self.before).map(|cursor| cursor.as_str().into()),
         })
     }
 }
 
-/// The runs that a query names, and the `before` of the next ones.
-pub(crate) async fn list(server: &Server, query: &Query) -> Result<(Vec<Run>, Option<String>), Failure> {
+/// The runs that a query names.
+pub(crate) async fn list(server: &Server, query: &Query) -> Result<RunPage, Failure> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Failure::usage(format!("`limit` is {limit}"), format!("it is 1 to {MAX_LIMIT}")));
     }
     let filter = query.filter(server)?;
-    let Some(session) = server.reader.session(&server.environment, &server.places).await? else {
-        return Ok((Vec::new(), None));
-    };
-    let mut listed = runs::list(&session, &filter, limit + 1).await?;
-    let more = listed.len() > limit as usize;
-    listed.truncate(limit as usize);
-    let next = listed.last().filter(|_| more).map(|last| last.run.to_string());
-    Ok((listed, next))
+    match server.reader.session(&server.environment, &server.places).await? {
+        Some(session) => Ok(runs::list(&session, &filter, limit).await?),
+        None => Ok(RunPage::default()),
+    }
 }
 
 pub(crate) struct GetRuns;
@@ -88,7 +97,8 @@ pub(crate) struct GetRuns;
 impl Endpoint for GetRuns {
     const METHOD: Method = Method::Get;
     const PATH: &'static str = "/api/v1/runs";
-    const ABOUT: &'static str = "Lists the runs of the ledger, newest first";
+    const ABOUT: &'static str =
+        "Lists the runs of the ledger: open ones first, in each part the newest first";
     type Query = Query;
     type Body = Nothing;
 
@@ -97,7 +107,8 @@ impl Endpoint for GetRuns {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let (listed, next) = list(&server, &call.query).await?;
-        Ok(Json(Runs { runs: listed.iter().map(ListedRun::from).collect(), next }).into_response())
+        let page = list(&server, &call.query).await?;
+        let next = page.next.map(|cursor| cursor.to_string());
+        Ok(Json(Runs { runs: page.runs.iter().map(ListedRun::from).collect(), next }).into_response())
     }
 }

@@ -9,11 +9,13 @@ use quorate::service::convene::report::{
 
 use super::Frame;
 use super::at::{At, Form};
+use super::board;
 use super::chart::{self, Segment};
 use super::live_run::LiveView;
 use super::peers;
 use super::review_run::{MemberRow, member_row};
 use super::surroundings::Surroundings;
+use super::tree;
 use super::wording::{Mark, instant, minute, plain, took, usage};
 use crate::Server;
 
@@ -33,19 +35,19 @@ pub(super) struct AssemblyPage {
     facts: Vec<(&'static str, String)>,
     notes: Vec<String>,
     can_resume: bool,
-    board: Option<Board>,
+    board: Option<board::Board>,
     fragments: Vec<Guidance>,
     messages: Vec<ShownMessage>,
     reach: Option<peers::Reach>,
     objections: Vec<(String, u64, String)>,
-    tree: Vec<Branch>,
+    tree: Vec<tree::Branch>,
     asked: Vec<AskedMember>,
-    rules: Vec<RuleRow>,
+    rules: Vec<board::RuleRow>,
     violations: Vec<ViolationRow>,
     members: Vec<MemberRow>,
 }
 
-/// A vote.
+/// A vote as a report has it: what its record says alone.
 pub(crate) struct Board {
     pub(crate) at: At,
     pub(crate) bar: Vec<Segment>,
@@ -73,7 +75,7 @@ pub(crate) struct ShownMessage {
     pub(crate) text: String,
 }
 
-/// A node of a hierarchy, with how deep it is.
+/// A node of a hierarchy as a report has it, with how deep it is.
 pub(crate) struct Branch {
     pub(crate) at: At,
     pub(crate) depth: usize,
@@ -137,12 +139,12 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
         can_resume: !server.read_only && !report.imported && (is_open || is_incomplete) && !is_held,
         reach: peers::reach(&report),
         objections: peers::objections(&report),
-        board: report.decision.as_ref().map(|decision| board(decision, At::default())),
+        board: board::board(&report),
         fragments: guidance(&report.fragments, &At::default()),
         messages: messages(&report.messages, &At::default()),
-        tree: tree(&report.nodes, &At::default()),
+        tree: tree::branches(&report),
         asked: asked(&report),
-        rules: rules(&report.rules, report.decision.as_ref(), &At::default()),
+        rules: board::rules(&report),
         violations: report.violations.iter().map(|refused| violation(refused, At::default())).collect(),
         members: report.member_usage.iter().map(member_row).collect(),
         title: report.title,

@@ -1,4 +1,7 @@
-//! `/audit`: verdicts by week and type, members' behaviour, cost by month.
+//! `/audit`: verdicts by week and type, members' behaviour and agreement, producers, cost by month.
+
+mod agreement;
+mod producers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +10,11 @@ use askama::Template;
 use axum::response::Response;
 use quorate::service::audit::Audit;
 use quorate::service::audit::costs::Sum;
+use quorate_ledger::council_log::agreement::MIN_SHARED;
 use quorate_manifest::timestamp;
 
+use self::agreement::{Matrix, matrix};
+use self::producers::{Producer, producers};
 use super::chart::{self, Segment};
 use super::wording::{grouped, money, plain};
 use super::{Frame, query, respond};
@@ -24,7 +30,14 @@ struct AuditPage {
     artifact_type: String,
     /// Each group of mixes with its title.
     mixes: Vec<(&'static str, Vec<Mix>)>,
+    /// Weeks before those that are shown.
+    earlier: usize,
     members: Vec<Behaviour>,
+    matrix: Matrix,
+    min_shared: u64,
+    producers: Vec<Producer>,
+    /// Producers that are not shown.
+    more_producers: usize,
     costs: Vec<(&'static str, Vec<Cost>)>,
     overrides: u64,
     log: String,
@@ -62,6 +75,10 @@ struct Cost {
 const VERDICTS: [(&str, &str); 4] =
     [("SHIP", "good"), ("REVISE", "fair"), ("HOLD", "bad"), ("INCOMPLETE", "none")];
 
+/// The most weeks, types, members or months that are listed; the JSON has all.
+const MAX_WEEKS: usize = 26;
+const MAX_ROWS: usize = 40;
+
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// The page.
@@ -74,6 +91,7 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<AuditPage, Failure> {
     let (since, artifact_type) =
         (asked.since.clone().unwrap_or_default(), asked.artifact_type.clone().unwrap_or_default());
     let audit = load(server, asked).await?;
+    let (producers, more_producers) = producers(&audit);
     let flag = |name: &str, value: &str| match value {
         "" => String::new(),
         value => format!(" --{name} {value}"),
@@ -85,7 +103,12 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<AuditPage, Failure> {
         since,
         artifact_type,
         mixes: mixes(&audit),
+        earlier: audit.stats.weeks.len().saturating_sub(MAX_WEEKS),
         members: members(&audit),
+        matrix: matrix(&audit.agreement),
+        min_shared: MIN_SHARED,
+        producers,
+        more_producers,
         costs: costs(&audit),
         overrides: audit.stats.overrides,
         log: audit.log,
@@ -94,7 +117,8 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<AuditPage, Failure> {
 }
 
 fn mixes(audit: &Audit) -> Vec<(&'static str, Vec<Mix>)> {
-    let types = audit.stats.verdicts.iter().map(|(name, counts)| mix(plain(name), counts)).collect();
+    let types = audit.stats.verdicts.iter().take(MAX_ROWS);
+    let types = types.map(|(name, counts)| mix(plain(name), counts)).collect();
     let all = [("Verdicts by week", weeks(audit)), ("Verdicts by type", types)];
     all.into_iter().filter(|(_, mixes)| !mixes.is_empty()).collect()
 }
@@ -105,10 +129,15 @@ fn weeks(audit: &Audit) -> Vec<Mix> {
         for (verdict, count) in types.values().flatten() {
             *counts.entry(verdict.clone()).or_default() += count;
         }
-        let monday = timestamp::format(day * DAY_MS);
-        mix(format!("week of {}", monday.get(..10).unwrap_or(&monday)), &counts)
+        mix(format!("week of {}", self::day(*day)), &counts)
     };
-    audit.stats.weeks.iter().rev().map(of_week).collect()
+    audit.stats.weeks.iter().rev().take(MAX_WEEKS).map(of_week).collect()
+}
+
+/// The date of a day number.
+fn day(day: i64) -> String {
+    let text = timestamp::format(day.saturating_mul(DAY_MS));
+    text.get(..10).unwrap_or(&text).to_owned()
 }
 
 fn mix(name: String, counts: &BTreeMap<String, u64>) -> Mix {
@@ -141,7 +170,7 @@ fn members(audit: &Audit) -> Vec<Behaviour> {
             first: mean(stats.first_scores),
             last: mean(stats.last_scores),
         };
-    audit.stats.deliberators.iter().map(of_member).collect()
+    audit.stats.deliberators.iter().take(MAX_ROWS).map(of_member).collect()
 }
 
 fn costs(audit: &Audit) -> Vec<(&'static str, Vec<Cost>)> {
@@ -151,7 +180,8 @@ fn costs(audit: &Audit) -> Vec<(&'static str, Vec<Cost>)> {
         (model.as_ref().map_or_else(|| executor.clone(), |model| format!("{executor}: {model}")), sum)
     });
     let all = [
-        ("by month", named(&costs.months)),
+        // The newest one first, as weeks are.
+        ("by month", rows(costs.months.iter().rev().map(|(name, sum)| (name.clone(), sum)))),
         ("by executor", rows(executors)),
         ("by member", named(&costs.members)),
         ("by type", named(&costs.types)),
@@ -160,7 +190,7 @@ fn costs(audit: &Audit) -> Vec<(&'static str, Vec<Cost>)> {
 }
 
 fn rows<'a>(sums: impl Iterator<Item = (String, &'a Sum)>) -> Vec<Cost> {
-    let sums: Vec<_> = sums.collect();
+    let sums: Vec<_> = sums.take(MAX_ROWS).collect();
     let most = sums.iter().filter_map(|(_, sum)| sum.usage.usd_nanos).max().unwrap_or(0);
     let row = |(name, sum): (String, &Sum)| {
         let nanos = sum.usage.usd_nanos.unwrap_or(0);
@@ -169,7 +199,12 @@ fn rows<'a>(sums: impl Iterator<Item = (String, &'a Sum)>) -> Vec<Cost> {
             calls: grouped(sum.calls),
             read: sum.usage.tokens_in.map(grouped).unwrap_or_default(),
             written: sum.usage.tokens_out.map(grouped).unwrap_or_default(),
-            money: sum.usage.usd_nanos.map_or_else(|| "unknown".to_owned(), money),
+            money: match (sum.usage.usd_nanos, sum.unpriced) {
+                (None, _) => "unknown".to_owned(),
+                (Some(nanos), 0) => money(nanos),
+                // Some of the calls have no known price.
+                (Some(nanos), _) => format!("{} or more", money(nanos)),
+            },
             width: (u128::from(nanos) * 1_000).checked_div(u128::from(most)).unwrap_or(0) as u64,
         }
     };

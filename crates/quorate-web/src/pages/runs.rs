@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate_ledger::runs::Run;
+use quorate::service::runs::MODES;
+use quorate_ledger::runs::Listed;
 
 use super::wording::{Mark, instant, minute, plain};
 use super::{Frame, query, respond};
@@ -18,6 +19,7 @@ struct RunsPage {
     frame: Frame,
     filter: Query,
     verdicts: Vec<(&'static str, bool)>,
+    modes: Vec<(&'static str, bool)>,
     rows: Vec<Row>,
     is_filtered: bool,
     /// The address of the next page.
@@ -32,12 +34,16 @@ struct Row {
     artifact_type: String,
     mark: Mark,
     overridden: Option<Mark>,
+    blockers: String,
+    missing: String,
+    producer: String,
+    is_sealed: bool,
     is_imported: bool,
 }
 
 /// What can be chosen.
-const VERDICTS: [&str; 9] =
-    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "open"];
+const VERDICTS: [&str; 10] =
+    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
 
 /// The page.
 pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
@@ -46,16 +52,26 @@ pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
 
 async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
     let filter: Query = query(text)?;
-    let (listed, next) = list(server, &filter).await?;
-    let chosen = filter.verdict.as_deref().unwrap_or_default().to_lowercase();
-    let pairs = [("verdict", &filter.verdict), ("type", &filter.artifact_type), ("since", &filter.since)];
+    let listed = list(server, &filter).await?;
+    let chosen = |chosen: &Option<String>| chosen.as_deref().unwrap_or_default().to_lowercase();
+    let (verdict, mode) = (chosen(&filter.verdict), chosen(&filter.mode));
+    let pairs = [
+        ("verdict", &filter.verdict),
+        ("type", &filter.artifact_type),
+        ("mode", &filter.mode),
+        ("producer", &filter.producer),
+        ("since", &filter.since),
+    ];
     let given: Vec<(&str, &str)> = pairs
         .iter()
         .filter_map(|(key, value)| Some((*key, value.as_deref()?)))
         .filter(|(_, value)| !value.is_empty())
         .collect();
-    let next = next.map(|before| {
-        let pairs = given.iter().copied().chain([("before", &*before)]).collect::<Vec<_>>();
+    let next = listed.next.map(|cursor| {
+        let before = cursor.to_string();
+        let limit = filter.limit.map(|limit| limit.to_string());
+        let limit = limit.as_deref().map(|limit| ("limit", limit));
+        let pairs = given.iter().copied().chain(limit).chain([("before", &*before)]).collect::<Vec<_>>();
         format!("/?{}", serde_urlencoded::to_string(pairs).unwrap_or_default())
     });
     let flags: String = given.iter().map(|(key, value)| format!(" --{key} {value}")).collect();
@@ -63,14 +79,16 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
     Ok(RunsPage {
         frame: frame.with_json(format!("/api/v1/runs?{}", text)),
         is_filtered: !given.is_empty() || filter.before.is_some(),
-        verdicts: VERDICTS.iter().map(|word| (*word, *word == chosen)).collect(),
+        verdicts: VERDICTS.iter().map(|word| (*word, *word == verdict)).collect(),
+        modes: MODES.iter().map(|word| (*word, *word == mode)).collect(),
         filter,
-        rows: listed.into_iter().map(row).collect(),
+        rows: listed.runs.into_iter().map(row).collect(),
         next,
     })
 }
 
-fn row(run: Run) -> Row {
+fn row(listed: Listed) -> Row {
+    let run = listed.run;
     Row {
         opened: minute(run.opened_ms),
         instant: instant(run.opened_ms),
@@ -79,6 +97,10 @@ fn row(run: Run) -> Row {
         run: run.run.to_string(),
         subject: run.subject,
         artifact_type: plain(&run.artifact_type),
+        blockers: listed.blockers.join(", "),
+        missing: listed.missing.join(", "),
+        producer: listed.producer,
+        is_sealed: listed.sealed,
         is_imported: run.imported,
     }
 }

@@ -1,4 +1,5 @@
-//! Audit: statistics of a council over time, from its log; what it cost, from the ledger.
+//! Audit: statistics of a council over time, of its producers and of its members' agreement, from its log; what it cost, from
+//! the ledger.
 
 pub mod costs;
 pub mod json;
@@ -7,10 +8,10 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
-use quorate_ledger::council_log::{
-    self,
-    stats::{self, Filter, Stats},
-};
+use quorate_ledger::council_log::agreement::{self, Agreement};
+use quorate_ledger::council_log::producers::{self, Producers};
+use quorate_ledger::council_log::stats::{self, Filter, Stats};
+use quorate_ledger::council_log::{self, IndexedLog};
 
 use super::disk;
 use super::environment::Environment;
@@ -34,6 +35,8 @@ pub struct Audit {
     pub log: String,
     pub filter: Filter,
     pub stats: Stats,
+    pub producers: Producers,
+    pub agreement: Agreement,
     /// What the runs of the ledger cost; a log alone does not say.
     pub costs: Costs,
     /// Lines of the log that cannot be read.
@@ -57,6 +60,8 @@ pub fn empty(
         log: display_path(environment, &workspace.log),
         filter: request.filter.clone(),
         stats: Stats::default(),
+        producers: Producers::default(),
+        agreement: Agreement::default(),
         costs: Costs::default(),
         corrupt_lines: 0,
         log_exists: false,
@@ -85,15 +90,30 @@ pub async fn audit_file(
     }
     let store = Store::open_log_only(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
-    let stats = stats::stats(&store, indexed, &filter).await?;
+    let (stats, producers, agreement) = count(&store, indexed, &filter).await?;
     Ok(Audit {
         log: display_path(environment, &path),
         filter,
         stats,
+        producers,
+        agreement,
         costs: Costs::default(),
         corrupt_lines: indexed.corrupt,
         log_exists: true,
     })
+}
+
+/// What the log says.
+async fn count(
+    store: &Store,
+    indexed: IndexedLog,
+    filter: &Filter,
+) -> Result<(Stats, Producers, Agreement), ServiceError> {
+    Ok((
+        stats::stats(store, indexed, filter).await?,
+        producers::producers(store, indexed, filter).await?,
+        agreement::agreement(store, indexed, filter).await?,
+    ))
 }
 
 /// Writes an audit to a file, replacing it. Refuses the audited log and the ledger's own files.
@@ -123,7 +143,7 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
         council_log::forget_index(&session.store, &session.workspace.log).await?;
     }
     let indexed = session.sync_log_index().await?;
-    let stats = stats::stats(&session.store, indexed, &request.filter).await?;
+    let (stats, producers, agreement) = count(&session.store, indexed, &request.filter).await?;
     let Filter { since_ms, verdict, artifact_type } = request.filter.clone();
     let costs =
         Costs::load(session, &quorate_ledger::costs::Filter { since_ms, verdict, artifact_type }).await?;
@@ -131,6 +151,8 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
         log: display_path(&session.environment, &session.workspace.log),
         filter: request.filter,
         stats,
+        producers,
+        agreement,
         costs,
         corrupt_lines: indexed.corrupt,
         log_exists: session.workspace.log.is_file(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::{Filter, Run};
+use quorate_ledger::runs::{Cursor, Filter, Listed};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +21,9 @@ use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{convene, report};
 
+/// What the runs of a list are: `council`, or the mode of an assembly.
+pub const MODES: [&str; 5] = ["council", "advisory", "voting", "peer", "hierarchy"];
+
 /// A run of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedRun {
@@ -31,38 +34,66 @@ pub struct ListedRun {
     /// What it is about: a path, or `-`
     pub artifact: String,
     pub artifact_type: String,
+    /// `council`, or the mode of an assembly
+    pub mode: String,
+    /// The operator that made what it is about; null where none is recorded
+    pub producer: Option<String>,
     /// The verdict or outcome; null while nothing is decided
     pub verdict: Option<String>,
     /// A person's decision beside it
     #[serde(rename = "override")]
     pub overridden: Option<String>,
+    /// Deliberators that block, voters that vote no, peers whose objection stands
+    pub blockers: Vec<String>,
+    /// Members without an answer
+    pub missing: Vec<String>,
     /// Whether nothing is decided yet
     pub open: bool,
+    /// Whether the last checkpoint covers all its records
+    pub sealed: bool,
     /// Whether it was recorded in another ledger
     pub imported: bool,
 }
 
-impl From<&Run> for ListedRun {
-    fn from(run: &Run) -> Self {
+impl From<&Listed> for ListedRun {
+    fn from(listed: &Listed) -> Self {
+        let run = &listed.run;
         ListedRun {
             run: run.run.to_string(),
             opened: quorate_manifest::timestamp::format(run.opened_ms),
             artifact: run.subject.clone(),
             artifact_type: run.artifact_type.clone(),
+            mode: listed.mode.clone(),
+            producer: Some(listed.producer.clone()).filter(|producer| !producer.is_empty()),
             verdict: run.verdict.clone(),
             overridden: run.overridden.clone(),
+            blockers: listed.blockers.clone(),
+            missing: listed.missing.clone(),
             open: run.verdict.is_none(),
+            sealed: listed.sealed,
             imported: run.imported,
         }
     }
 }
 
-/// The newest runs that a filter accepts, newest first.
+/// A page of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunPage {
+    pub runs: Vec<Listed>,
+    /// Where the next page begins; `None` after the last one.
+    pub next: Option<Cursor>,
+}
+
+/// The runs that a filter accepts: open ones first, in each part the newest first.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Result<Vec<Run>, ServiceError> {
-    Ok(session.store.filtered_runs(filter, limit).await?)
+pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Result<RunPage, ServiceError> {
+    let mut runs = session.store.listed_runs(filter, limit.saturating_add(1)).await?;
+    let has_more = runs.len() > limit as usize;
+    runs.truncate(limit as usize);
+    let next = runs.last().filter(|_| has_more).map(Listed::cursor);
+    Ok(RunPage { runs, next })
 }
 
 /// Opens the session of the working directory.

@@ -2,9 +2,10 @@
 
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema as Form;
+use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use super::{compare, convene, estimate, report};
+use super::{audit, compare, convene, estimate, report};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -21,11 +22,20 @@ pub enum Output {
     Plan,
     /// Two runs on one artifact.
     Compare,
+    /// The statistics of a council.
+    Audit,
 }
 
 impl Output {
-    pub const ALL: [Output; 6] =
-        [Output::Review, Output::Reviews, Output::Estimate, Output::Convene, Output::Plan, Output::Compare];
+    pub const ALL: [Output; 7] = [
+        Output::Review,
+        Output::Reviews,
+        Output::Estimate,
+        Output::Convene,
+        Output::Plan,
+        Output::Compare,
+        Output::Audit,
+    ];
 
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
@@ -36,6 +46,7 @@ impl Output {
             Output::Convene => "convene",
             Output::Plan => "plan",
             Output::Compare => "compare",
+            Output::Audit => "audit",
         }
     }
 
@@ -48,6 +59,7 @@ impl Output {
             Output::Convene => convene::report::SCHEMA,
             Output::Plan => convene::plan::SCHEMA,
             Output::Compare => compare::SCHEMA,
+            Output::Audit => audit::json::SCHEMA,
         }
     }
 
@@ -63,6 +75,12 @@ impl Output {
             Output::Convene => read(include_str!("schemas/convene.json")),
             Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Compare => compare::schema(),
+            Output::Audit => {
+                let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
+                let mut schema = schemas.into_root_schema_for::<audit::json::AuditReport>().to_value();
+                schema["$id"] = json!(self.id());
+                schema
+            }
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
                 // Without an id of its own it is part of the whole, and every validator resolves its references by place.

@@ -24,7 +24,7 @@ pub(super) fn tables(costs: &Costs) -> [Table; 4] {
         executors.push(row("all", &costs.all));
     }
     [
-        Table { title: "Cost by executor", headings: headings("executor"), rows: executors },
+        Table::new("Cost by executor", headings("executor"), executors),
         named("Cost by member", "member", &costs.members),
         named("Cost by type", "type", &costs.types),
         named("Cost by month", "month", &costs.months),
@@ -33,7 +33,7 @@ pub(super) fn tables(costs: &Costs) -> [Table; 4] {
 
 fn named(title: &'static str, first: &'static str, sums: &BTreeMap<String, Sum>) -> Table {
     let rows = sums.iter().map(|(name, sum)| row(name, sum)).collect();
-    Table { title, headings: headings(first), rows }
+    Table::new(title, headings(first), rows)
 }
 
 fn headings(first: &'static str) -> Vec<&'static str> {

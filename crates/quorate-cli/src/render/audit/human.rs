@@ -18,7 +18,7 @@ pub(crate) fn human(audit: &Audit, options: TextOptions) -> String {
     for mut section in tables(audit) {
         let weekly = section.title == "Drift by week";
         if weekly {
-            section.headings.push("mix");
+            section.headings.push("mix".to_owned());
             let weeks = &audit.stats.weeks;
             let shown = weeks.values().skip(weeks.len().saturating_sub(MAX_WEEKS));
             for (row, types) in section.rows.iter_mut().zip(shown) {
@@ -27,7 +27,11 @@ pub(crate) fn human(audit: &Audit, options: TextOptions) -> String {
         }
         let legend = if weekly { ": █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE" } else { "" };
         out.push_str(&format!("\n{}{legend}\n", Paint::Strong.on(section.title)));
-        out.push_str(&table(&section.headings, section.rows, 2, options.width));
+        let headings: Vec<&str> = section.headings.iter().map(String::as_str).collect();
+        out.push_str(&table(&headings, section.rows, 2, options.width));
+        if let Some(note) = &section.note {
+            out.push_str(&prose(note, 2, options.width));
+        }
         if weekly && audit.stats.weeks.len() > MAX_WEEKS {
             let earlier = audit.stats.weeks.len() - MAX_WEEKS;
             out.push_str(&prose(

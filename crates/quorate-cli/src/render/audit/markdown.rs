@@ -14,12 +14,15 @@ pub(crate) fn markdown(audit: &Audit) -> String {
         out.push_str(&format!(
             "\n### {}\n\n| {} |\n| --- |{}\n",
             table.title,
-            table.headings.join(" | "),
+            table.headings.iter().map(|heading| inline(heading)).collect::<Vec<_>>().join(" | "),
             " ---: |".repeat(table.headings.len() - 1)
         ));
         for row in &table.rows {
             let cells: Vec<String> = row.iter().map(|cell| inline(cell)).collect();
             out.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+        if let Some(note) = &table.note {
+            out.push_str(&format!("\n{}\n", inline(note)));
         }
     }
     out

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use quorate::service::audit::costs::Costs;
 use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::council_log::agreement::{Agreement, Pair};
+use quorate_ledger::council_log::producers::{ProducerStats, Producers, ReviewCounts};
 use quorate_ledger::council_log::stats::{DeliberatorStats, Filter, Stats};
 use serde_json::{Value, json};
 
@@ -62,9 +64,43 @@ fn audit() -> Audit {
         log: "council_log.jsonl".to_owned(),
         filter,
         stats,
+        producers: producers(),
+        agreement: agreement(),
         costs: Costs::default(),
         corrupt_lines: 1,
         log_exists: true,
+    }
+}
+
+fn producers() -> Producers {
+    let ada = ProducerStats {
+        all: counts_of([5, 3, 2, 1], (40, 10), (38, 13_300)),
+        weeks: BTreeMap::from([
+            (20_514, counts_of([5, 0, 1, 1], (24, 4), (24, 9_000))),
+            (20_521, counts_of([0, 3, 1, 0], (16, 6), (14, 4_300))),
+        ]),
+        overrides: 2,
+    };
+    BTreeMap::from([("ada".to_owned(), ada)])
+}
+
+fn counts_of(all: [u64; 4], positions: (u64, u64), scores: (u64, u64)) -> ReviewCounts {
+    ReviewCounts { verdicts: counts(all), positions, scores }
+}
+
+fn agreement() -> Agreement {
+    let names = ["evidence", "skeptic", "voice"].map(str::to_owned);
+    let pair = |both_block, both_pass, first_blocks, second_blocks| Pair {
+        both_block,
+        both_pass,
+        first_blocks,
+        second_blocks,
+    };
+    let of = |first: usize, second: usize, pair| ((names[first].clone(), names[second].clone()), pair);
+    Agreement {
+        members: names.iter().map(|name| (name.clone(), 50)).collect(),
+        pairs: BTreeMap::from([of(0, 1, pair(20, 15, 5, 10)), of(0, 2, pair(4, 3, 0, 0))]),
+        omitted: 0,
     }
 }
 
@@ -89,11 +125,31 @@ fn for_people() {
       evidence     13       38%    15%          23%       0%       8%       3.00     3.52     2
       skeptic      12       0%     0%           0%        8%       0%       –        –        0
 
+    Agreement of deliberators
+      agrees with  skeptic    voice
+      ──────────────────────────────────
+      evidence     70% of 50  too few: 7
+      skeptic                 too few: 0
+      A pair that shares fewer than 20 decided reviews has no rate.
+
     Drift by week: █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE
       week of     reviews  SHIP     REVISE   HOLD     INCOMPLETE  mix
       ────────────────────────────────────────────────────────────────────────────────
       2026-03-02  7        5 (71%)  0        1 (14%)  1 (14%)     ███████████████▒▒▒░░
       2026-03-09  6        1 (17%)  4 (67%)  1 (17%)  0           ████▓▓▓▓▓▓▓▓▓▓▓▓▓▒▒▒
+
+    Producers
+      producer  reviews  SHIP     REVISE  HOLD     INCOMPLETE  mean     blocks     score       overrides
+                                                               verdict
+      ──────────────────────────────────────────────────────────────────────────────────────────────────
+      ada       11       5 (45%)  3       2 (18%)  1 (9%)      0.59     25% of 40  3.50 of 38  2
+                                  (27%)
+
+    Producers by week
+      producer  week of     reviews  mean verdict  blocks     score
+      ──────────────────────────────────────────────────────────────────
+      ada       2026-03-02  7        0.71          17% of 24  3.75 of 24
+      ada       2026-03-09  4        0.38          38% of 16  3.07 of 14
     ");
 }
 
@@ -122,12 +178,34 @@ fn for_pasting() {
     | evidence | 13 | 38% | 15% | 23% | 0% | 8% | 3.00 | 3.52 | 2 |
     | skeptic | 12 | 0% | 0% | 0% | 8% | 0% | – | – | 0 |
 
+    ### Agreement of deliberators
+
+    | agrees with | skeptic | voice |
+    | --- | ---: | ---: |
+    | evidence | 70% of 50 | too few: 7 |
+    | skeptic |  | too few: 0 |
+
+    A pair that shares fewer than 20 decided reviews has no rate.
+
     ### Drift by week
 
     | week of | reviews | SHIP | REVISE | HOLD | INCOMPLETE |
     | --- | ---: | ---: | ---: | ---: | ---: |
     | 2026-03-02 | 7 | 5 (71%) | 0 | 1 (14%) | 1 (14%) |
     | 2026-03-09 | 6 | 1 (17%) | 4 (67%) | 1 (17%) | 0 |
+
+    ### Producers
+
+    | producer | reviews | SHIP | REVISE | HOLD | INCOMPLETE | mean verdict | blocks | score | overrides |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | ada | 11 | 5 (45%) | 3 (27%) | 2 (18%) | 1 (9%) | 0.59 | 25% of 40 | 3.50 of 38 | 2 |
+
+    ### Producers by week
+
+    | producer | week of | reviews | mean verdict | blocks | score |
+    | --- | ---: | ---: | ---: | ---: | ---: |
+    | ada | 2026-03-02 | 7 | 0.71 | 17% of 24 | 3.75 of 24 |
+    | ada | 2026-03-09 | 4 | 0.38 | 38% of 16 | 3.07 of 14 |
     "#);
 }
 
@@ -143,6 +221,18 @@ fn for_programs() {
         })
     );
     assert_eq!(object["weeks"][1]["week"], "2026-03-09");
+    let ada = &object["producers"][0];
+    assert_eq!(
+        (&ada["producer"], &ada["reviews"], &ada["block_rate"], &ada["mean_score"], &ada["override_rate"]),
+        (&json!("ada"), &json!(11), &json!(0.25), &json!(3.5), &json!(0.1818))
+    );
+    assert_eq!(ada["weeks"][1]["mean_verdict"], 0.375);
+    let pairs = &object["agreement"]["pairs"];
+    assert_eq!(
+        (&pairs[0]["shared"], &pairs[0]["agreement"], &pairs[0]["kappa"]),
+        (&json!(50), &json!(0.7), &json!(0.4))
+    );
+    assert_eq!((&pairs[1]["shared"], &pairs[1]["agreement"]), (&json!(7), &Value::Null));
     assert_eq!(object["calls_per_review"], 9.2);
     assert_eq!((&object["tokens_per_review"], &object["drift"]), (&json!(12_000.0), &json!([])));
     assert_eq!(object["override_rate"], 0.1538);
@@ -150,7 +240,14 @@ fn for_programs() {
 
 #[test]
 fn nothing_to_count() {
-    let empty = Audit { stats: Stats::default(), filter: Filter::default(), corrupt_lines: 0, ..audit() };
+    let empty = Audit {
+        stats: Stats::default(),
+        producers: Producers::default(),
+        agreement: Agreement::default(),
+        filter: Filter::default(),
+        corrupt_lines: 0,
+        ..audit()
+    };
     assert_eq!(human(&empty, TextOptions::default()), "0 reviews in council_log.jsonl.\n");
     let absent = Audit { log_exists: false, ..empty };
     assert_eq!(
@@ -165,7 +262,7 @@ fn nothing_to_count() {
 
 #[test]
 fn long_histories_are_cut() {
-    let mut long = audit();
+    let mut long = Audit { producers: Producers::default(), ..audit() };
     long.stats.weeks = (0..40)
         .map(|week| (20_514 + week * 7, BTreeMap::from([("post".to_owned(), counts([1, 0, 0, 0]))])))
         .collect();

@@ -51,54 +51,19 @@ pub(super) fn total_weight(decision: &Decision) -> f64 {
     decision.yes + decision.no + decision.abstain + decision.missing
 }
 
-/// The recorded rule that decided.
-pub(super) fn deciding_rule(report: &Report) -> Option<&AppliedRule> {
-    let rule = report.decision.as_ref()?.rule.as_ref()?;
-    report.rules.iter().find(|candidate| candidate.fired && candidate.id == *rule)
-}
-
-/// The ratio that the yes side needs, and its wording.
-pub(super) struct Threshold {
-    pub(super) part: f64,
-    pub(super) text: String,
-}
-
-/// The ratio that the yes side needs under the deciding rule; `None` for rules without a ratio.
-pub(super) fn threshold(report: &Report) -> Option<Threshold> {
-    let rule = deciding_rule(report)?;
-    match &*rule.kind {
-        "quorum" => {
-            let threshold = declared_rule(report, &rule.id)?.params.get("threshold")?;
-            let text = threshold.as_str().map_or_else(|| threshold.to_string(), one_line);
-            Some(Threshold { part: text.parse().ok()?, text })
-        }
-        "majority" => Some(Threshold { part: 0.5, text: "more than half".to_owned() }),
-        "unanimity" => Some(Threshold { part: 1.0, text: "everybody".to_owned() }),
-        _ => None,
-    }
-}
-
-/// A rule as declared in the manifest.
-pub(super) fn declared_rule<'r>(
-    report: &'r Report,
-    id: &str,
-) -> Option<&'r quorate_protocol::assembly::Rule> {
-    report.declared_rules.iter().find(|declared| *declared.id == *id)
-}
-
 /// A string among a rule's parameters.
 pub(super) fn param<'r>(report: &'r Report, rule: &AppliedRule, key: &str) -> Option<&'r str> {
-    declared_rule(report, &rule.id)?.params.get(key).and_then(Json::as_str)
+    report.declared_rule(&rule.id)?.params.get(key).and_then(Json::as_str)
 }
 
 /// `2.5 of 3 = 0.833, needs 0.66`.
 pub(super) fn ratio_text(report: &Report, decision: &Decision) -> String {
-    let needs = threshold(report);
+    let needs = report.threshold();
     let close = needs.as_ref().is_some_and(|needs| (needs.part - decision.ratio).abs() < 0.000_5);
     let rounded = if close { format!("{:.6}", decision.ratio) } else { format!("{:.3}", decision.ratio) };
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     let (yes, total) = (one_line(&decision.exact.yes), one_line(&decision.exact.total));
-    let needs = needs.map_or_else(String::new, |needs| format!(", needs {}", needs.text));
+    let needs = needs.map_or_else(String::new, |needs| format!(", needs {}", one_line(&needs.text)));
     let equality = match rounded.parse::<f64>() == Ok(decision.ratio) && decision.ratio.to_string().len() < 8
     {
         true => "=",

@@ -36,7 +36,7 @@ pub(super) fn because(report: &Report) -> String {
     match report.mode {
         Mode::Voting => match &report.decision {
             Some(decision) => {
-                let rule = count::deciding_rule(report);
+                let rule = report.deciding_rule();
                 let decided_by = rule.map_or_else(String::new, |rule| {
                     format!("{} ({}) decides ", one_line(&rule.id), one_line(&rule.kind))
                 });

@@ -5,7 +5,7 @@ use quorate_protocol::assembly::Request;
 
 use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, list_limited};
-use super::count::{declared_rule, param, ratio_text};
+use super::count::{param, ratio_text};
 use super::phrases::names;
 use quorate::service::convene::report::{AppliedRule, Node, Report};
 
@@ -69,7 +69,7 @@ fn voting_effect(report: &Report, rule: &AppliedRule) -> (String, Option<Paint>)
     if let Some(why) = decision_reason(report, rule) {
         did.push_str(&format!(": {why}"));
     }
-    if declared_rule(report, &rule.id).is_none() {
+    if report.declared_rule(&rule.id).is_none() {
         did.push_str(" (not written in the manifest; it decides where no rule does)");
     }
     (did, Some(Paint::of_word(&word)))
@@ -79,7 +79,7 @@ fn voting_effect(report: &Report, rule: &AppliedRule) -> (String, Option<Paint>)
 fn decision_reason(report: &Report, rule: &AppliedRule) -> Option<String> {
     let decision = report.decision.as_ref()?;
     let members_of =
-        |all: &str| match declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
+        |all: &str| match report.declared_rule(&rule.id).and_then(|rule| rule.applies_to.as_ref()) {
             Some(_) => format!(" ({all} {})", member_names(rule)),
             None => String::new(),
         };
@@ -133,7 +133,7 @@ fn of_class(report: &Report, class: &str) -> bool {
 /// The members that a rule applies to, if none of them may vote on the class.
 fn unasked<'r>(report: &'r Report, rule: &AppliedRule) -> Option<Vec<&'r str>> {
     let Request::Voting { class } = &report.request else { return None };
-    let ids = declared_rule(report, &rule.id)?.applies_to.as_ref()?;
+    let ids = report.declared_rule(&rule.id)?.applies_to.as_ref()?;
     let votes = |id: &&str| {
         let member = report.members.iter().find(|member| member.id == **id);
         member.is_some_and(|member| match &member.classes {
@@ -155,7 +155,7 @@ fn on_class(report: &Report) -> String {
 
 /// The words for a rule without matching votes: `no member votes`, `ada does not vote`.
 fn no_votes(report: &Report, rule: &AppliedRule) -> String {
-    let applies_to = declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
+    let applies_to = report.declared_rule(&rule.id).and_then(|rule| rule.applies_to.as_ref());
     let ids: Vec<&str> = applies_to.into_iter().flatten().map(|id| &**id).collect();
     match ids[..] {
         [] => "no member votes".to_owned(),
@@ -218,7 +218,7 @@ fn hierarchy_summaries(report: &Report) -> Vec<RuleSummary> {
 fn unmatched_reason(report: &Report, id: &str) -> String {
     let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
     let is_for =
-        |node: &&Node| declared_rule(report, id).is_some_and(|rule| rule.applies_to_member(&node.member));
+        |node: &&Node| report.declared_rule(id).is_some_and(|rule| rule.applies_to_member(&node.member));
     let passes = |node: &Node| node.output.is_some() || node.status == "refused";
     let has_reports = |node: &&Node| {
         report

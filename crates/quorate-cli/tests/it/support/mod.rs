@@ -142,10 +142,11 @@ impl TestDir {
 
     /// The runs of the ledger here, newest first.
     pub fn runs(&self) -> Vec<Value> {
-        self.run(&["runs", "--limit", "1000", "--format", "json"]).assert_code(0).json()["runs"]
-            .as_array()
-            .expect("a list")
-            .clone()
+        let listed = self.run(&["runs", "--limit", "1000", "--format", "json"]).assert_code(0).json();
+        let mut runs = listed["runs"].as_array().expect("a list").clone();
+        // The command lists open ones first.
+        runs.sort_by(|one, other| other["opened"].as_str().cmp(&one["opened"].as_str()));
+        runs
     }
 
     /// The id of the one run of the ledger here.

@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 use tokio::sync::mpsc;
 
-use super::{Batch, IndexRow, LogState, find_row, key, parse, to_i64, unreadable};
+use super::{Batch, IndexRow, LogState, derived, find_row, key, parse, to_i64, unreadable};
 use crate::Store;
 use crate::council_log::line::Line;
 use crate::files;
@@ -84,7 +84,7 @@ async fn compare_lines(
 
 /// Whether the file was last written by an earlier version, whose index is rebuilt before anything is counted.
 async fn has_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    let select = "SELECT 1 FROM pragma_table_info('log_seat') WHERE name = 'reprompts'";
+    let select = "SELECT 1 FROM pragma_table_info('log_line') WHERE name = 'positions'";
     Ok(sqlx::query(select).fetch_optional(index).await?.is_none())
 }
 
@@ -101,8 +101,8 @@ async fn lines(
     after: i64,
     count: usize,
 ) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens \
-         FROM log_line WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
+    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens, \
+         producer, positions, positioned, blocking, scored, scores FROM log_line WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
     sqlx::query(select)
         .bind(log)
         .bind(after)
@@ -115,6 +115,7 @@ async fn lines(
 fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
     let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
     let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);
+    let (positions, counts) = derived(line);
     number(1, to_i64(start))
         && number(2, to_i64(length))
         && text(3, line.event.as_str())
@@ -126,6 +127,9 @@ fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
         && number(9, line.elapsed_ms)
         && number(10, line.calls)
         && number(11, line.tokens)
+        && text(12, &line.producer)
+        && text(13, &positions)
+        && (14..).zip(counts).all(|(at, wanted)| number(at, wanted))
 }
 
 /// Rows of deliberators in any order: how many, and their hashes added up.

@@ -89,6 +89,7 @@ const CELLS: &[(&str, &str, &[&str])] = &[
             "ended",
         ],
     ),
+    ("run_origin", "run", &["run", "mode"]),
     ("body", "sha256", &["sha256", "text"]),
 ];
 

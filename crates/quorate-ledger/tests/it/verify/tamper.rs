@@ -245,7 +245,7 @@ async fn a_checkpoint_that_is_touched_differs() {
 async fn a_checkpoint_by_another_key_differs() {
     // D2
     let world = World::new().await;
-    let cut = "DELETE FROM record WHERE seq > 13; DELETE FROM checkpoint WHERE size >= 13; DELETE FROM run WHERE run = 'rcccccccccccc'; \
+    let cut = "DELETE FROM record WHERE seq > 13; DELETE FROM checkpoint WHERE size >= 13; DELETE FROM run WHERE run = 'rcccccccccccc'; DELETE FROM run_origin WHERE run = 'rcccccccccccc'; \
                DELETE FROM signature; UPDATE tile SET hashes = substr(hashes, 1, 9 * 32)";
     world.sql(cut).await;
     let stranger = std::sync::Arc::new(SecretKey::from_seed(&[9; 32]));
@@ -319,6 +319,10 @@ async fn an_index_that_is_touched_differs() {
         ("UPDATE run SET decided_ms = 5 WHERE seq = 3", Kind::Changed, Part::Index),
         ("UPDATE run SET subject = 'other.md' WHERE seq = 3", Kind::Changed, Part::Index),
         ("UPDATE run SET log_path = '/elsewhere' WHERE seq = 3", Kind::Changed, Part::Index),
+        ("UPDATE run_origin SET producer = 'other'", Kind::Changed, Part::Index),
+        ("UPDATE run_origin SET mode = 'voting'", Kind::Changed, Part::Index),
+        ("DELETE FROM run_origin", Kind::Changed, Part::Index),
+        ("INSERT INTO run_origin VALUES ('rzzzzzzzzzzzz', 'council', 'other')", Kind::Inserted, Part::Index),
         ("UPDATE run SET seq = 9 WHERE seq = 1", Kind::Reordered, Part::Index),
         ("DELETE FROM run WHERE seq = 1", Kind::Removed, Part::Index),
         (
@@ -368,7 +372,7 @@ async fn what_was_cut_off_only_the_witness_knows() {
     world
         .sql(&format!(
             "DELETE FROM record WHERE seq > {last}; DELETE FROM checkpoint WHERE size >= {last}; DELETE FROM signature; \
-             DELETE FROM run WHERE run = '{C}'; UPDATE tile SET hashes = substr(hashes, 1, 13 * 32)"
+             DELETE FROM run WHERE run = '{C}'; DELETE FROM run_origin WHERE run = '{C}'; UPDATE tile SET hashes = substr(hashes, 1, 13 * 32)"
         ))
         .await;
     let report = world.verify(world.options()).await;

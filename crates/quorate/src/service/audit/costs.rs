@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use quorate_kernel::ports::executor::Usage;
-use quorate_kernel::record::Money;
-use quorate_ledger::costs::{Filter, MemberCost};
-use serde_json::{Value, json};
-
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
+use quorate_kernel::ports::executor::Usage;
+use quorate_ledger::costs::{Filter, MemberCost};
 
 /// Sums of costs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -40,17 +37,6 @@ impl Sum {
         }
         self.usage.add(cost.usage);
     }
-
-    fn json(&self) -> Value {
-        json!({
-            "calls": self.calls,
-            "unpriced_calls": self.unpriced,
-            "tokens_in": self.usage.tokens_in,
-            "tokens_cached": self.usage.tokens_cached,
-            "tokens_out": self.usage.tokens_out,
-            "money": self.usage.usd_nanos.map(Money::usd),
-        })
-    }
 }
 
 impl Costs {
@@ -75,29 +61,5 @@ impl Costs {
         self.types.entry(cost.artifact_type.clone()).or_default().add(&cost);
         self.members.entry(cost.member.clone()).or_default().add(&cost);
         self.executors.entry((cost.executor.clone(), cost.model.clone())).or_default().add(&cost);
-    }
-
-    /// As reports have it.
-    pub fn json(&self) -> Value {
-        let named = |sums: &BTreeMap<String, Sum>, key: &str| -> Vec<Value> {
-            let named = sums.iter().map(|(name, sum)| {
-                let mut object = sum.json();
-                object[key] = json!(name);
-                object
-            });
-            named.collect()
-        };
-        let executors = self.executors.iter().map(|((executor, model), sum)| {
-            let mut object = sum.json();
-            (object["executor"], object["model"]) = (json!(executor), json!(model));
-            object
-        });
-        json!({
-            "all": self.all.json(),
-            "executors": executors.collect::<Vec<_>>(),
-            "members": named(&self.members, "member"),
-            "artifact_types": named(&self.types, "artifact_type"),
-            "months": named(&self.months, "month"),
-        })
     }
 }

@@ -1,6 +1,7 @@
 //! The report of an assembly's run: everything to show of it, read from its records alone.
 
 mod members;
+mod vote;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub use quorate_kernel::record::{
     AppliedRule, Contribution, CountedVote, Decision, ExactRatio, Fragment, Message, Node, Objection, Risk,
     Rollup, Violation,
 };
+pub use vote::Needed;
 
 use super::budget;
 use super::spec;

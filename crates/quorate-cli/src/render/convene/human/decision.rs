@@ -51,7 +51,7 @@ fn tally(report: &Report, decision: &Decision, width: usize) -> String {
         return String::new();
     }
     let sides = count::sides(decision);
-    let needs = count::threshold(report);
+    let needs = report.threshold();
     let numbers = sides.iter().map(|side| columns_of(&side.text)).max().unwrap_or_default();
     let room = width.saturating_sub(2 + NAMES + 1 + 2 + numbers);
     // If a bar and its number do not fit on one line, the number goes below.

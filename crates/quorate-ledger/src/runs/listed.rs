@@ -1,0 +1,179 @@
+//! The runs that a filter accepts, in pages: open ones first, then the newest, each with what its last outcome says and
+//! whether a checkpoint covers it.
+
+use std::fmt;
+
+use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::record::{CountedAnswer, Decision};
+use quorate_protocol::Name;
+use serde::Deserialize;
+
+use super::{Run, run};
+use crate::Store;
+use crate::store::engine::{Column, Row, sql};
+
+/// Which runs are listed; all of them unless said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Not opened before this time, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// This verdict or outcome alone, in any case; `open` where nothing is decided.
+    pub verdict: Option<String>,
+    /// This type of artifact alone.
+    pub artifact_type: Option<String>,
+    /// `council`, or this mode of assemblies alone.
+    pub mode: Option<String>,
+    /// What this operator made alone.
+    pub producer: Option<String>,
+    /// After this run of the list alone: the last one of the page before.
+    pub after: Option<Cursor>,
+}
+
+/// A place in the list. A run that is decided between two pages is in none of them or in both; others are in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    pub run: Name,
+    /// Whether it was among the open ones.
+    pub open: bool,
+}
+
+/// What the text of a cursor begins with that is among the open runs.
+const OPEN_MARK: &str = "open:";
+
+impl From<&str> for Cursor {
+    fn from(text: &str) -> Self {
+        match text.strip_prefix(OPEN_MARK) {
+            Some(run) => Cursor { run: run.into(), open: true },
+            None => Cursor { run: text.into(), open: false },
+        }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.open { OPEN_MARK } else { "" };
+        write!(f, "{mark}{}", self.run)
+    }
+}
+
+/// A run of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub run: Run,
+    /// `council`, or an assembly's mode.
+    pub mode: String,
+    /// The operator that made what it is about; empty where none is recorded.
+    pub producer: String,
+    /// The members whose answers stand against it: deliberators that block, votes of no, objections that stand.
+    pub blockers: Vec<String>,
+    /// The members without an answer.
+    pub missing: Vec<String>,
+    /// Whether the last checkpoint covers all its records.
+    pub sealed: bool,
+}
+
+impl Listed {
+    /// Its place in the list.
+    pub fn cursor(&self) -> Cursor {
+        Cursor { run: self.run.run.clone(), open: self.run.is_open() }
+    }
+}
+
+/// The statement over open or decided runs. The outcome and the last record are looked up for the rows of the page alone,
+/// since their order is an index's.
+macro_rules! listed {
+    ($which:literal) => {
+        concat!(
+            "SELECT run, opened_ms, subject, artifact_type, verdict, override, log_path, ended, \
+             (SELECT COUNT(*) FROM imported WHERE imported.run = run.run), mode, producer, \
+             (SELECT data FROM record WHERE record.run = run.run AND kind = 'outcome' ORDER BY n DESC LIMIT 1), \
+             (SELECT seq FROM record WHERE record.run = run.run ORDER BY n DESC LIMIT 1) \
+             FROM run LEFT JOIN run_origin USING (run) WHERE ",
+            $which,
+            " AND opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
+             AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5) \
+             AND ($6 = '' OR seq < (SELECT before.seq FROM run AS before WHERE before.run = $6)) \
+             ORDER BY seq DESC LIMIT $7"
+        )
+    };
+}
+
+const OPEN: &str = listed!("ended = 0 AND verdict IS NULL");
+const DECIDED: &str = listed!("NOT (ended = 0 AND verdict IS NULL)");
+
+impl Store {
+    /// The runs that a filter lets through: open ones first, in each part the newest first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn listed_runs(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, Error> {
+        let sealed = sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint");
+        let sealed = self.rows(sealed, &[Column::Int]).await?.first().map_or(0, |row| row.int(0));
+        let mut listed = Vec::new();
+        let after = filter.after.as_ref();
+        if after.is_none_or(|cursor| cursor.open) {
+            let from = after.map(|cursor| &*cursor.run);
+            listed = self.part(OPEN, filter, from, limit, sealed).await?;
+        }
+        let left = limit.saturating_sub(u32::try_from(listed.len()).unwrap_or(u32::MAX));
+        if left > 0 {
+            let from = after.filter(|cursor| !cursor.open).map(|cursor| &*cursor.run);
+            listed.extend(self.part(DECIDED, filter, from, left, sealed).await?);
+        }
+        Ok(listed)
+    }
+
+    async fn part(
+        &self,
+        statement: &'static str,
+        filter: &Filter,
+        after: Option<&str>,
+        limit: u32,
+        sealed: i64,
+    ) -> Result<Vec<Listed>, Error> {
+        use Column::{Int, Text};
+        let query = sql(statement).bind(filter.since_ms.unwrap_or(i64::MIN));
+        let query = query.bind(filter.verdict.as_deref().unwrap_or_default().to_lowercase());
+        let texts = [&filter.artifact_type, &filter.mode, &filter.producer];
+        let query = texts.iter().fold(query, |query, text| query.bind(text.as_deref().unwrap_or_default()));
+        let query = query.bind(after.unwrap_or_default()).bind(i64::from(limit));
+        let columns = [Text, Int, Text, Text, Text, Text, Text, Int, Int, Text, Text, Text, Int];
+        let rows = self.rows(query, &columns).await?;
+        Ok(rows.iter().map(|row| listed(row, sealed)).collect())
+    }
+}
+
+/// What a list shows of an outcome.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    missing: Vec<String>,
+    deliberators: Vec<CountedAnswer>,
+    decision: Option<Decision>,
+    objecting: Vec<String>,
+}
+
+impl Shown {
+    fn blockers(self) -> Vec<String> {
+        let blocks =
+            self.deliberators.into_iter().filter(|answer| answer.would_block).map(|answer| answer.id);
+        let votes = self.decision.into_iter().flat_map(|decision| decision.votes);
+        let against = votes.filter(|vote| vote.vote == "no").map(|vote| vote.member);
+        blocks.chain(against).chain(self.objecting).collect()
+    }
+}
+
+fn listed(row: &Row, sealed: i64) -> Listed {
+    let run = run(row);
+    let outcome = row.opt_text(11).filter(|_| run.verdict.is_some());
+    // What cannot be read is `ledger verify`'s to report.
+    let shown: Shown = outcome.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    Listed {
+        mode: row.text(9).to_owned(),
+        producer: row.text(10).to_owned(),
+        missing: shown.missing.clone(),
+        blockers: shown.blockers(),
+        sealed: row.int(12) <= sealed,
+        run,
+    }
+}
