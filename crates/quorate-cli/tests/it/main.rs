@@ -84,6 +84,10 @@ mod schemas;
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_browser;
+#[cfg(feature = "serve")]
+mod serve_faults;
+#[cfg(feature = "serve")]
+mod serve_openapi;
 mod several;
 mod spec;
 mod support;

@@ -21,6 +21,7 @@ use crate::openapi;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Query {
     /// Start of the period: 24h, 7d, 2w, a date, or all
+    #[schemars(schema_with = "openapi::since")]
     pub(crate) since: Option<String>,
     /// Only this type of artifact
     #[serde(rename = "type")]

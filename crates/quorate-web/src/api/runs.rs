@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
+use crate::openapi;
 
 /// The most runs of one answer.
 const MAX_LIMIT: u32 = 1_000;
@@ -30,6 +31,7 @@ pub(crate) struct Query {
     #[serde(rename = "type")]
     pub(crate) artifact_type: Option<String>,
     /// Only runs opened since then: 24h, 7d, a date, or all
+    #[schemars(schema_with = "openapi::since")]
     pub(crate) since: Option<String>,
     /// Only runs recorded before this one: the last one of the answer before
     pub(crate) before: Option<String>,
