@@ -37,6 +37,7 @@ mod ledger_export;
 mod ledger_faults;
 mod ledger_gc;
 mod ledger_imported;
+mod ledger_keys;
 mod ledger_postgres;
 mod ledger_rollback;
 mod ledger_schema;
