@@ -1,5 +1,8 @@
-//! The maximum nesting of JSON. JSON parsers stop at 127 levels, and each record, stamp or message adds levels around its
-//! content: a value accepted close to that limit could be stored and never be read again.
+//! Which JSON values can be stored and read back as they are.
+//!
+//! JSON parsers stop at 127 levels, and each record, stamp or message adds levels around its content: a value accepted
+//! close to that limit could be stored and never be read again. An object whose first key is one of those that
+//! `serde_json` uses for itself is read as another value.
 
 use serde_json::Map;
 
@@ -12,18 +15,54 @@ pub const MAX_DEPTH: usize = 64;
 /// again before a reader stops.
 pub const MAX_RECORD_DEPTH: usize = MAX_DEPTH + 32;
 
-/// Whether a value nests deeper than `levels`. A text or a number has no level, `[]` and `{}` have one.
-pub fn is_deeper(value: &Json, levels: usize) -> bool {
+/// How the keys begin that `serde_json` uses for itself.
+const RESERVED: &str = "$serde_json::private::";
+
+/// Why a value cannot be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unstorable {
+    /// It nests deeper than this many levels.
+    #[error("it nests deeper than {0} levels")]
+    Deep(usize),
+    /// It has a reserved key.
+    #[error("it has the key `{0}`, which is reserved")]
+    ReservedKey(String),
+}
+
+/// Whether a value can be stored with at most `levels`. A text or a number has no level, `[]` and `{}` have one.
+///
+/// # Errors
+/// When it cannot.
+pub fn check(value: &Json, levels: usize) -> Result<(), Unstorable> {
+    check_within(value, levels, levels)
+}
+
+/// [`check`] for an object.
+///
+/// # Errors
+/// When it cannot be stored.
+pub fn check_object(fields: &Map<String, Json>, levels: usize) -> Result<(), Unstorable> {
+    check_fields(fields, levels, levels)
+}
+
+/// `left` of `levels` are left.
+fn check_within(value: &Json, left: usize, levels: usize) -> Result<(), Unstorable> {
     match value {
-        Json::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),
-        Json::Object(fields) => is_object_deeper(fields, levels),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+        Json::Array(_) if left == 0 => Err(Unstorable::Deep(levels)),
+        Json::Array(items) => items.iter().try_for_each(|item| check_within(item, left - 1, levels)),
+        Json::Object(fields) => check_fields(fields, left, levels),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
     }
 }
 
-/// [`is_deeper`] for an object.
-pub fn is_object_deeper(fields: &Map<String, Json>, levels: usize) -> bool {
-    levels == 0 || fields.values().any(|field| is_deeper(field, levels - 1))
+fn check_fields(fields: &Map<String, Json>, left: usize, levels: usize) -> Result<(), Unstorable> {
+    if left == 0 {
+        return Err(Unstorable::Deep(levels));
+    }
+    fields.iter().try_for_each(|(key, field)| match key.starts_with(RESERVED) {
+        true => Err(Unstorable::ReservedKey(key.clone())),
+        false => check_within(field, left - 1, levels),
+    })
 }
 
 #[cfg(test)]
@@ -37,8 +76,17 @@ mod tests {
         for (value, levels) in
             [(json!(1), 0), (json!([]), 1), (json!({}), 1), (json!({"a": [1]}), 2), (json!([1, [{}], 2]), 3)]
         {
-            assert!(!is_deeper(&value, levels), "{value}");
-            assert!(levels == 0 || is_deeper(&value, levels - 1), "{value}");
+            assert_eq!(check(&value, levels), Ok(()), "{value}");
+            assert!(levels == 0 || check(&value, levels - 1) == Err(Unstorable::Deep(levels - 1)), "{value}");
         }
+    }
+
+    #[test]
+    fn keys_that_the_reader_would_replace_are_refused() {
+        for key in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
+            let value = json!([{"a": {key: "1"}}]);
+            assert_eq!(check(&value, 9), Err(Unstorable::ReservedKey(key.to_owned())), "{value}");
+        }
+        assert_eq!(check(&json!({"serde_json::private": 1}), 9), Ok(()));
     }
 }
