@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens a file or a directory for reading.
 ///
@@ -27,6 +27,13 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
     }
+}
+
+/// The real path, if it is outside of a directory by its name or through a link.
+pub(crate) fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let resolved = real(path);
+    (!resolved.starts_with(real(dir))).then_some(resolved)
 }
 
 /// The content of a file of at most `most` bytes.

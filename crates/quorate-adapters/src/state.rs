@@ -7,18 +7,14 @@ pub mod memory;
 pub mod sqlite;
 
 use quorate_kernel::ports::state::Error;
-use quorate_protocol::{Json, nesting};
+use quorate_protocol::{Json, storable};
 use serde_json::Map;
 
-/// Refuses a state that nests too deep to be recorded and read again. Every store checks it on writing and on reading,
+/// Refuses a state that could not be recorded and read again. Every store checks it on writing and on reading,
 /// since files and databases have other writers, too.
-fn check_depth(participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-    if nesting::is_object_deeper(state, nesting::MAX_DEPTH) {
-        let message = format!(
-            "the state of `{participant}` nests deeper than {} levels; make it flatter",
-            nesting::MAX_DEPTH
-        );
-        return Err(Error { what: message, source: None });
-    }
-    Ok(())
+fn check_storable(participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+    storable::check_object(state, storable::MAX_DEPTH).map_err(|error| Error {
+        what: format!("the state of `{participant}` cannot be stored: {error}"),
+        source: None,
+    })
 }

@@ -13,7 +13,7 @@ use quorate_kernel::conversation::{MAX_TURN_BYTES, NewTurn};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::Error;
 use quorate_kernel::registry::BuildContext;
-use quorate_protocol::{Json, Name, nesting};
+use quorate_protocol::{Json, Name, storable};
 use sha2::{Digest, Sha256};
 
 use crate::block::Block;
@@ -58,12 +58,10 @@ fn check_turn(turn: &NewTurn) -> Result<(), Error> {
     }
     let state = turn.stamp.as_ref().and_then(|stamp| stamp.state.as_ref());
     for (what, object) in [("metadata", Some(&turn.meta)), ("state", state)] {
-        if object.is_some_and(|object| nesting::is_object_deeper(object, nesting::MAX_DEPTH)) {
-            let most = nesting::MAX_DEPTH;
-            return Err(Error::Refused(format!(
-                "the {what} of the turn of `{participant}` nests deeper than {most} levels"
-            )));
-        }
+        let Some(object) = object else { continue };
+        storable::check_object(object, storable::MAX_DEPTH).map_err(|error| {
+            Error::Refused(format!("the {what} of the turn of `{participant}` cannot be stored: {error}"))
+        })?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_protocol::nesting;
+use quorate_protocol::storable;
 use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, Name, SemanticHit, SemanticMatch};
 use serde_json::Map;
 
@@ -148,7 +148,7 @@ impl Extensions {
             HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
                     None => Err(format!("there is no rule of kind `{}` here", apply.kind)),
-                    Some(rule) => rule.apply(apply.input.clone()).await.and_then(check_depth),
+                    Some(rule) => rule.apply(apply.input.clone()).await.and_then(check_storable),
                 };
                 let clean = |text: String| redactor.redact(&text).0;
                 rule_record(apply, result.map(|output| redactor.redact_json(output).0).map_err(clean))
@@ -158,10 +158,10 @@ impl Extensions {
 }
 
 /// The output of a rule, where it can be recorded.
-fn check_depth(output: Json) -> Result<Json, String> {
-    match nesting::is_deeper(&output, nesting::MAX_DEPTH) {
-        true => Err(format!("its output nests deeper than {} levels", nesting::MAX_DEPTH)),
-        false => Ok(output),
+fn check_storable(output: Json) -> Result<Json, String> {
+    match storable::check(&output, storable::MAX_DEPTH) {
+        Err(error) => Err(format!("its output cannot be stored: {error}")),
+        Ok(()) => Ok(output),
     }
 }
 

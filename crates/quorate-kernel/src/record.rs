@@ -24,7 +24,9 @@ use crate::ports::ledger::{Entry, Kind, Record};
 
 pub use consultation::{Attempt, Consultation, Status};
 pub use host::{Gathered, HostRule, Match};
-pub use ledger::{Checkpoint, Erased, GivenUp, Held, Imported, RecordRange, Released, RolledBack};
+pub use ledger::{
+    AcceptedKey, Checkpoint, Erased, GivenUp, Held, Imported, RecordRange, Released, RolledBack,
+};
 pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened, TierSource};
 pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,

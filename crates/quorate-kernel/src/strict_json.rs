@@ -1,23 +1,20 @@
 //! JSON without duplicate keys. `{"would_block": true, "would_block": false}` is contradictory, and a reader that takes the
 //! last value would turn it into agreement. Integers past 2^53 are refused: the ledger's canonical form would round them,
-//! so that the answer could not be recorded as given. Nesting is limited to [`nesting::MAX_DEPTH`], so that the value can
-//! be read wherever it is stored.
+//! so that the answer could not be recorded as given. What cannot be [stored](storable) and read back is refused, too.
 
-use quorate_protocol::nesting;
+use quorate_protocol::storable;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Reads one JSON value that is the whole text.
 ///
 /// # Errors
-/// When it is not JSON, an object names a key twice, an integer is past 2^53, or it nests too deep.
+/// When it is not JSON, an object names a key twice, an integer is past 2^53, or it is not storable.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader)?;
     reader.end()?;
-    if nesting::is_deeper(&value, nesting::MAX_DEPTH) {
-        return Err(Error::custom(format_args!("it nests deeper than {} levels", nesting::MAX_DEPTH)));
-    }
+    storable::check(&value, storable::MAX_DEPTH).map_err(Error::custom)?;
     Ok(value)
 }
 
@@ -109,8 +106,8 @@ mod tests {
     #[test]
     fn what_nests_too_deep_is_refused() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(parse(&nested(nesting::MAX_DEPTH)).is_ok());
-        for levels in [nesting::MAX_DEPTH + 1, 125, 126, 127, 128, 100_000] {
+        assert!(parse(&nested(storable::MAX_DEPTH)).is_ok());
+        for levels in [storable::MAX_DEPTH + 1, 125, 126, 127, 128, 100_000] {
             assert!(parse(&nested(levels)).is_err(), "{levels}");
         }
     }

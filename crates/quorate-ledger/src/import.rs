@@ -10,7 +10,7 @@ use std::io::BufRead;
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
 use quorate_kernel::record::{Imported, RecordRange};
-use quorate_protocol::{Name, nesting};
+use quorate_protocol::{Name, storable};
 use serde_json::json;
 
 use crate::Store;
@@ -394,9 +394,9 @@ fn check_record(record: &CheckedRecord) -> Result<(), String> {
     {
         return Err(format!("a record of kind {} is the ledger's own, and no run's", record.head.kind));
     }
-    let deep = |data| nesting::is_object_deeper(data, nesting::MAX_RECORD_DEPTH);
-    if record.data.as_ref().is_some_and(deep) {
-        return Err(format!("its data nests deeper than {} levels", nesting::MAX_RECORD_DEPTH));
+    if let Some(data) = &record.data {
+        storable::check_object(data, storable::MAX_RECORD_DEPTH)
+            .map_err(|error| format!("its data cannot be stored: {error}"))?;
     }
     let needed = [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override].into_iter().any(is);
     if needed && record.data.is_none() {

@@ -9,7 +9,7 @@ mod file;
 use std::path::{Path, PathBuf};
 
 use crate::files::{ensure_private_dir, ensure_quorate_dir};
-use crate::signing::{InvalidKey, PublicKey, SecretKey};
+use crate::signing::{Context, InvalidKey, PublicKey, SecretKey, Voucher};
 pub use file::read;
 pub(crate) use file::replace_locked;
 
@@ -138,18 +138,21 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Missing`] if there is no key to replace, and [`Error`].
-    pub fn rotate(&self, purpose: Purpose) -> Result<Rotation, Error> {
-        self.rotate_to(purpose, SecretKey::generate())
+    pub fn rotate(&self, purpose: Purpose, at_ms: i64) -> Result<Rotation, Error> {
+        self.rotate_to(purpose, SecretKey::generate(), at_ms)
     }
 
-    /// As [`Directory::rotate`], with a key that was made before, such as one that the old one has vouched for.
+    /// As [`Directory::rotate`], with a key that was made before, such as one that the old one has vouched for. An old key of
+    /// the ledger also leaves its word for the new one, by which the other ledgers that it signed can go on: those of the same
+    /// directory share the key, and the secret is gone afterwards.
     ///
     /// # Errors
     /// As [`Directory::rotate`].
-    pub fn rotate_to(&self, purpose: Purpose, new: SecretKey) -> Result<Rotation, Error> {
+    pub fn rotate_to(&self, purpose: Purpose, new: SecretKey, at_ms: i64) -> Result<Rotation, Error> {
         let path = self.key_path(purpose);
         let _turn = file::lock_dir(&self.path)?.ok_or_else(|| Error::Missing { path: path.clone() })?;
-        let old = self.load(purpose)?.ok_or_else(|| Error::Missing { path: path.clone() })?.public();
+        let secret = self.load(purpose)?.ok_or_else(|| Error::Missing { path: path.clone() })?;
+        let old = secret.public();
         let retired = self.retired_dir(purpose);
         for dir in [&self.path.join("retired"), &retired] {
             ensure_private_dir(dir).map_err(|source| file::io("make", dir, source))?;
@@ -161,6 +164,12 @@ impl Directory {
             Ok(()) | Err(Error::AlreadyExists { .. }) => {}
             Err(error) => return Err(error),
         }
+        if purpose == Purpose::Ledger {
+            let voucher = Voucher::sign(Context::LEDGER_VOUCHER, &secret, &new.public(), at_ms);
+            let text = format!("{}\n{}", voucher.key, voucher.to_text());
+            file::replace_key_file(&self.path, &retired.join(format!("{}.voucher", old.id())), &text)?;
+            file::sync_dir(&retired)?;
+        }
         file::replace_key_file(&self.path, &path, &new.to_text())?;
         Ok(Rotation { old, new })
     }
@@ -171,6 +180,11 @@ impl Directory {
     /// [`Error`] where one cannot be read.
     pub fn retired(&self, purpose: Purpose) -> Result<Vec<PublicKey>, Error> {
         file::read_public_keys(&self.retired_dir(purpose))
+    }
+
+    /// The words of the ledger's old keys for those that replaced them. What cannot be read counts for nothing.
+    pub fn vouchers(&self) -> Vec<Voucher> {
+        file::read_vouchers(&self.retired_dir(Purpose::Ledger))
     }
 
     pub fn path(&self) -> &Path {

@@ -18,6 +18,7 @@ use crate::files;
 use crate::keys::{self, Directory};
 use crate::note::{Checkpoint, Cosigner, MAX_BYTES, Note};
 use crate::quarantine;
+use crate::signing::PublicKey;
 use crate::store::address::Address;
 
 /// The directory of the copies, below `keys/` and below the state directory.
@@ -38,6 +39,8 @@ pub struct LocalCheckpoints {
     pub copies: Vec<CheckpointCopy>,
     /// The origin that was kept for the ledger's file or database, where it is not the one that the ledger has.
     pub replaced_origin: Option<String>,
+    /// The keys of the ledger that a person accepted on this machine, though no key before them vouches for them.
+    pub accepted_keys: Vec<PublicKey>,
 }
 
 /// A copy of the last checkpoint.
@@ -94,6 +97,7 @@ impl CheckpointFiles {
             }
         }
         copies.copies.extend(self.legacy_copy(&identities));
+        copies.accepted_keys = origin.map(|origin| self.accepted_keys(origin)).unwrap_or_default();
         // One without a checkpoint is not the one that had some.
         copies.replaced_origin = pinned.into_iter().find(|pinned| origin != Some(pinned));
         copies
@@ -128,6 +132,35 @@ impl CheckpointFiles {
         let note =
             text(&path).and_then(|text| text.map(|text| note_of_origin(&text, Some(origin))).transpose());
         note.transpose().map(|note| CheckpointCopy { path, note })
+    }
+
+    /// Keeps the keys of this ledger that a person accepted on this machine, with those that were accepted before.
+    ///
+    /// # Errors
+    /// When they cannot be written in one of the places.
+    pub fn accept_keys(&self, origin: &str, keys: &[PublicKey]) -> Result<(), Error> {
+        for path in self.accepted_paths(origin) {
+            let mut accepted = accepted_keys_in(&path);
+            accepted.extend(keys.iter().filter(|key| !accepted.contains(key)).copied().collect::<Vec<_>>());
+            let lines: String = accepted.iter().map(|key| format!("{key}\n")).collect();
+            self.replace_if(&path, &lines, |_| Ok(true))?;
+        }
+        Ok(())
+    }
+
+    /// One place is enough: a ledger that moved takes only what is beside its key with it.
+    fn accepted_keys(&self, origin: &str) -> Vec<PublicKey> {
+        let mut keys = Vec::new();
+        for key in self.accepted_paths(origin).iter().flat_map(|path| accepted_keys_in(path)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    fn accepted_paths(&self, origin: &str) -> Vec<PathBuf> {
+        self.note_paths(origin).into_iter().map(|path| path.with_extension("accepted")).collect()
     }
 
     /// Keeps a checkpoint that a witness signed, unless one over more records is kept.
@@ -298,6 +331,12 @@ fn origin_file_name(name: &str) -> String {
 
 fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
     keys::Error::Io { doing, path: path.to_owned(), source }.into()
+}
+
+/// The keys in a file, one in each line. A line that is no key accepts none.
+fn accepted_keys_in(path: &Path) -> Vec<PublicKey> {
+    let text = text(path).ok().flatten().unwrap_or_default();
+    text.lines().filter_map(|line| PublicKey::from_text(line).ok()).collect()
 }
 
 /// A file's text; `None` where it is not there.

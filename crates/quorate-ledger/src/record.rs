@@ -6,7 +6,7 @@ use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{hex, salt};
 use quorate_kernel::ports::ledger::{Entry, Error, Record};
-use quorate_protocol::{Json, Name, nesting};
+use quorate_protocol::{Json, Name, storable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use sha2::{Digest, Sha256};
@@ -73,9 +73,7 @@ impl PreparedEntry {
         let mut data = entry.data;
         data.insert("salt".into(), json!(salt()));
         let data = Json::Object(data);
-        if nesting::is_deeper(&data, nesting::MAX_RECORD_DEPTH) {
-            return Err(unwritable(format!("it nests deeper than {} levels", nesting::MAX_RECORD_DEPTH)));
-        }
+        storable::check(&data, storable::MAX_RECORD_DEPTH).map_err(|error| unwritable(error.to_string()))?;
         let written = match canonical::plain_text(&data) {
             Some(written) => written,
             None => match first_inexact_integer(&data) {
@@ -278,9 +276,9 @@ mod tests {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
         let encoded = |levels| encode("r1", 0, None, entry(nested(levels)), &mut TimeCache::default());
         let run: Name = "r1".into();
-        let stored = encoded(nesting::MAX_RECORD_DEPTH).unwrap();
+        let stored = encoded(storable::MAX_RECORD_DEPTH).unwrap();
         ChainReader::new(&run).read_next(&stored.head, Some(&stored.data)).unwrap();
-        for levels in [nesting::MAX_RECORD_DEPTH + 1, 125, 126, 127, 200] {
+        for levels in [storable::MAX_RECORD_DEPTH + 1, 125, 126, 127, 200] {
             let why = encoded(levels).unwrap_err().to_string();
             assert!(why.contains("nests deeper than 96 levels"), "{why}");
         }

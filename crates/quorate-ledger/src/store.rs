@@ -49,7 +49,7 @@ use queue::Queue;
 use run_signers::RunSigners;
 use timeouts::Timeouts;
 
-pub use crate::checkpoint::{CheckpointRecord, STREAM};
+pub use crate::checkpoint::{CheckpointRecord, STREAM, Succession};
 pub use erase::{ErasureReport, WipeMode};
 pub use follow::StreamPosition;
 pub use open::OpenedStore;

@@ -9,6 +9,7 @@
 mod checkpoints;
 mod divergence;
 mod jobs;
+mod key_changes;
 mod ledger_signatures;
 mod local_checkpoints;
 mod log;
@@ -45,11 +46,14 @@ use crate::store::CheckpointRecord;
 use crate::store::engine::{Column, Engine, sql};
 use crate::witness::Witness;
 use checkpoints::Checkpoints;
+use jobs::Jobs;
+use ledger_signatures::public_keys;
 use read::{Page, Reader};
 use tree::{TileRows, TreeCheck};
 use walk::Walk;
 
 pub use divergence::{Divergence, Kind, Part};
+pub use key_changes::{AcceptedKey, KeyChangeReport};
 pub use log::LogCheck;
 pub use rollback::Rollback;
 pub use walk_start::CheckpointNotFound;
@@ -67,6 +71,9 @@ pub struct Options {
     pub ledger_keys: Vec<PublicKey>,
     /// Trusted keys: each must have signed a checkpoint.
     pub trusted_keys: Vec<PublicKey>,
+    /// Keys that a person is about to accept: where no key before them vouches for them, the report says so instead of a
+    /// divergence.
+    pub candidate_keys: Vec<PublicKey>,
     /// The keys that may sign runs, with their times; `None` where there is no such list.
     pub keyring: Option<Keyring>,
     /// Keys that are known to have signed runs without being on a list.
@@ -157,6 +164,8 @@ pub struct Report {
     pub cosignature: Option<Cosignature>,
     /// Rollbacks that a person accepted, the first one first.
     pub rollbacks: Vec<Rollback>,
+    /// The keys of the ledger that no key before them vouches for.
+    pub key_changes: KeyChangeReport,
     /// The result for the log.
     pub log: Option<LogCheck>,
     /// How long the records took, without the time that the signatures took.
@@ -366,6 +375,9 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
         let what = format!("no checkpoint is signed by the given key {}", key.id());
         walk.findings.add(walk.checkpoints.about_last(Kind::Changed, what));
     }
+    let signed_size = walk.checkpoints.signed_size;
+    let signers = public_keys(&walk.checkpoints.signers).collect();
+    let key_changes = walk.checkpoints.key_changes.finish(signed_size, signers, &mut walk.findings);
     let tree = walk.tree.tree_head();
     let begin = TreeCheck::new(Frontier::new(), TileRows::new());
     std::mem::replace(&mut walk.tree, begin).finish(&mut walk.findings);
@@ -401,6 +413,7 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
         local_checkpoints,
         cosignature,
         rollbacks: std::mem::take(&mut walk.rollbacks),
+        key_changes,
         log: None,
         records_duration: Duration::ZERO,
         signatures_duration: walk.jobs.duration,
@@ -446,4 +459,19 @@ pub(crate) async fn check_before_seal(
 /// The checkpoint in a note, signatures unchecked.
 fn parse_checkpoint(note: &str) -> Option<Checkpoint> {
     Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok()
+}
+
+/// Verifies the keys of a checkpoint that is about to be written, as those of one that is read. Keys that it says a person
+/// accepts count here: the machine that accepts them keeps them.
+pub(crate) fn check_keys_follow(
+    last: Option<&CheckpointRecord>,
+    sealed: &CheckpointRecord,
+) -> Result<(), String> {
+    let Some(note) = &sealed.note else { return Ok(()) };
+    let accepted = sealed.verifiers().unwrap_or_default();
+    let accepted = public_keys(&accepted).filter(|key| sealed.succession.accepts(key));
+    let options = Options { candidate_keys: accepted.collect(), ..Options::default() };
+    let seals = last.map_or_else(Checkpoints::default, Checkpoints::starting_after);
+    let place = sealed.tree.size + 1;
+    seals.with_options(&options).check_signed(sealed, note, place, &mut Jobs::default())
 }

@@ -15,7 +15,6 @@ mod schema;
 pub mod stdio;
 mod tool;
 mod tools;
-mod whole;
 
 use std::path::PathBuf;
 use std::sync::Arc;

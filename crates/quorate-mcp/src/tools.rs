@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use super::ServerState;
 use super::tool::{Tool as _, ToolEntry};
-use super::whole::Whole;
+use quorate::service::whole::Whole;
 
 /// The longest wait of a call, in milliseconds: clients time out after 60 seconds.
 const MAX_WAIT_MS: u64 = 50_000;

@@ -12,10 +12,10 @@ pub mod gather;
 pub mod locks;
 pub mod material;
 pub mod modes;
-pub mod nesting;
 pub mod overlay;
 pub mod policy;
 pub mod rules;
+pub mod storable;
 pub mod tally;
 
 pub use command::{ApplyRule, Command, Fact, FactKind, Gather, Invoke, SemanticMatch};

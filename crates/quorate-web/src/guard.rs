@@ -109,15 +109,17 @@ impl Guard {
                 "Host is not this server's: ask for it by the address that it listens on",
             ));
         }
-        let by_program = self.bearer.matches(bearer_token(headers));
-        if !method.is_safe() && !by_program && !self.is_from_here(headers) {
-            return Err(Refusal::Foreign(
-                "it must come from a page of this server, or bring the bearer token",
-            ));
+        if self.bearer.matches(bearer_token(headers)) {
+            return Ok(());
         }
-        match by_program || uri.path() == OPEN || self.has_session(headers) {
+        if uri.path() != OPEN && !self.has_session(headers) {
+            return Err(Refusal::Unknown);
+        }
+        match method.is_safe() || self.is_from_here(headers) {
             true => Ok(()),
-            false => Err(Refusal::Unknown),
+            false => {
+                Err(Refusal::Foreign("it must come from a page of this server, or bring the bearer token"))
+            }
         }
     }
 
@@ -263,7 +265,7 @@ mod tests {
             assert_eq!(post(&[(ORIGIN, foreign)]), 403, "{foreign}");
         }
         assert_eq!(status(&guard, Method::POST, &[(AUTHORIZATION, "Bearer program")]), 200);
-        assert_eq!(status(&guard, Method::POST, &[(AUTHORIZATION, "Bearer link")]), 403);
+        assert_eq!(status(&guard, Method::POST, &[(AUTHORIZATION, "Bearer link")]), 401);
         assert_eq!(status(&guard, Method::POST, &[(SEC_FETCH_SITE, "same-origin")]), 401);
     }
 

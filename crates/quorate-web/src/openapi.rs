@@ -5,6 +5,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
+use crate::api::records::ShownRecord;
 use crate::endpoint::Route;
 
 /// Where schemas are in the document.
@@ -13,6 +14,28 @@ const COMPONENTS: &str = "#/components/schemas/";
 /// Any JSON object.
 pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object"})
+}
+
+/// A point in time, as `service/since.rs` reads it; empty for none, as forms send it.
+pub(crate) fn since(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "anyOf": [{"pattern": "^(|all|[0-9]{1,9}[mhdw])$"}, {"format": "date"}, {"format": "date-time"}],
+    })
+}
+
+/// An event of a stream of records.
+pub(crate) fn record_event(schemas: &mut SchemaGenerator) -> Schema {
+    let record = schemas.subschema_for::<ShownRecord>();
+    json_schema!({
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"enum": ["record", "end"]},
+            "id": {"description": "The record's number", "type": "string"},
+            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": record},
+        },
+    })
 }
 
 /// The report of a run, as `quorate show --format json` prints it.

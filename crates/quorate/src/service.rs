@@ -73,6 +73,7 @@ pub mod time_text;
 pub mod trust;
 pub mod variables;
 pub mod weave;
+pub mod whole;
 pub mod witness;
 pub mod worker_thread;
 pub mod workspace;

@@ -27,11 +27,14 @@ mod turn;
 #[cfg(test)]
 mod examples_tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_diagnostics::invisible::escape_invisible;
-use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
+use quorate_kernel::ports::executor::{
+    About, ConfigError, Executor, Failure, Invocation, Reply, Settings, SideEffect,
+};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::{Json, Part, PartKind};
@@ -82,6 +85,12 @@ impl Executor for RubricExecutor {
 
     fn fingerprint(&self) -> Json {
         json!({"rules": RULES_VERSION, "reads": self.rubric.file_hashes})
+    }
+
+    /// Answers quote the goals, so that a document from outside ends up in the ledger and in reports.
+    fn side_effects(&self) -> Vec<SideEffect> {
+        let side_effect = |path: &PathBuf| SideEffect::new(format!("quote goals from {}", path.display()));
+        self.rubric.outside_path.iter().map(side_effect).collect()
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {

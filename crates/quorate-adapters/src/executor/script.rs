@@ -4,7 +4,7 @@
 mod answer;
 mod source;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use quorate_protocol::answers::Schema;
 use tokio::time::{Instant, sleep_until};
 
 use crate::block::Block;
+use crate::regular_file;
 use answer::{Answer, Response};
 use source::Source;
 
@@ -36,7 +37,7 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     })?;
     let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
     let path = settings.dir.join(path);
-    let outside_path = path_outside(&settings.dir, &path);
+    let outside_path = regular_file::path_outside(&settings.dir, &path);
     Ok(Arc::new(Script { source: Source::open(&path)?, outside_path, delay }))
 }
 
@@ -45,13 +46,6 @@ struct Script {
     /// The path of the answers, if it is outside of the settings' directory.
     outside_path: Option<PathBuf>,
     delay: Duration,
-}
-
-/// The real path, if it is outside of a directory by its name or through a link.
-fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let resolved = real(path);
-    (!resolved.starts_with(real(dir))).then_some(resolved)
 }
 
 #[async_trait]

@@ -18,7 +18,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::check_depth;
+use super::check_storable;
 use crate::block::Block;
 use crate::regular_file;
 
@@ -97,7 +97,7 @@ impl State for FsState {
                     );
                     Error::new(message, error)
                 })?;
-                check_depth(participant, &state)?;
+                check_storable(participant, &state)?;
                 Ok(state)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
@@ -106,7 +106,7 @@ impl State for FsState {
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        check_depth(participant, state)?;
+        check_storable(participant, state)?;
         let (dir, path) = (self.dir.clone(), self.path(participant));
         let cannot = format!("cannot write {}", path.display());
         let mut text = match serde_json::to_vec_pretty(state) {

@@ -10,7 +10,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::check_depth;
+use super::check_storable;
 use crate::block::Block;
 use crate::mcp::{self, Arguments, CallDeadline, CallError, Connection, Retry};
 
@@ -106,7 +106,7 @@ impl State for McpKvState {
         match value {
             Json::Null => Ok(Map::new()),
             Json::Object(state) => {
-                check_depth(participant, &state)?;
+                check_storable(participant, &state)?;
                 Ok(state)
             }
             _ => Err(self.read_error(participant, "has a `value` that is no object".to_owned())),
@@ -114,7 +114,7 @@ impl State for McpKvState {
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        check_depth(participant, state)?;
+        check_storable(participant, state)?;
         let unwritten = |error| Error::new(format!("the state of `{participant}` cannot be written"), error);
         let offer = self.connection.tools(CallDeadline::Timeout).await.map_err(unwritten)?;
         let state = Json::Object(state.clone());

@@ -10,7 +10,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::check_depth;
+use super::check_storable;
 use crate::block::Block;
 
 /// The kind that manifests name.
@@ -47,7 +47,7 @@ impl State for Memory {
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        check_depth(participant, state)?;
+        check_storable(participant, state)?;
         self.objects().insert(participant.to_owned(), state.clone());
         Ok(())
     }

@@ -11,7 +11,7 @@ use quorate_protocol::Json;
 use serde_json::Map;
 use sqlx::Row as _;
 
-use super::check_depth;
+use super::check_storable;
 use crate::block::Block;
 use crate::database::{Database, DatabaseError};
 
@@ -63,12 +63,12 @@ impl State for SqliteState {
             let path = self.database.path().display();
             Error::new(format!("the state of `{participant}` in {path} is not a JSON object"), error)
         })?;
-        check_depth(participant, &state)?;
+        check_storable(participant, &state)?;
         Ok(state)
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        check_depth(participant, state)?;
+        check_storable(participant, state)?;
         let object = serde_json::to_string(state)
             .map_err(|error| Error::new(format!("the state of `{participant}` cannot be written"), error))?;
         let mut connection = self.database.connection().await?;

@@ -46,7 +46,10 @@ async fn a_file_of_another_writer_that_nests_too_deep_is_an_error_that_names_the
     std::fs::write(dir.path().join("ann.json"), text).unwrap();
     let store = open("fs", dir.path(), json!({"kind": "fs", "dir": "."}));
     let error = store.read("ann").await.unwrap_err();
-    assert!(error.what.contains("the state of `ann` nests deeper than 64 levels"), "{error}");
+    assert!(
+        error.what.contains("the state of `ann` cannot be stored: it nests deeper than 64 levels"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

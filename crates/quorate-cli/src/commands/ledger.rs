@@ -14,7 +14,9 @@ use crate::session::{print_result, with_session};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::ledger::{check_proof, checkpoint, gc, hold, import, rollback, stats, verify};
+use quorate::service::ledger::{
+    accept_key, check_proof, checkpoint, gc, hold, import, rollback, stats, verify,
+};
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
 
@@ -174,6 +176,25 @@ enum Verb {
         #[command(flatten)]
         shape: OutputArguments,
     },
+    /// Go on with a ledger whose key is lost, with another key that no earlier one vouches for
+    ///
+    /// The key is the one beside the ledger, or in QUORATE_LEDGER_KEY. Keys that the ledger has already, and that no earlier one
+    /// vouches for, are accepted where they are here, or given with `--key`. The ledger is verified first. A checkpoint records
+    /// who accepts them and why, and this machine keeps them; every other machine that uses the ledger accepts for itself.
+    #[command(
+        after_help = "Example:\n  quorate keys init\n  quorate ledger accept-key --reason \"the disk with the old key failed\""
+    )]
+    AcceptKey {
+        /// What happened: it is recorded in the ledger, and `quorate ledger verify` shows it
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Another key of the ledger that you accept, as you have it from its owner: a verifier's line, a public key, or a file
+        /// of these
+        #[arg(long = "key", value_name = "KEY|FILE")]
+        keys: Vec<String>,
+        #[command(flatten)]
+        shape: OutputArguments,
+    },
     /// Write what the ledger has sealed, for other programs
     ///
     /// What is not sealed yet is sealed first. The same ledger gives the same bytes. As JSON Lines it has everything that proves
@@ -308,6 +329,17 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 Ok(match shape.format {
                     Human => ledger::accepted(&accepted),
                     Json => ledger::accepted_json(&accepted),
+                })
+            })
+            .await
+        }
+        Verb::AcceptKey { reason, keys, shape } => {
+            let request = accept_key::Request { reason, keys };
+            at.read(&shape, async |session| {
+                let accepted = accept_key::accept(session, &request).await?;
+                Ok(match shape.format {
+                    Human => ledger::accepted_keys(&accepted),
+                    Json => ledger::accepted_keys_json(&accepted),
                 })
             })
             .await

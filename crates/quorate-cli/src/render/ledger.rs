@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::layout::table;
 use super::paint::{Paint, finish, one_line};
 use super::wording::{instant, minute};
+use quorate::service::ledger::accept_key::AcceptedKeys;
 use quorate::service::ledger::rollback::AcceptedRollback;
 use quorate::service::ledger::stats::{LedgerStats, RECENT_DAYS};
 
@@ -65,6 +66,30 @@ pub(crate) fn accepted(accepted: &AcceptedRollback) -> String {
 pub(crate) fn accepted_json(accepted: &AcceptedRollback) -> String {
     let AcceptedRollback { departs, size } = accepted;
     format!("{:#}\n", json!({"accepted": departs.is_some(), "departs": departs, "size": size}))
+}
+
+/// The result of accepting keys, as text.
+pub(crate) fn accepted_keys(accepted: &AcceptedKeys) -> String {
+    let AcceptedKeys { keys, size } = accepted;
+    match keys.as_slice() {
+        [] => format!(
+            "nothing to accept: each key of the ledger follows from the one before it, now over {size} records\n"
+        ),
+        keys => {
+            let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            format!(
+                "accepted: {}\nthe last checkpoint is over {size} records; send the new key to everyone who verifies the ledger\n",
+                keys.join(", ")
+            )
+        }
+    }
+}
+
+/// `{accepted: [key], size}`.
+pub(crate) fn accepted_keys_json(accepted: &AcceptedKeys) -> String {
+    let AcceptedKeys { keys, size } = accepted;
+    let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    format!("{:#}\n", json!({"accepted": keys, "size": size}))
 }
 
 pub(crate) fn stats(counted: &LedgerStats, options: TextOptions) -> String {

@@ -1,6 +1,7 @@
 //! The result of a verification of the ledger: what is valid, by which checks, and the differences.
 
 use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::signing::PublicKey;
 use quorate_ledger::verify::{Cosignature, Divergence, Report};
 
 use super::layout::table;
@@ -114,6 +115,16 @@ fn findings(verified: &Verification) -> Vec<String> {
             one_line(&rollback.by),
             one_line(&rollback.reason),
             rollback.n
+        ));
+    }
+    for accepted in &report.key_changes.accepted {
+        let key = PublicKey::from_text(&accepted.key).map(|key| key.id().to_string());
+        sentences.push(format!(
+            "the key {} was accepted by {}, since no earlier key could vouch for it: {} (ledger/{})",
+            key.unwrap_or_else(|_| one_line(&accepted.key)),
+            one_line(&accepted.by),
+            one_line(&accepted.reason),
+            accepted.n
         ));
     }
     match (&report.witness, witness) {

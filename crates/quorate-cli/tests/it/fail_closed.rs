@@ -196,6 +196,8 @@ fn what_one_member_says_cannot_stop_the_others() {
         ),
         r#"{"would_block": true, "irreducible": false, "notes": "\ud800"}"#.to_owned(),
         r#"{"would_block": true, "irreducible": false, "notes": "\u0000 and 1e999", "n": 1e308}"#.to_owned(),
+        r#"{"would_block": true, "irreducible": false, "more": {"a": 1, "$serde_json::private::RawValue": "{}"}}"#
+            .to_owned(),
         format!(r#"{{"would_block": true, "irreducible": false, "notes": "{}"}}"#, "word ".repeat(200_000)),
     ] {
         let place = TestDir::scripted(&all_ship_except(json!({"r2/skeptic": odd})));

@@ -37,6 +37,7 @@ mod ledger_export;
 mod ledger_faults;
 mod ledger_gc;
 mod ledger_imported;
+mod ledger_keys;
 mod ledger_postgres;
 mod ledger_rollback;
 mod ledger_schema;
@@ -89,6 +90,10 @@ mod serve;
 mod serve_audit;
 #[cfg(feature = "serve")]
 mod serve_browser;
+#[cfg(feature = "serve")]
+mod serve_faults;
+#[cfg(feature = "serve")]
+mod serve_openapi;
 #[cfg(feature = "serve")]
 mod serve_playbooks;
 #[cfg(feature = "serve")]

@@ -211,8 +211,8 @@ fn bad_requests_are_refused_with_a_code_and_a_place() {
         (json!({"text": 1}), "`text`: invalid type"),
         (json!({"text": "a", "executor": "sh"}), "unknown field `executor`"),
         (json!({"text": "a", "budget": {"money": "lots"}}), "`budget.money`"),
-        (json!({"text": "a", "budget": {"calls": 0}}), "`budget` is 0"),
-        (json!({"text": "a", "tier": 9}), "`tier` is 9"),
+        (json!({"text": "a", "budget": {"calls": 0}}), "`budget.calls`: it is 0"),
+        (json!({"text": "a", "tier": 9}), "`tier`: it is 9"),
         (json!({"path": "../secret"}), "leads out of the workspace"),
         (json!({"path": "/etc/passwd"}), "leads out of the workspace"),
     ] {

@@ -184,6 +184,50 @@ fn a_council_shows_members_no_file_from_outside() {
 }
 
 #[test]
+fn goals_of_the_rubric_are_quoted_from_inside_of_the_workspace_alone() {
+    let goals = "# Goals\n\n- The secret garden project ships in spring\n";
+    for (path, link) in [("../outside.md", None), ("goals.md", Some("../outside.md"))] {
+        let settings = format!("[executors.rubric]\nkind = \"rubric\"\ngoals = \"{path}\"\n");
+        let place = checkout(&[("quorate.toml", &settings)]);
+        place.write("outside.md", goals);
+        if let Some(target) = link {
+            symlink(target, place.path("repo/goals.md")).unwrap();
+        }
+        refused(&place, &["review", "draft.md", "--executor", "rubric"], "quorate.toml");
+        let shown = run(&place, &["trust", "--show"]);
+        assert!(shown.stdout.contains("quote goals from"), "{}", shown.stdout);
+        run_with(&place, &["review", "draft.md", "--executor", "rubric"], Some("1"));
+        assert_eq!(
+            place.run_in("repo", &["runs", "--format", "json"]).json()["runs"].as_array().unwrap().len(),
+            1
+        );
+    }
+    let place =
+        checkout(&[("quorate.toml", "[executors.rubric]\nkind = \"rubric\"\ngoals = \"goals.md\"\n")]);
+    place.write("repo/goals.md", goals);
+    assert!(run(&place, &["review", "draft.md", "--executor", "rubric"]).code < 4);
+}
+
+#[test]
+fn a_text_that_a_link_leads_out_of_the_workspace_to_is_shown_to_no_member() {
+    let place = checkout(&[]);
+    place.write("outside.md", "The secret garden project.\n");
+    place.write("repo/inside.md", "The meeting moved to Tuesday at ten.\n");
+    place.write("repo/.git/HEAD", "ref: refs/heads/main\n");
+    symlink("../outside.md", place.path("repo/z.md")).unwrap();
+    symlink("inside.md", place.path("repo/y.md")).unwrap();
+    symlink("..", place.path("repo/up")).unwrap();
+    for text in ["z.md", "up/outside.md"] {
+        let refused = run(&place, &["review", text]).assert_code(5);
+        refused.assert_stderr_contains("quorate:path_outside").assert_stderr_contains("outside.md");
+    }
+    // A link that stays inside is a file of the checkout, and a path outside is the reader's own word.
+    for text in ["y.md", "../outside.md"] {
+        assert!(run(&place, &["review", text]).code < 4, "{text}");
+    }
+}
+
+#[test]
 fn a_link_of_the_checkout_leads_no_record_out_of_it() {
     let place = checkout(&[]);
     std::fs::create_dir(place.path("outside")).unwrap();

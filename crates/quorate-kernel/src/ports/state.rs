@@ -5,7 +5,7 @@
 //! - A participant without a state has the empty object.
 //! - [`State::write`] replaces the whole state. A read during a write, or after a crash in the middle of one, returns the
 //!   old or the new state, never a mixture.
-//! - A state that nests deeper than [`MAX_DEPTH`](quorate_protocol::nesting::MAX_DEPTH) levels is refused, written and read.
+//! - A state that is not [storable](quorate_protocol::storable) is refused, written and read.
 //! - Ids are any text; two of them never share an entry, whatever the store does to names.
 //!
 //! `quorate_testkit::conformance::state` checks it.

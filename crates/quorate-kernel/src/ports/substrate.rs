@@ -17,7 +17,7 @@
 //! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;
 //!   it must not stay silent. It waits for a notification where the other side has one.
 //! - It declares only capabilities that it has.
-//! - Metadata or a state that nests deeper than [`MAX_DEPTH`](quorate_protocol::nesting::MAX_DEPTH) levels is refused.
+//! - Metadata or a state that is not [storable](quorate_protocol::storable) is refused.
 //! - Ids are opaque to all callers, contain no white space, and never change.
 //!
 //! `quorate_testkit::conformance::substrate` checks all of it, by declared capability.

@@ -156,6 +156,22 @@ pub struct Checkpoint {
     pub note: Option<String>,
     /// Who verifies it, one line each.
     pub keys: Vec<String>,
+    /// What lets its keys follow those of the signed checkpoint before it where none of these signed it: each the word of
+    /// one key for the next. The ledger reads and checks them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vouched: Vec<Json>,
+    /// The keys that a person accepts here, since no key before them vouches for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<AcceptedKey>,
+}
+
+/// A person accepted a key of the ledger for which no key before it vouches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedKey {
+    /// The public key.
+    pub key: String,
+    pub by: String,
+    pub reason: String,
 }
 
 impl RecordData for Checkpoint {

@@ -108,8 +108,9 @@ fn is_secret(promise: SecretKind, joined: Separator, value: &str) -> bool {
         }
         (SecretKind::Token, _) => value.len() >= 16 && plausibility::is_generated(value),
     };
+    let is_assigned = matches!(joined, Separator::Environment | Separator::Sign);
     value.len() >= 6
-        && looks_like_one
+        && (looks_like_one || is_assigned && plausibility::is_random_letters(value))
         && !plausibility::is_placeholder(value)
         && !plausibility::is_example(value)
         && !plausibility::is_reference(value)
@@ -410,6 +411,17 @@ fn value(
 }
 
 /// From where on a header or a key says its value: behind a quotation mark, a sign and another quotation mark.
+/// Where the next argument of a call begins, behind a quoted one: `set("Authorization", "…")`.
+pub(super) fn argument_after(text: &str, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (closing, mark) = quotation(&bytes[at..]);
+    let at = at + closing;
+    let comma = mark.is_some() && bytes.get(at) == Some(&b',');
+    let at = at + 1 + blank(bytes.get(at + 1..)?, 4);
+    let (opening, mark) = quotation(&bytes[at..]);
+    (comma && mark.is_some()).then_some(at + opening)
+}
+
 pub(super) fn value_after_colon(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let at = at + quotation(&bytes[at..]).0;

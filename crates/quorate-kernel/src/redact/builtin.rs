@@ -14,7 +14,7 @@ use super::kind::Kind;
 use super::{assignment, commands, context, plausibility, services, vendors};
 
 /// What changes when other texts would be taken for secrets. It is in the fingerprint of a run.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The shortest text in which there can be a secret of any kind.
 const MIN_TEXT_BYTES: usize = 10;

@@ -26,7 +26,11 @@ pub(super) const KINDS: &[Kind] = &[
     by_context("credentials in a URL", &["://"], userinfo),
     by_context("signed URL", &["sig=", "signature="], signature),
     by_context("cookie", &["cookie:", "cookie\":", "cookie':"], cookie),
-    by_context("user and password on a command line", &["-u", "--user", "--proxy-user"], command_line),
+    by_context(
+        "user and password on a command line",
+        &["-u", "-su", "-sSu", "-ku", "--user", "--proxy-user"],
+        command_line,
+    ),
     by_context("login in base64", &["auth\"", "_auth", "_password"], login),
     by_context("password of a .netrc", &["password"], netrc),
     by_context("assignment of a secret", assignment::ANCHORS, assignment::find),
@@ -150,21 +154,38 @@ fn discord(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     (is_bot && plausibility::is_random(&[&text[start..last + tail]])).then_some(start..last + tail)
 }
 
-/// What an authorization header says behind its scheme.
+/// What an authorization header says behind its scheme: one value, or parameters of which one is random.
 fn header(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-    let mut at = assignment::value_after_colon(text, anchor.end)?;
-    for scheme in ["bearer", "basic", "token", "apikey", "api-key"] {
-        let rest = &text[at..];
-        if rest.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme))
-            && let Some(space) = space(&rest[scheme.len()..])
-        {
-            at += scheme.len() + space;
-            break;
-        }
+    const MAX_SCHEME_BYTES: usize = 32;
+    let mut at = assignment::value_after_colon(text, anchor.end)
+        .or_else(|| assignment::argument_after(text, anchor.end))?;
+    let rest = &text[at..];
+    let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let scheme = run(&rest.as_bytes()[..rest.len().min(MAX_SCHEME_BYTES)], of_scheme);
+    if scheme > 0
+        && rest.as_bytes()[0].is_ascii_alphabetic()
+        && let Some(space) = space(&rest[scheme..])
+    {
+        at += scheme + space;
     }
     let span = value(text, at);
     let following = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
-    (following.len() >= 8 && (is_random(following) || is_login(following))).then_some(span)
+    if following.len() >= 8 && (is_random(following) || is_login(following)) {
+        return Some(span);
+    }
+    parameters(text, at)
+}
+
+/// The parameters of a header in which one value is random, as in `Digest username="ada", response="…"`.
+fn parameters(text: &str, at: usize) -> Option<Range<usize>> {
+    let in_line = |byte: &u8| !byte.is_ascii_control();
+    let length =
+        text.as_bytes()[at..].iter().take(MAX_LOOKAHEAD_BYTES).take_while(|byte| in_line(byte)).count();
+    let first = &text[at..plausibility::floor_char_boundary(text, at + length)];
+    let values = first.split([',', ' ']).filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
+    let mut values = values.map(|value| value.trim_matches(['"', '\'', '\\']));
+    let is_secret = values.any(|value| value.len() >= 16 && is_random(value));
+    is_secret.then(|| at..at + text[at..].bytes().take_while(|byte| in_line(byte)).count())
 }
 
 fn bearer(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
@@ -219,11 +240,13 @@ fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         length += authority.enumerate().filter(|(_, byte)| *byte == b'@').last().map_or(0, |(at, _)| at);
     }
     let value = &rest[..length];
+    let is_key = |user: &str| user.len() >= 20 && plausibility::is_generated(user);
     let (start, secret) = match value.split_once(':') {
+        Some((user, _)) if is_key(user) => (0, true),
         Some((user, password)) => {
             (user.len() + 1, password.len() >= 3 && !plausibility::is_placeholder(password))
         }
-        None => (0, length >= 20 && plausibility::is_generated(value)),
+        None => (0, is_key(value)),
     };
     secret.then_some(anchor.end + start..anchor.end + length)
 }
@@ -283,6 +306,10 @@ fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         length -= 1;
     }
     let (user, password) = text[at..at + length].split_once(':')?;
+    // Some services take a key as the user, with any password or none.
+    if user.len() >= 16 && plausibility::is_generated(user) {
+        return Some(at..at + length);
+    }
     let is_one =
         !password.starts_with("//") && password.len() >= 3 && !plausibility::is_placeholder(password);
     is_one.then_some(at + user.len() + 1..at + length)

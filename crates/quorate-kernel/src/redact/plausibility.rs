@@ -76,6 +76,16 @@ pub(super) fn could_be_password(value: &str) -> bool {
     chosen && !METHODS.contains(&value.to_ascii_lowercase()) && !is_path(value) && !value.contains("://")
 }
 
+/// Whether a value is letters alone that make no words: small and capital ones mixed as no name has them.
+pub(super) fn is_random_letters(value: &str) -> bool {
+    let turns = |pair: &[u8]| pair[0].is_ascii_lowercase() != pair[1].is_ascii_lowercase();
+    value.len() >= MIN_LETTERS_ONLY_LEN
+        && value.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && value.as_bytes().windows(2).filter(|pair| turns(pair)).count() * 3 >= value.len()
+        && bits_per_char(value) >= MIN_BITS_PER_CHAR
+        && !is_words(value)
+}
+
 /// Whether a value is a phrase of three words or more, joined by dashes: too long for a name that a program has.
 pub(super) fn is_passphrase(value: &str) -> bool {
     let words = || value.split('-');

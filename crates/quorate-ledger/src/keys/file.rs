@@ -2,14 +2,14 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use super::Error;
 use crate::files::{open, remove};
-use crate::signing::{InvalidKey, PublicKey, SecretKey};
+use crate::signing::{InvalidKey, PublicKey, SecretKey, Voucher};
 
 /// No key is longer. What is, is not read to its end.
 const MAX_BYTES: u64 = 1024;
@@ -162,6 +162,21 @@ pub(super) fn read_public_keys(dir: &Path) -> Result<Vec<PublicKey>, Error> {
     }
     keys.sort_by_key(PublicKey::id);
     Ok(keys)
+}
+
+/// The vouchers in the `.voucher` files of a directory: the key that is vouched for, and below it the voucher's text.
+#[expect(clippy::disallowed_methods, reason = "this module reads the directory of retired keys")]
+pub(super) fn read_vouchers(dir: &Path) -> Vec<Voucher> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "voucher"));
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let text = text(&open(path).ok()?, path).ok()?;
+        let (key, voucher) = text.trim_end_matches('\n').split_once('\n')?;
+        Voucher::from_text(key, voucher)
+    };
+    paths.iter().filter_map(read).collect()
 }
 
 /// A file's text, whose memory is overwritten when it is dropped.

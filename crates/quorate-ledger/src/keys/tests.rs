@@ -42,14 +42,14 @@ fn many_who_make_a_key_at_once_have_the_same() {
 fn a_rotation_keeps_the_public_half_of_what_goes_and_not_its_secret() {
     // D3
     let (dir, keys) = directory();
-    assert!(matches!(keys.rotate(Purpose::Ledger), Err(Error::Missing { .. })));
+    assert!(matches!(keys.rotate(Purpose::Ledger, 1_000), Err(Error::Missing { .. })));
     let first = keys.create(Purpose::Ledger).unwrap();
     keys.create(Purpose::Signing).unwrap();
-    let rotated = keys.rotate(Purpose::Ledger).unwrap();
+    let rotated = keys.rotate(Purpose::Ledger, 1_000).unwrap();
     assert_eq!(rotated.old, first.public());
     assert_ne!(rotated.new.public(), first.public());
     assert_eq!(keys.load(Purpose::Ledger).unwrap().unwrap().public(), rotated.new.public());
-    keys.rotate(Purpose::Ledger).unwrap();
+    keys.rotate(Purpose::Ledger, 1_000).unwrap();
 
     let mut gone = vec![rotated.old, rotated.new.public()];
     gone.sort_by_key(PublicKey::id);
@@ -83,7 +83,7 @@ fn files_are_their_owners_alone_and_others_are_refused() {
     use std::os::unix::fs::PermissionsExt as _;
     let (dir, keys) = directory();
     keys.create(Purpose::Signing).unwrap();
-    keys.rotate(Purpose::Signing).unwrap();
+    keys.rotate(Purpose::Signing, 1_000).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let (file, folder) = (keys.key_path(Purpose::Signing), dir.path().join("keys"));
@@ -92,7 +92,7 @@ fn files_are_their_owners_alone_and_others_are_refused() {
         set(&file, open);
         let error = keys.load(Purpose::Signing).unwrap_err();
         assert!(matches!(error, Error::Exposed { mode, .. } if mode == open), "{open:o}: {error:?}");
-        assert!(keys.rotate(Purpose::Signing).is_err());
+        assert!(keys.rotate(Purpose::Signing, 1_000).is_err());
     }
     set(&file, 0o600);
     // Who can write in the directory can put a key of his own there.

@@ -165,7 +165,7 @@ fn a_killed_process_leaves_nothing_behind() {
     a.keys.remove_leftovers().unwrap();
     assert!(!left[0].exists() && !left[1].exists() && !before.exists());
     std::fs::write(&left[0], "quorate:ed25519:secret:").unwrap();
-    a.keys.rotate(keys::Purpose::Ledger).unwrap();
+    a.keys.rotate(keys::Purpose::Ledger, 1_000).unwrap();
     assert!(!left[0].exists());
     assert!(a.keys.key_path(keys::Purpose::Ledger).exists());
 }

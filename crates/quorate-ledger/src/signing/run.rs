@@ -8,7 +8,7 @@ use quorate_kernel::record::{self, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{KeyId, Keyring, PublicKey, RejectedSignature, Voucher};
+use super::{Context, KeyId, Keyring, PublicKey, RejectedSignature, Voucher};
 
 /// What is known of keys outside of the ledger.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +106,7 @@ pub(crate) fn extend_keys(
     for voucher in vouchers {
         let voucher: Voucher =
             serde_json::from_value(voucher).map_err(|error| format!("a voucher cannot be read: {error}"))?;
-        let vouched = voucher.check(|by| keys.get(&by).copied())?;
+        let vouched = voucher.check(Context::VOUCHER, |by| keys.get(&by).copied())?;
         may(&vouched)?;
         keys.insert(vouched.key.id(), vouched.key);
     }

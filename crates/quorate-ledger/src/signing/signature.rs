@@ -23,6 +23,9 @@ impl Context {
     /// The signer lets another key's signatures count where its own do: the leaf is what a [`Voucher`](super::Voucher) says.
     pub const VOUCHER: Context = Context::new("application/vnd.quorate.key-voucher.v1");
 
+    /// A ledger's key lets the key that replaces it sign the checkpoints after its own.
+    pub const LEDGER_VOUCHER: Context = Context::new("application/vnd.quorate.ledger-key-voucher.v1");
+
     /// A context of another name.
     ///
     /// # Panics

@@ -2,7 +2,9 @@
 //! colleague's key, can continue runs that were opened before it was in the keyring.
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
+use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::{Context, KeyId, PublicKey, SecretKey, Signature};
@@ -18,7 +20,8 @@ pub struct Voucher {
     pub by: String,
     /// The public key that is vouched for.
     pub key: String,
-    /// The signature over both of the others, in the context [`Context::VOUCHER`].
+    /// The signature over both of the others: in the context [`Context::VOUCHER`] for runs, and in
+    /// [`Context::LEDGER_VOUCHER`] for the checkpoints of a ledger.
     pub signature: String,
 }
 
@@ -34,9 +37,9 @@ pub struct CheckedVoucher {
 }
 
 impl Voucher {
-    pub fn sign(by: &SecretKey, key: &PublicKey, at_ms: i64) -> Voucher {
+    pub fn sign(context: Context, by: &SecretKey, key: &PublicKey, at_ms: i64) -> Voucher {
         let (at, key) = (rfc3339(at_ms), key.to_string());
-        let signature = by.sign(Context::VOUCHER, &hash(&at, &key)).to_string();
+        let signature = by.sign(context, &hash(&at, &key)).to_string();
         Voucher { at, by: by.public().id().to_string(), key, signature }
     }
 
@@ -44,7 +47,11 @@ impl Voucher {
     ///
     /// # Errors
     /// Why it is invalid, in words.
-    pub fn check(&self, known: impl FnOnce(KeyId) -> Option<PublicKey>) -> Result<CheckedVoucher, String> {
+    pub fn check(
+        &self,
+        context: Context,
+        known: impl FnOnce(KeyId) -> Option<PublicKey>,
+    ) -> Result<CheckedVoucher, String> {
         let by = KeyId::from_text(&self.by).map_err(|error| format!("a voucher's key: {error}"))?;
         let key = PublicKey::from_text(&self.key).map_err(|error| format!("a vouched key: {error}"))?;
         if key.to_string() != self.key {
@@ -54,9 +61,9 @@ impl Voucher {
         let at_ms = at_ms.ok_or("the time of a voucher cannot be read")?;
         let signature = Signature::from_text(&self.signature).map_err(|error| error.to_string())?;
         let public = known(by).ok_or_else(|| {
-            format!("the key {by} vouches for {}, and it is not in the run's keyring", key.id())
+            format!("the key {by} vouches for {}, and its own signatures do not count here", key.id())
         })?;
-        let verified = public.verify(Context::VOUCHER, &hash(&self.at, &self.key), &signature);
+        let verified = public.verify(context, &hash(&self.at, &self.key), &signature);
         verified.map_err(|_| format!("the voucher for {} is not signed by the key {by}", key.id()))?;
         Ok(CheckedVoucher { by, key, at_ms })
     }
@@ -64,6 +71,10 @@ impl Voucher {
     /// As a keyring file has it beside the key: name, time and signature with spaces between them.
     pub fn to_text(&self) -> String {
         format!("{} {} {}", self.by, self.at, self.signature)
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
+        json!({"at": self.at, "by": self.by, "key": self.key, "signature": self.signature})
     }
 
     /// Reads what [`Voucher::to_text`] writes of a key; `None` where it has another form.
@@ -76,6 +87,7 @@ impl Voucher {
     /// The vouchers that lead from keys that `count` to `key`, in an order in which each follows from those before it;
     /// `None` where they do not lead there. What does not hold is passed over.
     pub fn chain_to(
+        context: Context,
         key: KeyId,
         count: impl IntoIterator<Item = PublicKey>,
         all: &[Voucher],
@@ -85,7 +97,7 @@ impl Voucher {
         while at < known.len() {
             let by = known[at].0;
             for (number, voucher) in all.iter().enumerate().filter(|(_, one)| one.by == by.id().to_string()) {
-                let Ok(vouched) = voucher.check(|_| Some(by)) else { continue };
+                let Ok(vouched) = voucher.check(context, |_| Some(by)) else { continue };
                 if !known.iter().any(|(one, _)| *one == vouched.key) {
                     known.push((vouched.key, Some(number)));
                 }
@@ -122,13 +134,17 @@ mod tests {
     fn a_voucher_holds_for_its_key_its_time_and_who_gave_it() {
         // D10
         let (old, new) = (key(1), key(2));
-        let voucher = Voucher::sign(&old, &new.public(), 1_000);
+        let voucher = Voucher::sign(Context::VOUCHER, &old, &new.public(), 1_000);
         let known = |_| Some(old.public());
         let vouched = CheckedVoucher { by: old.public().id(), key: new.public(), at_ms: 1_000 };
-        assert_eq!(voucher.check(known), Ok(vouched));
+        assert_eq!(voucher.check(Context::VOUCHER, known), Ok(vouched));
         assert_eq!(Voucher::from_text(&voucher.key, &voucher.to_text()), Some(voucher.clone()));
-        assert!(voucher.check(|_| None).is_err());
-        assert!(voucher.check(|_| Some(key(3).public())).is_err());
+        assert!(voucher.check(Context::VOUCHER, |_| None).is_err());
+        assert!(
+            voucher.check(Context::LEDGER_VOUCHER, known).is_err(),
+            "a voucher holds in its own context alone"
+        );
+        assert!(voucher.check(Context::VOUCHER, |_| Some(key(3).public())).is_err());
         for changed in [
             Voucher { at: rfc3339(2_000), ..voucher.clone() },
             Voucher { key: key(3).public().to_string(), ..voucher.clone() },
@@ -136,7 +152,7 @@ mod tests {
             Voucher { key: format!("{}\n", voucher.key), ..voucher.clone() },
             Voucher { signature: voucher.signature.replace('A', "B") + "x", ..voucher.clone() },
         ] {
-            assert!(changed.check(known).is_err(), "{changed:?}");
+            assert!(changed.check(Context::VOUCHER, known).is_err(), "{changed:?}");
         }
         assert_eq!(Voucher::from_text("k", "two words"), None);
     }
@@ -145,13 +161,18 @@ mod tests {
     fn vouchers_lead_from_key_to_key() {
         // D10
         let all = [
-            Voucher::sign(&key(2), &key(3).public(), 2),
-            Voucher::sign(&key(1), &key(2).public(), 1),
-            Voucher::sign(&key(3), &key(1).public(), 3),
+            Voucher::sign(Context::VOUCHER, &key(2), &key(3).public(), 2),
+            Voucher::sign(Context::VOUCHER, &key(1), &key(2).public(), 1),
+            Voucher::sign(Context::VOUCHER, &key(3), &key(1).public(), 3),
             // Not signed by whom it names.
-            Voucher { by: key(1).public().id().to_string(), ..Voucher::sign(&key(8), &key(9).public(), 1) },
+            Voucher {
+                by: key(1).public().id().to_string(),
+                ..Voucher::sign(Context::VOUCHER, &key(8), &key(9).public(), 1)
+            },
         ];
-        let lead = |to: u8, from: u8| Voucher::chain_to(key(to).public().id(), [key(from).public()], &all);
+        let lead = |to: u8, from: u8| {
+            Voucher::chain_to(Context::VOUCHER, key(to).public().id(), [key(from).public()], &all)
+        };
         assert_eq!(lead(3, 1), Some(vec![all[1].clone(), all[0].clone()]));
         assert_eq!(lead(1, 1), Some(Vec::new()));
         assert_eq!((lead(9, 1), lead(3, 7)), (None, None));

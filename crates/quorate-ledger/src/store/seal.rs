@@ -11,7 +11,7 @@ use super::connection::Transaction;
 use super::engine::{Column, Engine, Statement, sql};
 use super::tiles::{TreeError, TreeWriter};
 use super::{Store, queue};
-use crate::checkpoint::{CheckpointRecord, ORIGIN_PREFIX, STREAM};
+use crate::checkpoint::{CheckpointRecord, ORIGIN_PREFIX, STREAM, Succession};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
 use crate::signing::{ExternalKeys, Keyring, SecretKey};
@@ -116,13 +116,30 @@ impl Store {
         again: bool,
         durability: Durability,
     ) -> Result<CheckpointRecord, Error> {
+        self.seal_with(keys, at_ms, again, durability, Succession::default()).await
+    }
+
+    /// As [`Store::seal`]. `succession` says why the keys follow those of the last signed checkpoint, where none of these is
+    /// among them; it is recorded with the checkpoint that is made.
+    ///
+    /// # Errors
+    /// As [`Store::seal`], and where the keys do not follow: verifying would refuse the checkpoint.
+    pub async fn seal_with(
+        &self,
+        keys: &[Arc<SecretKey>],
+        at_ms: i64,
+        again: bool,
+        durability: Durability,
+        succession: Succession,
+    ) -> Result<CheckpointRecord, Error> {
         let mut connection = self.writer().await;
         // What is appended from here on is not covered, or was covered and is looked for once more.
         let had_appended = self.appended.swap(false, Ordering::Relaxed);
         let outside = self.queue.external_keys().and_then(Result::ok).unwrap_or_default();
         let sealing = async {
             let mut transaction = connection.begin(durability).await?;
-            let sealed = seal_in_transaction(&mut transaction, keys, at_ms, again, outside).await?;
+            let sealed =
+                seal_in_transaction(&mut transaction, keys, (at_ms, again), succession, outside).await?;
             if !sealed.is_new && durability == Durability::Synced {
                 // A commit that writes something is what makes everything before it durable.
                 let touch = sql("UPDATE checkpoint SET n = n WHERE size = $1").bind(sealed.tree.size);
@@ -214,12 +231,11 @@ async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord
 async fn check_new_records(
     engine: &mut Engine,
     keys: &[Arc<SecretKey>],
-    before: Option<&CheckpointRecord>,
+    (before, signed): (Option<&CheckpointRecord>, Option<&CheckpointRecord>),
     outside: ExternalKeys,
 ) -> Result<(), SealError> {
-    let signed = read_last_signed(engine).await?;
     // Without a key nothing is signed, and what an unsigned checkpoint is over need not be looked at again.
-    let since = if keys.is_empty() { before } else { signed.as_ref() };
+    let since = if keys.is_empty() { before } else { signed };
     let options = Options {
         ledger_keys: keys.iter().map(|key| key.public()).collect(),
         signers: outside.signers,
@@ -263,8 +279,8 @@ async fn count_unsealed(engine: &mut Engine, sealed: Option<&CheckpointRecord>) 
 async fn seal_in_transaction(
     transaction: &mut Transaction<'_>,
     keys: &[Arc<SecretKey>],
-    at_ms: i64,
-    again: bool,
+    (at_ms, again): (i64, bool),
+    mut succession: Succession,
     outside: ExternalKeys,
 ) -> Result<CheckpointRecord, SealError> {
     let (engine, tails) = transaction.engine_and_tails();
@@ -277,7 +293,13 @@ async fn seal_in_transaction(
     {
         return Ok(sealed.clone());
     }
-    check_new_records(engine, keys, before.as_ref(), outside).await?;
+    let signed = read_last_signed(engine).await?;
+    check_new_records(engine, keys, (before.as_ref(), signed.as_ref()), outside).await?;
+    let signers = signed.as_ref().and_then(CheckpointRecord::verifiers).unwrap_or_default();
+    if signers.iter().any(|signer| keys.iter().any(|key| key.public() == *signer.key())) {
+        // Another process has brought the key in meanwhile.
+        succession.vouched.clear();
+    }
     let mut tree = current_tree(engine, before.as_ref()).await?;
     let head = tree.frontier().tree_head();
     tree.store(engine).await?;
@@ -289,7 +311,10 @@ async fn seal_in_transaction(
     let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
     let (note, names) =
         sign_note(&origin, head, keys).map_err(|what| SealError::Diverged { n: next, what })?;
-    let sealed = CheckpointRecord { origin, tree: head, note, keys: names, n: next, is_new: true };
+    let sealed =
+        CheckpointRecord { origin, tree: head, note, keys: names, succession, n: next, is_new: true };
+    let diverged = |what| SealError::Diverged { n: next, what };
+    verify::check_keys_follow(signed.as_ref(), &sealed).map_err(diverged)?;
     let entry = Entry::of(&sealed.recorded(), at_ms);
     let stream: Name = STREAM.into();
     tails.remove(&stream);

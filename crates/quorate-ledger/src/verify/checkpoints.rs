@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use quorate_protocol::Json;
 use serde_json::Map;
 
+use super::Options;
 use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
+use super::key_changes::KeyChanges;
 use super::ledger_signatures::public_keys;
 use crate::merkle::{Hash, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
 use crate::signing::PublicKey;
-use crate::store::{CheckpointRecord, STREAM};
+use crate::store::{CheckpointRecord, STREAM, Succession};
 
 /// The checkpoints so far.
 #[derive(Default)]
@@ -27,10 +29,14 @@ pub(super) struct Checkpoints {
     last_signed: Option<(u64, u64)>,
     /// The signers of the last signed one.
     current: Vec<Verifier>,
+    /// The number of the checkpoint that the walk starts after, whose own record it meets first.
+    start: Option<u64>,
     /// All signers.
     pub(super) signers: Vec<Verifier>,
     /// Keys that the verifier trusts.
     trusted_keys: Vec<PublicKey>,
+    /// The keys that followed without a voucher.
+    pub(super) key_changes: KeyChanges,
     /// What the table of checkpoints has, by size: root and number.
     pub(super) rows: BTreeMap<u64, (Hash, u64)>,
     /// The time of the last signed one, in milliseconds since the Unix epoch.
@@ -46,6 +52,7 @@ impl Checkpoints {
             origin: Some(sealed.origin.clone()),
             size: sealed.tree.size,
             signed_size: if current.is_empty() { 0 } else { sealed.tree.size },
+            start: Some(sealed.n),
             signers: current.clone(),
             current,
             ..Checkpoints::default()
@@ -53,8 +60,12 @@ impl Checkpoints {
     }
 
     /// Adds the keys that the verifier trusts.
-    pub(super) fn with_trusted_keys(self, given: Vec<PublicKey>) -> Self {
-        Checkpoints { trusted_keys: given, ..self }
+    pub(super) fn with_options(self, options: &Options) -> Self {
+        Checkpoints {
+            trusted_keys: options.trusted_keys.clone(),
+            key_changes: KeyChanges::new(options),
+            ..self
+        }
     }
 
     /// Takes the body of the checkpoint with number `n`, of a time and at a place, and gives size and root that it names.
@@ -89,6 +100,9 @@ impl Checkpoints {
             None => self.origin = Some(sealed.origin.clone()),
         }
         match &sealed.note {
+            None if sealed.succession != Succession::default() => {
+                say("it is not signed, and names keys that follow others".to_owned());
+            }
             None if sealed.keys.is_empty() => self.unsigned += 1,
             None => say("it names keys and has no signature".to_owned()),
             Some(note) => match self.check_signed(&sealed, note, place, jobs) {
@@ -99,7 +113,8 @@ impl Checkpoints {
         Some(sealed.tree)
     }
 
-    fn check_signed(
+    /// Takes the signature and the keys of a checkpoint.
+    pub(super) fn check_signed(
         &mut self,
         sealed: &CheckpointRecord,
         note: &str,
@@ -120,12 +135,17 @@ impl Checkpoints {
         if note.signatures().len() != keys.len() {
             return Err("its note is not signed by the keys that its record names".to_owned());
         }
+        let before = public_keys(&self.current).collect();
+        let counting = match self.start == Some(sealed.n) {
+            true => before,
+            false => sealed.succession.keys_after(before)?,
+        };
         // If the old key was lost, the verifier must know the new one.
-        let is_given = |key: &Verifier| self.trusted_keys.contains(key.key());
-        if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key) || is_given(key)) {
-            let signers = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
-            return Err(format!("none of its keys ({signers}) signed the checkpoint before it"));
+        let counts = |key: &Verifier| counting.contains(key.key()) || self.trusted_keys.contains(key.key());
+        if !self.current.is_empty() && !keys.iter().any(counts) {
+            self.key_changes.add((sealed.n, place), public_keys(&keys).collect())?;
         }
+        self.key_changes.add_statements((sealed.n, place), &sealed.succession);
         for key in &keys {
             if !self.signers.contains(key) {
                 self.signers.push(key.clone());
@@ -136,10 +156,6 @@ impl Checkpoints {
         self.signed_size = sealed.tree.size;
         self.last_signed = Some((sealed.n, place));
         Ok(())
-    }
-
-    fn is_current(&self, key: &Verifier) -> bool {
-        self.current.iter().any(|current| current.key() == key.key())
     }
 
     /// The keys that are the ledger's own by now: those that signed last, and those that the verifier trusts. None

@@ -113,14 +113,14 @@ impl Walk {
         seals: Checkpoints,
         runs: HashMap<Box<str>, StreamState>,
     ) -> Self {
-        let trusted_keys = options.trusted_keys.clone();
+        let checkpoints = seals.with_options(&options);
         Walk {
             options,
             runs,
             started_after: tree.size(),
             seq: tree.size(),
             tree,
-            checkpoints: seals.with_trusted_keys(trusted_keys),
+            checkpoints,
             jobs: Jobs::default(),
             findings: Findings::default(),
             roots: BTreeMap::new(),

@@ -13,7 +13,6 @@ use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
-use crate::whole::Whole;
 use quorate::service::artifact;
 use quorate::service::convene::inputs::Inputs;
 use quorate::service::convene::spec;
@@ -23,6 +22,7 @@ use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::open_session;
 use quorate::service::producer::Producer;
 use quorate::service::run_options::RunOptions;
+use quorate::service::whole::Whole;
 
 pub(super) struct AssemblyConvene;
 

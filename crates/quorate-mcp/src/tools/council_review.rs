@@ -13,13 +13,13 @@ use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
-use crate::whole::Whole;
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::producer::Producer;
 use quorate::service::review::{self, Request, ReviewOutcome, TierPolicy};
 use quorate::service::run_options::RunOptions;
+use quorate::service::whole::Whole;
 
 pub(super) struct CouncilReview;
 

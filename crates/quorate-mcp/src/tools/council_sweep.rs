@@ -12,12 +12,12 @@ use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
-use crate::whole::Whole;
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::jobs::{JobStatus, Residue};
 use quorate::service::run_options::RunOptions;
 use quorate::service::runs;
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
+use quorate::service::whole::Whole;
 
 /// The number of concurrent reviews: default and maximum.
 const DEFAULT_JOBS: u64 = 4;

@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::conversations::{OfferedConversation, external_id};
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
-use crate::whole::Whole;
+use quorate::service::whole::Whole;
 
 /// The number of messages: default and maximum.
 const DEFAULT_LIMIT: u64 = 50;

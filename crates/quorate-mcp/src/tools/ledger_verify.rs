@@ -12,8 +12,8 @@ use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
-use crate::whole::Whole;
 use quorate::service::ledger::verify::{self, Request};
+use quorate::service::whole::Whole;
 
 pub(super) struct LedgerVerify;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_kernel::ports::state::State;
-use quorate_protocol::{Json, nesting};
+use quorate_protocol::{Json, storable};
 use serde_json::{Map, json};
 use tokio::task::JoinSet;
 
@@ -67,12 +67,12 @@ pub async fn all(open: &Open) {
 /// When it is not.
 pub async fn refuses_deep_nesting(open: &Open) {
     let store = open();
-    store.write("deep", &nested(nesting::MAX_DEPTH)).await.expect("as deep as it may be");
-    for levels in [nesting::MAX_DEPTH + 1, 126, 127, 200] {
+    store.write("deep", &nested(storable::MAX_DEPTH)).await.expect("as deep as it may be");
+    for levels in [storable::MAX_DEPTH + 1, 126, 127, 200] {
         let error = store.write("deep", &nested(levels)).await.expect_err("too deep");
         assert!(error.what.contains("nests deeper than 64 levels"), "{levels}: {error}");
     }
-    assert_eq!(open().read("deep").await.expect("it can be read"), nested(nesting::MAX_DEPTH));
+    assert_eq!(open().read("deep").await.expect("it can be read"), nested(storable::MAX_DEPTH));
 }
 
 /// An object nested `levels` deep.

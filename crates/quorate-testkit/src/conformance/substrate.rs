@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn, turn_key};
 use quorate_kernel::ports::substrate::{Error, Keeps, Substrate};
-use quorate_protocol::{Json, Name, nesting};
+use quorate_protocol::{Json, Name, storable};
 use serde_json::json;
 
 use super::state::nested;
@@ -55,7 +55,7 @@ pub async fn refuses_deep_nesting(open: &Open) {
         turn
     };
     for in_state in [false, true] {
-        for levels in [nesting::MAX_DEPTH + 1, 124, 126, 127, 200] {
+        for levels in [storable::MAX_DEPTH + 1, 124, 126, 127, 200] {
             let error = substrate.append(with(levels, in_state)).await.expect_err("too deep");
             assert!(
                 matches!(&error, Error::Refused(reason) if reason.contains("nests deeper than 64 levels")),
@@ -63,7 +63,7 @@ pub async fn refuses_deep_nesting(open: &Open) {
             );
         }
     }
-    substrate.append(with(nesting::MAX_DEPTH, true)).await.expect("as deep as it may be");
+    substrate.append(with(storable::MAX_DEPTH, true)).await.expect("as deep as it may be");
     let turns = read_all(&*open(), 8).await;
     assert_eq!(turns.iter().map(|turn| &*turn.content).collect::<Vec<_>>(), ["deep"]);
 }

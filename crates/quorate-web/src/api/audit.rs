@@ -20,6 +20,7 @@ use crate::failure::Failure;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Query {
     /// Start of the period: 24h, 7d, 2w, a date, or all
+    #[schemars(schema_with = "openapi::since")]
     pub(crate) since: Option<String>,
     /// Only this type of artifact
     #[serde(rename = "type")]

@@ -10,6 +10,7 @@ use quorate::service::convene::{self, ConveneInput, Request, spec};
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::open_session;
 use quorate::service::run_options::RunOptions;
+use quorate::service::whole::Whole;
 use quorate::service::workspace::Workspace;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,8 +37,7 @@ pub(crate) struct Body {
     /// Peer: the topic
     topic: Option<Subject>,
     /// Peer: the most rounds, in place of the manifest's
-    #[schemars(range(min = 1, max = 100))]
-    rounds: Option<u32>,
+    rounds: Option<Whole<1, 100>>,
     /// Hierarchy: the matter to assess
     request: Option<Subject>,
     #[serde(default)]
@@ -69,9 +69,6 @@ impl Subject {
 impl Body {
     /// Reads the manifest and the subject from below the root.
     fn input(self, server: &Server) -> Result<(ConveneInput, Workspace, RunOptions), Failure> {
-        if self.rounds.is_some_and(|rounds| !(1..=100).contains(&rounds)) {
-            return Err(Failure::usage("`rounds` is out of range", "it is 1 to 100"));
-        }
         let (path, root) = server.root.manifest(&server.environment, &self.assembly)?;
         let name_of = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
         let inputs = Inputs {
@@ -82,7 +79,7 @@ impl Body {
             proposal: name_of(&self.proposal),
             class: self.class.clone(),
             topic: name_of(&self.topic),
-            rounds: self.rounds,
+            rounds: self.rounds.and_then(|rounds| rounds.get().try_into().ok()),
             request: name_of(&self.request),
         };
         let subjects = [&self.conversation, &self.proposal, &self.topic, &self.request];

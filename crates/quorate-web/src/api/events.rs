@@ -18,6 +18,7 @@ use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
 use crate::follow::Followed;
+use crate::openapi;
 
 /// How often a comment is sent, so that dead connections are noticed.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -34,7 +35,11 @@ impl Endpoint for GetEvents {
 
     fn answer() -> Answer {
         let about = "A stream of events: the data of `record` is a record as `records` gives it";
-        Answer { content_type: "text/event-stream", ..Answer::json::<String>(about) }
+        Answer {
+            content_type: "text/event-stream",
+            schema: openapi::record_event,
+            ..Answer::json::<()>(about)
+        }
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {

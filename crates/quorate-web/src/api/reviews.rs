@@ -8,6 +8,7 @@ use quorate::service::artifact::{self, Artifact};
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::review::{self, Request, ReviewOutcome, TierPolicy};
 use quorate::service::run_options::RunOptions;
+use quorate::service::whole::Whole;
 use quorate_manifest::council::tiers::Tier;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,6 +21,10 @@ use crate::failure::Failure;
 /// A review that is asked for. Who is asked is configured in quorate.toml and council.yaml.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"required": ["path"], "properties": {"path": {"type": "string"}, "text": {"type": "null"}}},
+    {"required": ["text"], "properties": {"text": {"type": "string"}, "path": {"type": "null"}}},
+]))]
 pub(crate) struct Body {
     /// The file, from the workspace's root; or `text`
     path: Option<PathBuf>,
@@ -31,8 +36,7 @@ pub(crate) struct Body {
     #[serde(rename = "type")]
     artifact_type: Option<String>,
     /// Its tier, in place of the tier rules
-    #[schemars(range(min = 1, max = 3))]
-    tier: Option<u64>,
+    tier: Option<Whole<1, 3>>,
     #[serde(default)]
     budget: Limits,
 }
@@ -50,13 +54,8 @@ impl Body {
         }
     }
 
-    fn tier(&self) -> Result<Option<Tier>, Failure> {
-        self.tier
-            .map(|number| {
-                Tier::from_number(number)
-                    .ok_or_else(|| Failure::usage(format!("`tier` is {number}"), "it is 1, 2 or 3"))
-            })
-            .transpose()
+    fn tier(&self) -> Option<Tier> {
+        self.tier.and_then(|number| Tier::from_number(number.get()))
     }
 }
 
@@ -74,7 +73,7 @@ impl Endpoint for PostReviews {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let (artifact, tier, body) = (call.body.artifact(&server)?, call.body.tier()?, call.body.clone());
+        let (artifact, tier, body) = (call.body.artifact(&server)?, call.body.tier(), call.body.clone());
         let within = server.clone();
         let work = |observer: Arc<Reporter<Failure>>| async move {
             let session = review::open_session(&within.environment, &within.places, &artifact).await?;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
+use crate::openapi;
 
 /// The most runs of one answer.
 const MAX_LIMIT: u32 = 1_000;
@@ -34,6 +35,7 @@ pub(crate) struct Query {
     /// Only runs on what this operator made
     pub(crate) producer: Option<String>,
     /// Only runs opened since then: 24h, 7d, a date, or all
+    #[schemars(schema_with = "openapi::since")]
     pub(crate) since: Option<String>,
     /// Where the page begins: the `next` of the answer before
     pub(crate) before: Option<String>,

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use quorate::service::budget;
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::jobs::{Patient, Residue};
+use quorate::service::whole::Whole;
 use quorate_kernel::budget::Caps;
 use quorate_manifest::config::{Configuration, parse_money};
 use schemars::JsonSchema;
@@ -43,12 +44,11 @@ pub(crate) struct Started {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
     /// The most calls
-    #[schemars(range(min = 1))]
-    calls: Option<u32>,
+    calls: Option<Whole<1, { u32::MAX as u64 }>>,
     /// The most tokens, prompts and answers
-    #[schemars(range(min = 1))]
-    tokens: Option<u64>,
+    tokens: Option<Whole<1, { u64::MAX }>>,
     /// The most money, for example "5 USD"
+    #[schemars(regex(pattern = "^([1-9][0-9]{0,8}(\\.[0-9]{1,9})?|0\\.[0-9]{0,4}[1-9][0-9]{0,4}) USD$"))]
     money: Option<String>,
 }
 
@@ -64,10 +64,8 @@ impl Limits {
         let usd_nanos = money.map_err(|error| {
             Failure::usage(format!("`budget.money`: {error}"), "write an amount and USD, for example 5 USD")
         })?;
-        if self.calls == Some(0) || self.tokens == Some(0) {
-            return Err(Failure::usage("`budget` is 0", "leave it out, or name how much may be taken"));
-        }
-        let caps = Caps { calls: self.calls, tokens: self.tokens, usd_nanos };
+        let calls = self.calls.and_then(|calls| calls.get().try_into().ok());
+        let caps = Caps { calls, tokens: self.tokens.map(Whole::get), usd_nanos };
         let bounded = caps != Caps::default() || configured != Caps::default();
         Ok(if bounded { caps } else { Caps { calls: Some(DEFAULT_CALLS), ..caps } })
     }

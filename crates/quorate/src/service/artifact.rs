@@ -1,6 +1,6 @@
 //! The artifact of a review: its text, and where it came from.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
@@ -8,6 +8,8 @@ use quorate_kernel::entropy::sha256_hex;
 
 use super::disk;
 use super::error::ServiceError;
+use super::paths::find_outermost;
+use super::workspace::boundary;
 
 /// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
@@ -39,6 +41,7 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
         Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Subject::File(file) => {
             let path = directory.join(file);
+            refuse_link_out(&path, directory, &file.display().to_string())?;
             let bytes = match path.is_dir() {
                 true => Err(std::io::Error::other("it is a directory")),
                 false => disk::read_up_to(&path, MAX_BYTES),
@@ -47,6 +50,23 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
         }
     };
     from_bytes(shown, path, bytes)
+}
+
+/// Refuses a path below the working directory whose links lead out of the workspace: the author of a checkout could show
+/// members any file of the reader's under an innocent name.
+fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), ServiceError> {
+    let root = find_outermost(directory, "quorate.toml").and_then(|file| file.parent().map(Path::to_owned));
+    let repository = || directory.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned);
+    let root = root.or_else(repository).unwrap_or_else(|| directory.to_owned());
+    let is_named_inside = path.strip_prefix(directory).is_ok_and(|below| {
+        below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    });
+    if !is_named_inside || boundary::is_inside(&root, path) {
+        return Ok(());
+    }
+    let target = disk::canonical_or_new(path);
+    let body = Body::new(format!("{shown} leads out of the workspace by a link, to {}", target.display()));
+    Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("name the file itself, at its own path")))
 }
 
 /// Makes an artifact of bytes, or of the error of reading them. `path` is the file, if there is one.

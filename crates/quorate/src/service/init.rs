@@ -167,7 +167,9 @@ fn already_exists(path: &Path, help: &str) -> ServiceError {
 
 fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
     guard::ensure_folder_free(root, &root.display().to_string())?;
-    if let Some((path, _)) = files.iter().find(|(path, _)| !boundary::is_inside(root, path)) {
+    let leads_out = |path: &Path| path == root && path.is_symlink() || !boundary::is_inside(root, path);
+    let mut paths = std::iter::once(root).chain(files.iter().map(|(path, _)| path.as_path()));
+    if let Some(path) = paths.find(|path| leads_out(path)) {
         let target = disk::canonical_or_new(path);
         let body = Body::new(format!(
             "{} leads out of the directory by a link, to {}",

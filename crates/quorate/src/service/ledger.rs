@@ -1,5 +1,6 @@
 //! Commands on the ledger as a whole, one file each.
 
+pub mod accept_key;
 pub mod check_export;
 pub mod check_proof;
 pub mod checkpoint;

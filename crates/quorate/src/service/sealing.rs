@@ -10,8 +10,8 @@ use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::Store;
 use quorate_ledger::keys::{self, Purpose};
 use quorate_ledger::local_checkpoints::CheckpointFiles;
-use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::CheckpointRecord;
+use quorate_ledger::signing::{Context, PublicKey, SecretKey, Voucher};
+use quorate_ledger::store::{CheckpointRecord, Succession};
 
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
@@ -20,6 +20,9 @@ use super::witness::{SubmitContext, Witness};
 
 /// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
 pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
+
+const MISSING_KEY_HELP: &str = "checkpoints are unsigned until it is back; where it is lost, `quorate explain \
+                                quorate:ledger_key_missing` says how the ledger goes on with another key";
 
 /// How long a finished command waits for sealing and closing. Neither loses records: the next command seals, and written
 /// records survive without closing.
@@ -32,6 +35,13 @@ pub struct Sealer<'a> {
     pub store: &'a Store,
     /// The witness, if one is configured.
     pub witness: Option<&'a Witness>,
+}
+
+/// The ledger's key as it may sign here.
+pub(super) struct OwnKey {
+    pub key: Arc<SecretKey>,
+    /// The words that lead to it from the keys of the last signed checkpoint; none where it is one of these.
+    pub vouched: Vec<Voucher>,
 }
 
 /// A checkpoint, and warnings.
@@ -48,7 +58,7 @@ impl Sealer<'_> {
     /// If the ledger does not answer, or does not extend its last checkpoint.
     pub(super) async fn seal(&self) -> Result<SealResult, ServiceError> {
         let first_use = self.check_continuity().await?;
-        let mut done = self.seal_unchecked().await?;
+        let mut done = self.seal_unchecked(false).await?;
         // Without a key no copy is kept; a warning about the missing key exists already.
         if let Some(first_use) = first_use
             && done.sealed.note.is_some()
@@ -58,13 +68,16 @@ impl Sealer<'_> {
         Ok(done)
     }
 
-    /// Seals the ledger's current state.
-    pub(super) async fn seal_unchecked(&self) -> Result<SealResult, ServiceError> {
+    /// Seals the ledger's current state, where `again` is asked for even without new records.
+    pub(super) async fn seal_unchecked(&self, again: bool) -> Result<SealResult, ServiceError> {
         let mut report = Report::new();
-        let key = self.key(&mut report).await?;
-        let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
+        let (keys, vouched) = match self.key(&mut report).await? {
+            Some(own) => (vec![own.key], own.vouched),
+            None => (Vec::new(), Vec::new()),
+        };
         let now_ms = self.environment.clock.now_ms();
-        let sealed = self.store.seal(&keys, now_ms, false, Durability::Synced).await?;
+        let succession = Succession { vouched, ..Succession::default() };
+        let sealed = self.store.seal_with(&keys, now_ms, again, Durability::Synced, succession).await?;
         if !keys.is_empty() {
             self.publish(&sealed, &mut report).await;
         }
@@ -95,7 +108,7 @@ impl Sealer<'_> {
         Ok(None)
     }
 
-    fn copies(&self) -> CheckpointFiles {
+    pub(super) fn copies(&self) -> CheckpointFiles {
         CheckpointFiles::new(self.store.address(), self.environment.state_dir.as_deref())
     }
 
@@ -143,62 +156,106 @@ impl Sealer<'_> {
     /// The ledger's key, which signs changes to the ledger itself.
     ///
     /// # Errors
-    /// If it is missing or is not the key that signed so far: an unsigned record would count for nothing.
-    pub async fn required_key(&self) -> Result<SecretKey, ServiceError> {
-        let mut report = Report::new();
-        if let Some(key) = self.key(&mut report).await? {
-            return Ok(key);
+    /// If it is missing or does not follow the key that signed so far: an unsigned record would count for nothing.
+    pub async fn required_key(&self) -> Result<Arc<SecretKey>, ServiceError> {
+        let own = self.signing_key().await?;
+        if !own.vouched.is_empty() {
+            // A record by a key that no checkpoint names yet would not verify.
+            self.check_continuity().await?;
+            self.seal_unchecked(true).await?;
         }
-        let why = report.warnings.first().map_or_else(String::new, |warning| warning.body.message.clone());
-        let body = Body::new(format!("cannot sign the ledger's record: {why}"));
-        let help = "restore the key, or pass it in QUORATE_LEDGER_KEY; `quorate keys rotate ledger` makes another one";
+        Ok(own.key)
+    }
+
+    /// As [`Sealer::required_key`], for a ledger whose rollback a person accepts: nothing is kept of it yet.
+    ///
+    /// # Errors
+    /// As [`Sealer::required_key`].
+    pub(super) async fn required_key_after_rollback(&self) -> Result<Arc<SecretKey>, ServiceError> {
+        let OwnKey { key, vouched } = self.signing_key().await?;
+        if !vouched.is_empty() {
+            let now_ms = self.environment.clock.now_ms();
+            let succession = Succession { vouched, ..Succession::default() };
+            self.store.seal_with(&[Arc::clone(&key)], now_ms, true, Durability::Synced, succession).await?;
+        }
+        Ok(key)
+    }
+
+    /// The ledger's key, and why it follows.
+    ///
+    /// # Errors
+    /// As [`Sealer::required_key`].
+    pub(super) async fn signing_key(&self) -> Result<OwnKey, ServiceError> {
+        let mut report = Report::new();
+        if let Some(own) = self.key(&mut report).await? {
+            return Ok(own);
+        }
+        let (why, help) = report.warnings.first().map_or_else(Default::default, |warning| {
+            (warning.body.message.clone(), warning.body.help.clone().unwrap_or_default())
+        });
+        let body = Body::new(format!("the ledger's key cannot sign: {why}"));
         Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
     }
 
-    /// The ledger's key, if it is the one that signed so far.
-    pub(super) async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, ServiceError> {
+    /// The ledger's key, if it is the one that signed so far, or the old keys' words lead to it.
+    pub(super) async fn key(&self, report: &mut Report) -> Result<Option<OwnKey>, ServiceError> {
         let known = self.store.checkpoint_keys().await?;
-        let (key, from) = match key_from_environment(self.environment) {
-            Some(text) => {
-                let key = SecretKey::from_text(text).map(Some);
-                (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"))
-            }
-            None => {
-                let directory = keys::Directory::new(self.store.dir());
-                let key = match directory.load(Purpose::Ledger) {
-                    // An older version made the ledger without a key. A database's key belongs to the machine that created
-                    // its tables; a new key
-                    // made here would lock that machine out.
-                    Ok(None) if known.is_none() && !self.store.is_shared() => {
-                        directory.create(Purpose::Ledger).map(Some)
-                    }
-                    loaded => loaded,
-                };
-                let file = display_path(self.environment, &directory.key_path(Purpose::Ledger));
-                (key.map_err(|error| error_chain(&error)), file)
-            }
-        };
-        let help =
-            "checkpoints are unsigned until it is back; `quorate keys rotate ledger` makes another key";
-        match key {
-            Ok(Some(key)) => {
-                let verifies = key.public();
-                if known.is_none_or(|known| known.iter().any(|key| *key.key() == verifies)) {
-                    return Ok(Some(key));
-                }
-                let body = Body::new(format!("{from} is not the key that signed the last checkpoint"));
-                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
-            }
+        let directory = keys::Directory::new(self.store.dir());
+        let (key, from) = self.load_key(known.is_none());
+        let loaded = match key {
+            Ok(Some(key)) => key,
             Ok(None) => {
                 let body = Body::new(format!("the ledger's key {from} does not exist"));
-                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(MISSING_KEY_HELP));
+                return Ok(None);
             }
             Err(error) => {
                 let body = Body::new(format!("the ledger's key cannot be used ({from}): {error}"));
-                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(MISSING_KEY_HELP));
+                return Ok(None);
             }
+        };
+        let Some(known) = known else {
+            return Ok(Some(OwnKey { key: Arc::new(loaded), vouched: Vec::new() }));
+        };
+        let signers = known.iter().map(|verifier| *verifier.key());
+        let public = loaded.public();
+        let vouchers = directory.vouchers();
+        if let Some(vouched) = Voucher::chain_to(Context::LEDGER_VOUCHER, public.id(), signers, &vouchers) {
+            return Ok(Some(OwnKey { key: Arc::new(loaded), vouched }));
         }
+        let (what, help) = match self.replaced_key(&public) {
+            true => (
+                "is an old key: another one has replaced it",
+                "checkpoints are unsigned until the newer key is back, from where it was rotated or from a backup",
+            ),
+            false => ("is not the key that signed the last checkpoint", MISSING_KEY_HELP),
+        };
+        report.warn(codes::LEDGER_KEY_MISSING, Body::new(format!("{from} {what}")).help(help));
         Ok(None)
+    }
+
+    /// Whether another key has taken this one's place in the key directory.
+    pub(super) fn replaced_key(&self, key: &PublicKey) -> bool {
+        let retired = keys::Directory::new(self.store.dir()).retired(Purpose::Ledger);
+        retired.unwrap_or_default().contains(key)
+    }
+
+    /// The key in the environment or in its file, and where that is. `makes` says whether a missing one is made: an older
+    /// version made ledgers without a key. A database's key belongs to the machine that created its tables; a new key made
+    /// here would lock that machine out.
+    pub(super) fn load_key(&self, makes: bool) -> (Result<Option<SecretKey>, String>, String) {
+        if let Some(text) = key_from_environment(self.environment) {
+            let key = SecretKey::from_text(text).map(Some);
+            return (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"));
+        }
+        let directory = keys::Directory::new(self.store.dir());
+        let key = match directory.load(Purpose::Ledger) {
+            Ok(None) if makes && !self.store.is_shared() => directory.create(Purpose::Ledger).map(Some),
+            loaded => loaded,
+        };
+        let file = display_path(self.environment, &directory.key_path(Purpose::Ledger));
+        (key.map_err(|error| error_chain(&error)), file)
     }
 }
 

@@ -8,7 +8,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record::RunAudit;
 use quorate_ledger::Store;
-use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
+use quorate_ledger::signing::{Context, KeyId, PublicKey, SecretKey, Voucher};
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_manifest::assembly::resolved::Retention;
@@ -138,7 +138,7 @@ impl Signer {
             return Ok(Some((signer, Vec::new())));
         };
         let id = key.public().id();
-        match Voucher::chain_to(id, counting.iter().copied(), &all) {
+        match Voucher::chain_to(Context::VOUCHER, id, counting.iter().copied(), &all) {
             Some(vouchers) => Ok(Some((signer, vouchers))),
             None => Err(unvouched(&history.run, id, &counting)),
         }
@@ -189,7 +189,7 @@ fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Optio
     let came_later = ring.iter().filter(|key| {
         let public = keys::public_key(key).filter(|public| !counting.contains(public));
         public.is_some_and(|public| {
-            Voucher::chain_to(public.id(), counting.iter().copied(), vouchers).is_some()
+            Voucher::chain_to(Context::VOUCHER, public.id(), counting.iter().copied(), vouchers).is_some()
         })
     });
     bound.extend(came_later.cloned());

@@ -8,8 +8,8 @@ use quorate_kernel::ports::executor::SideEffect;
 
 /// The side effect of starting a command in `dir` with the variables `env`.
 ///
-/// It includes each regular file below `dir` that a word names, as in `python3 score.py`, `--rules=rules.json` or, in a
-/// shell script, `cd bin && ./score.sh`: changing that file changes what runs.
+/// It includes each regular file below `dir` that a word names, as in `python3 score.py`, `python3 -m score`, `awk -fscore.awk`,
+/// `--rules=rules.json` or, in a shell script, `cd bin && ./score.sh`: changing that file changes what runs.
 pub(crate) fn of_command(command: &str, args: &[String], env: &[String], dir: &Path) -> SideEffect {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let mut what = format!("run `{}`", words.clone().map(quoted).collect::<Vec<_>>().join(" "));
@@ -18,13 +18,43 @@ pub(crate) fn of_command(command: &str, args: &[String], env: &[String], dir: &P
     }
     let mut parts = BTreeSet::new();
     words.for_each(|word| collect_parts(word, MAX_NESTING, &mut parts));
-    // A script may change into a directory that it names.
-    let folders = parts.iter().filter_map(|part| file_below(dir, dir, part)).filter(|path| path.is_dir());
-    let starts: BTreeSet<PathBuf> = folders.chain([dir.to_owned()]).take(MAX_FOLDERS).collect();
-    let paths = starts.iter().flat_map(|from| parts.iter().filter_map(|part| file_below(dir, from, part)));
+    let from = folders(dir, &parts);
+    let named = |part: &String| ENDINGS.map(|ending| format!("{part}{ending}"));
+    let implied =
+        IMPLIED.iter().filter(|(program, _)| parts.contains(*program)).map(|(_, file)| (*file).to_owned());
+    let names: Vec<String> = parts.iter().flat_map(named).chain(implied).collect();
+    let paths = from.iter().flat_map(|from| names.iter().filter_map(|name| file_below(dir, from, name)));
     let files: BTreeSet<PathBuf> = paths.filter(|path| path.is_file()).collect();
     SideEffect { what, files: files.into_iter().collect() }
 }
+
+/// The directories that relative names may start from: a script may change into those that it names, one after another.
+fn folders(dir: &Path, parts: &BTreeSet<String>) -> BTreeSet<PathBuf> {
+    let mut all = BTreeSet::from([dir.to_owned()]);
+    for _ in 0..MAX_NESTING {
+        let below = |from: &PathBuf| {
+            let named: Vec<_> = parts.iter().filter_map(|part| file_below(dir, from, part)).collect();
+            named.into_iter().filter(|path| path.is_dir())
+        };
+        let further: Vec<PathBuf> = all.iter().flat_map(below).collect();
+        let room = MAX_FOLDERS.saturating_sub(all.len());
+        all.extend(further.into_iter().take(room));
+    }
+    all
+}
+
+/// What interpreters add to a name: `python3 -m judge` runs `judge.py` or `judge/__main__.py`, `node judge` runs `judge.js`.
+const ENDINGS: [&str; 9] =
+    ["", ".py", ".js", ".mjs", ".cjs", ".rb", "/__main__.py", "/index.js", "/package.json"];
+/// Files that programs read without being told.
+const IMPLIED: [(&str, &str); 6] = [
+    ("make", "Makefile"),
+    ("make", "makefile"),
+    ("make", "GNUmakefile"),
+    ("just", "justfile"),
+    ("npm", "package.json"),
+    ("npx", "package.json"),
+];
 
 /// How many levels of quoted shell scripts are searched.
 const MAX_NESTING: usize = 3;
@@ -38,6 +68,14 @@ fn collect_parts(word: &str, nesting: usize, parts: &mut BTreeSet<String>) {
         return;
     }
     parts.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+    // The value of a short option may follow it without a space: `-fjudge.awk`.
+    let mut chars = word.chars();
+    if chars.next() == Some('-')
+        && chars.next().is_some_and(|option| option != '-')
+        && !chars.as_str().is_empty()
+    {
+        parts.insert(chars.as_str().to_owned());
+    }
     let signs = |c: char| c.is_whitespace() || ";&|<>()[]{}`$\"'=,:!#\\".contains(c);
     parts.extend(word.split(signs).filter(|part| !part.is_empty()).map(str::to_owned));
     if nesting > 0 {
@@ -104,10 +142,34 @@ mod tests {
     }
 
     #[test]
+    fn files_that_an_interpreter_finds_by_a_shorter_name_belong_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("pkg")).unwrap();
+        for name in ["judge.py", "score.awk", "tool.js", "pkg/__main__.py", "Makefile"] {
+            std::fs::write(dir.path().join(name), "x").unwrap();
+        }
+        for (command, files) in [
+            ("python3 -m judge", "judge.py"),
+            ("python3 pkg", "__main__.py"),
+            ("awk -fscore.awk", "score.awk"),
+            ("node tool", "tool.js"),
+            ("node ./tool", "tool.js"),
+            ("make score", "Makefile"),
+        ] {
+            let mut words = command.split(' ').map(str::to_owned);
+            let (program, args) = (words.next().unwrap(), words.collect::<Vec<_>>());
+            let side_effect = of_command(&program, &args, &[], dir.path());
+            let names: Vec<_> =
+                side_effect.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+            assert_eq!(names, [files], "{command}");
+        }
+    }
+
+    #[test]
     fn the_files_that_a_text_for_a_shell_names_belong_to_it() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("bin")).unwrap();
-        for name in ["x.sh", "bin/y.sh", "a b.sh", "other.sh"] {
+        std::fs::create_dir_all(dir.path().join("bin/sub")).unwrap();
+        for name in ["x.sh", "bin/y.sh", "bin/sub/z.sh", "a b.sh", "other.sh"] {
             std::fs::write(dir.path().join(name), "x").unwrap();
         }
         for (text, file) in [
@@ -120,6 +182,8 @@ mod tests {
             ("FILE=./x.sh sh", "x.sh"),
             ("cd bin && ./y.sh", "y.sh"),
             ("cd bin; sh ../x.sh", "x.sh"),
+            ("cd bin && cd sub && ./z.sh", "z.sh"),
+            ("cd bin;cd sub;exec ./z.sh", "z.sh"),
             ("sh './a b.sh'", "a b.sh"),
             ("sh ./a\\ b.sh", "a b.sh"),
         ] {

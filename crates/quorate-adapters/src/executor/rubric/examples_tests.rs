@@ -20,7 +20,12 @@ struct Review {
 }
 
 fn rubric() -> Rubric {
-    Rubric { banned: BannedPhrases::new(true, &[]).expect("usable"), goals: None, file_hashes: Vec::new() }
+    Rubric {
+        banned: BannedPhrases::new(true, &[]).expect("usable"),
+        goals: None,
+        file_hashes: Vec::new(),
+        outside_path: None,
+    }
 }
 
 fn ask(rubric: &Rubric, member: &str, step: &str, parts: &[Part]) -> Value {

@@ -1,6 +1,6 @@
 //! The block of a rubric executor: banned phrases and goals.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub(super) struct Rubric {
     pub(super) goals: Option<Goals>,
     /// Path and hash of every file that the settings name.
     pub(super) file_hashes: Vec<(String, String)>,
+    /// The goals document, if it is outside of the settings' directory.
+    pub(super) outside_path: Option<PathBuf>,
 }
 
 ///
@@ -50,17 +52,18 @@ pub(super) fn read(settings: &Settings) -> Result<Rubric, ConfigError> {
         )
         .with_help("write a phrase as it is, or a regular expression between slashes")
     })?;
-    let mut file_hashes = Vec::new();
+    let (mut file_hashes, mut outside_path) = (Vec::new(), None);
     let goals = match value("goals") {
         None => None,
         Some(Value::String(path)) => {
             let text = read_goals_text(&settings.dir, path)?;
             file_hashes.push((path.clone(), sha256_hex(text.as_bytes())));
+            outside_path = regular_file::path_outside(&settings.dir, &settings.dir.join(path));
             Some(Goals::read(&text))
         }
         Some(_) => return Err(ConfigError::for_key("goals", "`goals` must be the path of a goals document")),
     };
-    Ok(Rubric { banned, goals, file_hashes })
+    Ok(Rubric { banned, goals, file_hashes, outside_path })
 }
 
 fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {

@@ -84,7 +84,7 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
         for stem in [format!("{name}.{}", invocation.attempt), name.clone()] {
             for extension in EXTENSIONS {
                 let path = folder.join(format!("{stem}.{extension}"));
-                if path.exists() && super::path_outside(folder, &path).is_some() {
+                if path.exists() && regular_file::path_outside(folder, &path).is_some() {
                     let path = path.display();
                     return Err(Failure::failed(format!("`{path}` leads out of its folder by a link")));
                 }

@@ -3,7 +3,8 @@
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind as Word, Ledger as _};
 use quorate_ledger::merkle::TreeHead;
-use quorate_ledger::signing::{Key, Keyring, SecretKey};
+use quorate_ledger::signing::{Context, Key, Keyring, SecretKey, Voucher};
+use quorate_ledger::store::Succession;
 use quorate_ledger::store::address::Address;
 use quorate_ledger::verify::{Kind, Options, Part, StartPoint, VerifyError, verify};
 use quorate_ledger::{Store, keys};
@@ -80,7 +81,7 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     // D2
     let world = World::new().await;
     let old = world.key();
-    let rotated = keys::Directory::new(world.dir.path()).rotate(keys::Purpose::Ledger).unwrap();
+    let rotated = keys::Directory::new(world.dir.path()).rotate(keys::Purpose::Ledger, 1_000).unwrap();
     let new = std::sync::Arc::new(rotated.new);
     let store = Store::open(&world.db()).await.unwrap().store;
     store.seal(&[old.clone(), new.clone()], 2_000, true, Durability::Synced).await.unwrap();
@@ -97,6 +98,44 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     }
     let report = world.verify(Options { ledger_keys: vec![old.public()], ..Options::default() }).await;
     assert_eq!(report.ledger_key_signed, Some(false));
+}
+
+#[tokio::test]
+async fn a_new_key_follows_by_the_word_of_the_old_one_alone() {
+    // D2, D10
+    let world = World::new().await;
+    let (old, new) = (world.key(), std::sync::Arc::new(SecretKey::from_seed(&[8; 32])));
+    let third = std::sync::Arc::new(SecretKey::from_seed(&[9; 32]));
+    let word = |context, by: &SecretKey, of: &SecretKey| Voucher::sign(context, by, &of.public(), 1_000);
+    let store = Store::open(&world.db()).await.unwrap().store;
+    let seal = async |key: &std::sync::Arc<SecretKey>, vouched| {
+        let succession = Succession { vouched, ..Succession::default() };
+        store.seal_with(std::slice::from_ref(key), 2_000, true, Durability::Synced, succession).await
+    };
+    for vouched in [
+        Vec::new(),
+        vec![word(Context::VOUCHER, &old, &new)],
+        vec![word(Context::LEDGER_VOUCHER, &new, &new)],
+        vec![word(Context::LEDGER_VOUCHER, &old, &third)],
+    ] {
+        let refused = seal(&new, vouched).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("none of its keys")
+                || refused.contains("voucher")
+                || refused.contains("vouches"),
+            "{refused}"
+        );
+    }
+    let chain = vec![word(Context::LEDGER_VOUCHER, &old, &new), word(Context::LEDGER_VOUCHER, &new, &third)];
+    let sealed = seal(&third, chain).await.unwrap();
+    assert!(seal(&old, Vec::new()).await.is_err() && seal(&new, Vec::new()).await.is_err());
+    seal(&third, Vec::new()).await.unwrap();
+    store.close().await;
+    for since in [None, Some(StartPoint::Size(sealed.tree.size))] {
+        let options = Options { ledger_keys: vec![third.public()], since, ..Options::default() };
+        let report = world.verify(options).await;
+        assert_eq!((report.divergences, report.ledger_key_signed), (Vec::new(), Some(true)));
+    }
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
 fn local_checkpoints(world: &World) -> LocalCheckpoints {
     let notes = Witness::parse(&std::fs::read_to_string(world.witness_path()).expect("read")).notes;
     let copy = CheckpointCopy { path: "kept".into(), note: Ok(notes.last().expect("a checkpoint").clone()) };
-    LocalCheckpoints { copies: vec![copy], replaced_origin: None }
+    LocalCheckpoints { copies: vec![copy], replaced_origin: None, accepted_keys: Vec::new() }
 }
 
 #[tokio::test]

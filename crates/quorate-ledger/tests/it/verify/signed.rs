@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind as Word, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::signing::{ExternalKeys, Key, Keyring, SecretKey, Voucher};
+use quorate_ledger::signing::{Context, ExternalKeys, Key, Keyring, SecretKey, Voucher};
 use quorate_ledger::verify::{Kind, Options, Part, StartPoint};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const OLD: u8 = 5;
 const NEW: u8 = 6;
 
 fn voucher(by: u8, of: u8) -> Voucher {
-    Voucher::sign(&key(by), &key(of).public(), AT_MS)
+    Voucher::sign(Context::VOUCHER, &key(by), &key(of).public(), AT_MS)
 }
 
 fn keyring(vouchers: &[Voucher]) -> quorate_kernel::ports::ledger::Entry {
@@ -154,7 +154,7 @@ async fn a_revoked_key_neither_goes_on_nor_brings_in_another() {
     );
     // It vouches for no key that the workspace does not know, whatever the time.
     let copy = world.copy();
-    let stolen = Voucher::sign(&key(OLD), &key(9).public(), AT_MS - 5);
+    let stolen = Voucher::sign(Context::VOUCHER, &key(OLD), &key(9).public(), AT_MS - 5);
     copy.forge(C, keyring(&[stolen]), Some(&*key(9))).await;
     let found = copy.first_divergence(revoked(AT_MS + 1)).await;
     assert_eq!((found.part, found.n), (Part::Signature, Some(6)), "{found}");

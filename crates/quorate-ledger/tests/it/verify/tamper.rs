@@ -1,7 +1,9 @@
 //! Tampering by an attacker who can write the file.
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind as Word};
+use quorate_kernel::record::AcceptedKey;
 use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::Succession;
 use quorate_ledger::verify::{Kind, Options, Part};
 use quorate_ledger::{Store, keys};
 use serde_json::json;
@@ -250,7 +252,20 @@ async fn a_checkpoint_by_another_key_differs() {
     world.sql(cut).await;
     let stranger = std::sync::Arc::new(SecretKey::from_seed(&[9; 32]));
     let store = Store::open(&world.db()).await.unwrap().store;
-    store.seal(std::slice::from_ref(&stranger), 2_000, false, Durability::Synced).await.unwrap();
+    let refused = store.seal(std::slice::from_ref(&stranger), 2_000, false, Durability::Synced).await;
+    assert!(refused.unwrap_err().to_string().contains("none of its keys"), "the writer asks the verifier");
+    // The ledger's own word for the key is the stranger's word.
+    let accepted = AcceptedKey {
+        key: stranger.public().to_string(),
+        by: "ada".into(),
+        reason: "the old one was lost".into(),
+    };
+    let says = Succession { accepted: vec![accepted], ..Succession::default() };
+    for again in [false, true] {
+        let says = if again { Succession::default() } else { says.clone() };
+        let keys = std::slice::from_ref(&stranger);
+        store.seal_with(keys, 2_000, again, Durability::Synced, says).await.unwrap();
+    }
     store.close().await;
     for ledger_keys in [vec![world.key().public()], Vec::new()] {
         let report = world.verify(Options { ledger_keys, ..Options::default() }).await;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::keys::{Error, Purpose};
-use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
+use quorate_ledger::signing::{Context, KeyId, PublicKey, SecretKey, Voucher};
+use quorate_ledger::store::Succession;
 use quorate_ledger::store::run_lock::RunLock;
 use quorate_manifest::keyring::{self as edit, Key, TimeField, set_time};
 use quorate_manifest::timestamp;
@@ -104,10 +105,12 @@ pub struct Rotation {
 }
 
 /// Replaces the ledger's key. Both keys sign a checkpoint first, so that verifiers who trust the old key can accept the new
-/// one. If the old key is lost, no key vouches for the new one.
+/// one; the new one alone signs another after that, so that the old one does not count any more. The other ledgers that the
+/// old key signed go on with its word for the new one, which stays beside the keys.
 ///
 /// # Errors
-/// If a file cannot be used or written, or the ledger does not answer.
+/// If the ledger goes by another key than the one that is here, a file cannot be used or written, or the ledger does not
+/// answer. Then nothing is written that verifying would refuse.
 pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
@@ -118,8 +121,15 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
         return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     let directory = keys.directory();
-    let old = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))?.map(Arc::new);
+    let present = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    let is_signed = session.store.checkpoint_keys().await?.is_some();
+    let old = match present.is_some() || is_signed {
+        true => Some(session.sealer().signing_key().await?),
+        // A ledger that was never signed has no key to replace.
+        false => None,
+    };
     let made = SecretKey::generate();
+    let id = made.public().id();
     let new = SecretKey::from_text(&made.to_text()).map_err(|error| {
         ServiceError::new(
             ExitClass::Bug,
@@ -127,20 +137,24 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
             Body::new(format!("a new key cannot be read: {error}")),
         )
     })?;
-    // A key that has signed nothing cannot vouch.
-    let known = session.store.checkpoint_keys().await?;
-    let voucher = old
-        .clone()
-        .filter(|old| known.as_ref().is_none_or(|known| known.iter().any(|one| *one.key() == old.public())));
-    let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(voucher.clone()).collect();
-    let id = new.public().id();
-    session.absorb(checkpoint::vouch(session, &both).await?);
+    let (old, vouched) = old.map_or_else(Default::default, |own| (Some(own.key), own.vouched));
+    let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(old.clone()).collect();
+    let succession = Succession { vouched, ..Succession::default() };
+    session.absorb(checkpoint::vouch(session, &both, succession).await?);
     match &old {
-        Some(_) => directory.rotate_to(Purpose::Ledger, new).map(|_| ()),
+        Some(_) => directory.rotate_to(Purpose::Ledger, new, keys.now_ms()).map(|_| ()),
         None => directory.insert(Purpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
-    let old = voucher.map(|old| old.public().id());
+    match checkpoint::seal_again(session).await {
+        Ok(report) => session.absorb(report),
+        Err(error) => {
+            let body = Body::new(format!("the old key still counts: {}", error.first_message()));
+            let help = "`quorate ledger checkpoint` signs with the new key alone";
+            session.warn(codes::CHECKPOINT_MISSING, body.help(help));
+        }
+    }
+    let old = old.map(|old| old.public().id());
     Ok(Rotation { purpose: Purpose::Ledger, old, revoked_at_ms: None, new: id })
 }
 
@@ -170,7 +184,7 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let (now_ms, new_public) = (keys.now_ms(), new.public());
     // Signatures of a key that may not sign count for nothing.
     let may = super::unusable_reason(&super::to_keyring(&ring.keys), old.public().id(), now_ms).is_none();
-    let voucher = may.then(|| Voucher::sign(&old, &new_public, now_ms));
+    let voucher = may.then(|| Voucher::sign(Context::VOUCHER, &old, &new_public, now_ms));
     let ended = |text: &str, old: &PublicKey| match contains_key(&ring, old) {
         true => set_timestamp(keys, text, old, TimeField::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
@@ -179,7 +193,8 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     ended(keyring_text(&ring), &old.public())?;
     let grown = add_key(keys, keyring_text(&ring), &new_public, now_ms, voucher.as_ref())?;
     write(keys, &grown)?;
-    let rotated = directory.rotate_to(Purpose::Signing, new).map_err(|error| keys.to_error(&error))?;
+    let rotated =
+        directory.rotate_to(Purpose::Signing, new, now_ms).map_err(|error| keys.to_error(&error))?;
     write(keys, &ended(&grown, &rotated.old)?)?;
     let revoked_at_ms = listed(&ring, &rotated.old).and_then(|key| key.revoked_at_ms);
     Ok(Rotation {
@@ -223,7 +238,7 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
     if by.public() == public {
         return Err(cannot("it is the key that signs here itself"));
     }
-    let voucher = Voucher::sign(&by, &public, now_ms).to_text();
+    let voucher = Voucher::sign(Context::VOUCHER, &by, &public, now_ms).to_text();
     let edited = edit::add_voucher(keyring_text(&ring), &public.to_string(), &voucher).ok_or_else(|| {
         manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
     })?;

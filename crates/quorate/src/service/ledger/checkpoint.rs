@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::STREAM;
+use quorate_ledger::store::{STREAM, Succession};
 use quorate_ledger::verify::{Divergence, Part};
 
 use super::verify;
@@ -38,7 +38,7 @@ pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceEr
 /// # Errors
 /// As [`checkpoint`].
 pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, ServiceError> {
-    session.sealer().seal_unchecked().await
+    session.sealer().seal_unchecked(false).await
 }
 
 /// Signs records that an older version left unsigned in the ledger's own stream, and returns their numbers.
@@ -58,18 +58,33 @@ pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, Servic
     Ok(session.store.sign_unsigned_ledger_records(&key).await?)
 }
 
-/// Makes a checkpoint that all these keys sign, even without new records: each key vouches for the others.
+/// Makes a checkpoint that all these keys sign, even without new records: each key vouches for the others. `succession` says
+/// why they follow where none of them signed the last one.
 ///
 /// # Errors
 /// As [`checkpoint`].
-pub async fn vouch(session: &LedgerSession, keys: &[Arc<SecretKey>]) -> Result<Report, ServiceError> {
+pub async fn vouch(
+    session: &LedgerSession,
+    keys: &[Arc<SecretKey>],
+    succession: Succession,
+) -> Result<Report, ServiceError> {
     let sealing = session.sealer();
     let mut report = Report::new();
     if let Some(first_use) = sealing.check_continuity().await? {
         report.warn(codes::LEDGER_FIRST_USE, first_use);
     }
     let now_ms = session.environment.clock.now_ms();
-    let sealed = session.store.seal(keys, now_ms, true, Durability::Synced).await?;
+    let sealed = session.store.seal_with(keys, now_ms, true, Durability::Synced, succession).await?;
     sealing.publish(&sealed, &mut report).await;
     Ok(report)
+}
+
+/// Makes a checkpoint by the ledger's key alone, even without new records.
+///
+/// # Errors
+/// As [`checkpoint`].
+pub async fn seal_again(session: &LedgerSession) -> Result<Report, ServiceError> {
+    let sealing = session.sealer();
+    sealing.check_continuity().await?;
+    Ok(sealing.seal_unchecked(true).await?.report)
 }

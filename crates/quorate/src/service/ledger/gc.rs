@@ -55,7 +55,7 @@ pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, Serv
                 true => None,
                 false => Some(session.sealer().required_key().await?),
             };
-            session.store.erase(plan, now_ms, WipeMode::Rebuild, key.as_ref()).await?
+            session.store.erase(plan, now_ms, WipeMode::Rebuild, key.as_deref()).await?
         }
     };
     let mut logs: Vec<String> = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::import::{self, ImportError, ImportOptions, ImportSummary};
@@ -34,7 +35,7 @@ struct PreparedImport {
     trusted: Vec<TrustedKey>,
     signers: Vec<PublicKey>,
     /// The ledger's key; `None` for a dry run.
-    key: Option<SecretKey>,
+    key: Option<Arc<SecretKey>>,
     at_ms: i64,
     dry_run: bool,
 }
@@ -81,7 +82,7 @@ impl PreparedImport {
 
     fn terms(&self) -> ImportOptions<'_> {
         let PreparedImport { trusted, signers, key, at_ms, dry_run, .. } = self;
-        ImportOptions { trusted, signers, key: key.as_ref(), at_ms: *at_ms, dry_run: *dry_run }
+        ImportOptions { trusted, signers, key: key.as_deref(), at_ms: *at_ms, dry_run: *dry_run }
     }
 
     fn open(&self) -> std::io::Result<BufReader<std::fs::File>> {

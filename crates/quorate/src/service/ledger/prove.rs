@@ -83,7 +83,7 @@ fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkp
         }
         ProveError::UnsignedCheckpoint => {
             let body = Body::new("the last checkpoint is unsigned, so a proof would prove nothing");
-            let help = "put the ledger's key back, or make another with `quorate keys rotate ledger`, which signs a checkpoint at once";
+            let help = "put the ledger's key back; where it is lost, see `quorate explain quorate:ledger_key_missing`";
             ServiceError::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }
         ProveError::Ledger(error) => error.into(),

@@ -35,7 +35,7 @@ pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRol
     let kept = copies.read(origin.as_deref());
     let departs = local_checkpoints::rollback_reason(&session.environment, &session.store, &kept).await?;
     if departs.is_some() {
-        let key = session.sealer().required_key().await?;
+        let key = session.sealer().required_key_after_rollback().await?;
         let reason = session.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up = kept.copies.iter().map(|copy| GivenUp { note: copy.note.as_ref().ok().cloned() });
         let accepted = RolledBack {

@@ -12,7 +12,9 @@ use quorate_ledger::note::{Checkpoint, Verifier};
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{self, Divergence, Options, Part, Report, StartPoint, VerifyError};
+use quorate_ledger::verify::{
+    self, Divergence, KeyChangeReport, Options, Part, Report, StartPoint, VerifyError,
+};
 use quorate_ledger::witness::Witness;
 
 use super::trust;
@@ -92,6 +94,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     let options = Options {
         ledger_keys: local_keys,
         trusted_keys: given_keys,
+        candidate_keys: Vec::new(),
         keyring: outside.keyring,
         signers: outside.signers,
         since,
@@ -134,25 +137,53 @@ pub(super) async fn ensure_sealable(
     ensure_unaltered_or(session, concerns, ExitClass::Configuration, help).await
 }
 
+/// As [`ensure_sealable`], for a person who is about to accept keys: those of `candidates` that no key before them vouches for
+/// are no divergence. Gives what the ledger has of such keys.
+///
+/// # Errors
+/// As [`ensure_sealable`].
+pub(super) async fn ensure_acceptable(
+    session: &LedgerSession,
+    candidates: Vec<PublicKey>,
+    concerns: impl Fn(&Divergence) -> bool,
+) -> Result<KeyChangeReport, ServiceError> {
+    let help = "no key is accepted for an altered ledger; a key that another machine brought in counts with `--key KEY`, if \
+                you have it from its owner; `quorate ledger verify` shows what differs";
+    // The key that is here need not have signed the last checkpoint.
+    let options = Options { candidate_keys: candidates, ..Options::default() };
+    let report = ensure_report(session, options, concerns, ExitClass::Configuration, help).await?;
+    Ok(report.key_changes)
+}
+
 async fn ensure_unaltered_or(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
     class: ExitClass,
     help: &str,
 ) -> Result<(), ServiceError> {
+    let mut warnings = Diagnostics::new();
+    let options = Options { ledger_keys: own_keys(session.keys(), &mut warnings), ..Options::default() };
+    session.absorb(warnings);
+    ensure_report(session, options, concerns, class, help).await.map(|_| ())
+}
+
+async fn ensure_report(
+    session: &LedgerSession,
+    options: Options,
+    concerns: impl Fn(&Divergence) -> bool,
+    class: ExitClass,
+    help: &str,
+) -> Result<Report, ServiceError> {
     let address = session.store.address();
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(address, session.environment.state_dir.as_deref());
-    let mut warnings = Diagnostics::new();
     let ExternalKeys { keyring, signers } = session.keys().trusted_keys()?;
     let options = Options {
-        ledger_keys: own_keys(session.keys(), &mut warnings),
         keyring: keyring.as_ref().map(Keyring::unbounded),
         signers,
         local_checkpoints: Some(copies.read(origin.as_deref())),
-        ..Options::default()
+        ..options
     };
-    session.absorb(warnings);
     let report = verify::verify(&session.store, options).await.map_err(verify_error)?;
     let listed = report.divergences.len() as u64;
     // It is unknown what unlisted divergences concern.
@@ -162,7 +193,7 @@ async fn ensure_unaltered_or(
     let first = match found.first() {
         Some(first) => first,
         None if unlisted > 0 => &report.divergences[0],
-        None => return Ok(()),
+        None => return Ok(report),
     };
     let others = (found.len() as u64 + unlisted).saturating_sub(1);
     let body =
@@ -178,7 +209,12 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
         report.divergences.first(),
         report.divergence_count.saturating_sub(1),
     ));
-    let help = match report.divergences.iter().any(|divergence| divergence.part == Part::LocalCheckpoint) {
+    let is_rollback = report.divergences.iter().any(|divergence| divergence.part == Part::LocalCheckpoint);
+    let help = match is_rollback {
+        false if report.ledger_key_signed == Some(false) || report.key_changes.own_refused => {
+            "keep the files as they are; put the key back that signed the ledger; where that is lost and you have replaced it, \
+             see `quorate explain quorate:ledger_key_missing`"
+        }
         true => {
             "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
              begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger"
@@ -209,7 +245,7 @@ fn verify_error(error: VerifyError) -> ServiceError {
     }
 }
 
-fn to_public_key(key: &TrustedKey) -> PublicKey {
+pub(super) fn to_public_key(key: &TrustedKey) -> PublicKey {
     match key {
         TrustedKey::Verifier(verifier) => *verifier.key(),
         TrustedKey::Public(key) => *key,

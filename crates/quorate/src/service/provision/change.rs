@@ -29,7 +29,7 @@ pub struct Change {
     pub contents: Vec<(ContentKind, Arc<[u8]>)>,
     /// Where the existing content is kept, which would be lost otherwise.
     pub aside: Option<String>,
-    /// What is expected where something else is.
+    /// The content that was expected.
     pub expected: Option<Vec<u8>>,
 }
 
@@ -110,7 +110,7 @@ impl Change {
         self.found.as_ref().map(|found| sha256_hex(&found.bytes))
     }
 
-    /// The hash of what is then there.
+    /// The hash of the file after the change.
     pub fn resulting_hash(&self) -> Option<String> {
         self.result().map(sha256_hex)
     }

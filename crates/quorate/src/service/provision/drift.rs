@@ -1,4 +1,4 @@
-//! How a file stands to what was installed there.
+//! How a file differs from what was installed.
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::Strategy;
@@ -8,7 +8,7 @@ use super::files::FileContent;
 use super::merge;
 use super::setup::{ContentKind, Error, InstallRecord, Store};
 
-/// How a file stands to what was installed there.
+/// How a file differs from what was installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
     /// It is as it was written.
@@ -22,7 +22,7 @@ pub enum Drift {
 }
 
 impl Drift {
-    /// How a file stands.
+    /// The state of a file.
     ///
     /// # Errors
     /// When what was kept of it cannot be read.
@@ -44,7 +44,7 @@ impl Drift {
     }
 }
 
-/// What was appended to a text, as it is there now: with the line break that set it apart, or without.
+/// The appended block as the text has it now, with or without the line break that separated it.
 ///
 /// # Errors
 /// When what was kept cannot be read.

@@ -10,24 +10,24 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, OpenOptions};
 
-/// The name of what is written before it takes a file's place. Only one process writes at a time.
+/// The name of the temporary file that replaces the target. Only one process writes at a time.
 const TEMP_NAME: &str = ".quorate-part";
 
 /// An existing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContent {
-    /// What is in it.
+    /// The content.
     pub bytes: Vec<u8>,
     /// Its permissions, as Unix has them.
     pub mode: u32,
 }
 
-/// The permissions of what is written.
+/// The permissions of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Whatever new data gets.
+    /// The default of new files.
     Data,
-    /// Whatever a new program gets.
+    /// The default of new programs.
     Program,
     Private,
     Exactly(u32),
@@ -109,7 +109,7 @@ pub struct TargetDir {
     durability: Durability,
 }
 
-/// Whether what is written has to outlast a machine that loses its power.
+/// Whether a write has to survive a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
     Yes,
@@ -134,7 +134,7 @@ impl TargetDir {
         self
     }
 
-    /// Waits until no other process writes here, and keeps others out as long as what is returned lives.
+    /// Waits until no other process writes here, and keeps others out until the returned guard is dropped.
     ///
     /// # Errors
     /// When the system cannot lock a folder.

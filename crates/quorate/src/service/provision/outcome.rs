@@ -91,7 +91,7 @@ impl From<Error> for ServiceError {
     }
 }
 
-/// Takes what is refused into a report; what cannot be read at all stops.
+/// Adds refusals to a report; an unreadable file is an error.
 pub(super) fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> {
     match cannot {
         ChangeError::Refused { code, body, text } => {

@@ -140,7 +140,7 @@ impl Setup {
         }
     }
 
-    /// What is installed at a place.
+    /// The profiles that are installed in a folder.
     pub fn install_record(&self, dest: &str) -> Option<&InstallRecord> {
         self.files.get(dest).and_then(|entry| entry.installed.as_ref())
     }
@@ -241,7 +241,7 @@ impl<'f> Store<'f> {
         format!("{SETUPS_DIR}/{}/{}", self.name, part.folder())
     }
 
-    /// A name for what is set aside of a file; the same content of the same file has the same.
+    /// The name of a file's backup. The same content of the same file has the same name.
     pub fn aside_path(&self, dest: &str, bytes: &[u8]) -> String {
         let file = dest.rsplit('/').next().unwrap_or(dest);
         let hash = sha256_hex(&[dest.as_bytes(), b"\0", bytes].concat());
@@ -406,7 +406,7 @@ pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, Error> {
     Ok(setups)
 }
 
-/// The name of a slug's file, without an ending. No two slugs share one, whatever a file system does to case.
+/// The name of a slug's file, without an ending. No two slugs share one, also on file systems that ignore case.
 fn file_stem(slug: &str) -> String {
     let mut name = String::new();
     for byte in slug.bytes() {

@@ -125,7 +125,7 @@ impl<'f> OtherProfiles<'f> {
     /// A file as it would be without the profiles that lie above one.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// When the record of installed profiles cannot be read.
     pub fn without_layers_above(
         &self,
         store: &Store<'_>,

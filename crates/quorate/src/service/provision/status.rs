@@ -10,7 +10,7 @@ use super::share::OtherProfiles;
 use crate::service::diff;
 use crate::service::error::ServiceError;
 
-/// How a profile stands.
+/// The state of a profile.
 #[derive(Debug)]
 pub struct ProfileStatus {
     pub slug: String,
@@ -24,7 +24,7 @@ pub struct ProfileStatus {
     pub files: Vec<FileStatus>,
 }
 
-/// How a file stands.
+/// The state of a file.
 #[derive(Debug)]
 pub struct FileStatus {
     pub dest: String,
@@ -78,7 +78,7 @@ impl ProfileStatus {
 /// How profiles stand: one, or all.
 ///
 /// # Errors
-/// When the one is not installed, or what is kept cannot be read.
+/// When the profile is not installed, or the record of installed profiles cannot be read.
 pub fn status(
     files: &dyn TargetFiles,
     target: &str,

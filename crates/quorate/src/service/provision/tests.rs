@@ -172,7 +172,7 @@ fn second() -> Package {
     )
 }
 
-/// A folder with files of its own.
+/// A folder that has files already.
 fn place() -> (TempDir, TargetDir) {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str, mode: u32| {

@@ -76,7 +76,7 @@ fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
 /// A file that was edited since, without the profile's content.
 struct PartialRemoval {
     write: Write,
-    /// What stays although the profile installed it, and what is removed although the user has changed it, each a sentence.
+    /// One sentence for each installed file that stays and each changed file that is removed.
     notes: Vec<String>,
     /// Whether it removes something that the user has changed.
     lost: bool,
@@ -138,7 +138,7 @@ fn plan_partial(
     }))
 }
 
-/// Takes out what still stands, line by line, of what was appended and edited since.
+/// Removes the appended lines that are still there from a text that was edited since.
 fn plan_partial_lines(
     store: &Store<'_>,
     fact: &InstallRecord,

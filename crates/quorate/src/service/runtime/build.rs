@@ -52,7 +52,7 @@ pub(super) struct Ports {
     pub(super) contacts: Vec<TrustRequest>,
     /// What asking participants and telling hooks needs.
     pub(super) needs: Vec<TrustRequest>,
-    /// What is wrong with the manifest and does not keep it from being used.
+    /// Warnings of the manifest.
     pub(super) report: Report,
     /// Warnings that only matter to a process that runs the manifest, not to one that reads or posts.
     pub(super) cautions: Report,

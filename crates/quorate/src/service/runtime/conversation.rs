@@ -109,7 +109,7 @@ impl ConversationReader {
         Ok(ConversationReader::new(runtime))
     }
 
-    /// What is new, a page at most; none where nothing is.
+    /// New turns, at most a page; empty without any.
     ///
     /// # Errors
     /// When the substrate fails.

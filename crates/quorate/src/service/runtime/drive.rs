@@ -17,7 +17,7 @@ pub enum Until {
     Once,
     /// Until nothing is pending.
     Idle,
-    /// For ever, or until the calls are spent: it waits for what is new.
+    /// Waits for new turns until it is interrupted or the calls are spent.
     Watch,
 }
 

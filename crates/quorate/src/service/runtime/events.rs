@@ -132,7 +132,7 @@ impl EventFile {
         Ok(EventFile { shared })
     }
 
-    /// Writes what is waiting. What still cannot be written is put into `dir`.
+    /// Writes waiting events. Events that still cannot be written are put into `dir`.
     ///
     /// # Errors
     /// What became of it.

@@ -22,7 +22,7 @@ const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path"
 /// What a journal and a database have beside them.
 const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
 
-/// Warns of what is written elsewhere, and lists it: running the manifest requires trust in it. A link that leads
+/// Warns of writes outside of the workspace and lists them: running the manifest requires trust. A link that leads
 /// elsewhere is refused: where it leads can change while the manifest does not.
 pub(super) fn warn_external_writes(
     runtime: &Runtime,

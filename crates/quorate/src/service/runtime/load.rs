@@ -56,7 +56,7 @@ pub(super) struct LoadedRuntime {
 pub(super) struct ParticipantPrompt {
     /// Its role, and the prompt of its persona or operator before it.
     pub(super) base: BasePrompt,
-    /// What is woven into it; none without persona and operator (K10).
+    /// The playbooks and overlays woven into it; none without persona and operator (K10).
     pub(super) sources: Option<Arc<Sources>>,
     /// The executor that its operator names.
     pub(super) executor: Option<String>,
@@ -262,7 +262,7 @@ pub(super) fn participant_place(document: &Document, at: usize, key: &str) -> Pl
     document.place(span, format!("participants[{at}].{key}"))
 }
 
-/// The text of a role: a file's, without its frontmatter, or what is written (K9).
+/// The text of a role: a file without its frontmatter, or the text in the manifest (K9).
 fn role_text(loader: &Loader<'_>, location: &WorkspacePath, role: &str) -> Result<String, String> {
     if !manifest::load::is_role_file(role) {
         return Ok(role.to_owned());

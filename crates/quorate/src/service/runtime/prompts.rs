@@ -1,4 +1,4 @@
-//! The prompt of a participant for each turn: its persona or operator with what is woven into it (K10, B3).
+//! The prompt of a participant for each turn: its persona or operator, with playbooks and overlays woven in (K10, B3).
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -71,7 +71,7 @@ impl LedgerSession {
         self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log) && is_free())
     }
 
-    /// Whether a log, as a record names it, is the workspace's own. What is recorded was redacted.
+    /// Whether a log, as a record names it, is the workspace's own. Recorded names are redacted.
     fn is_default_log(&self, log: &Path) -> bool {
         let own_path = &self.workspace.log;
         log == own_path

@@ -12,7 +12,7 @@ use crate::service::keys::Keys;
 use crate::service::witness::Witness;
 use crate::service::workspace::Workspace;
 
-/// What is a workspace's own.
+/// The resources that belong to a workspace.
 pub struct WorkspaceResources {
     pub(super) keys: Keys,
     ledger: Address,

@@ -49,10 +49,10 @@ pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inve
     Ok(found)
 }
 
-/// Looks at what is trusted.
+/// Reads which files are trusted.
 ///
 /// # Errors
-/// When the record of what is trusted cannot be read.
+/// When the record of trust cannot be read.
 pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
     change_of(environment, inventory, Action::Inspected)
 }
@@ -60,7 +60,7 @@ pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<Trust
 /// Trusts the files of an inventory.
 ///
 /// # Errors
-/// When the record of what is trusted cannot be written.
+/// When the record of trust cannot be written.
 pub fn trust(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
     if !inventory.files.is_empty() {
         store(environment)?.add(&inventory.files, environment.clock.now_ms())?;

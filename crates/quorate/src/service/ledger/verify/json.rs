@@ -2,14 +2,14 @@
 
 use quorate_kernel::entropy::hex;
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{Divergence, Report, Rollback};
+use quorate_ledger::verify::{AcceptedKey, Divergence, Report, Rollback};
 use serde_json::{Value, json};
 
 use super::Verification;
 
 /// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
 /// unsealed, unproven}, keys: {own, given}, signatures: {runs, count, self_vouched, unsigned_own,
-/// unsigned_records}, last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
+/// unsigned_records}, last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], accepted_keys: [{record, key, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
 /// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verification) -> String {
     let Verification { ledger, log, witness, report, .. } = verified;
@@ -45,6 +45,7 @@ pub fn json(verified: &Verification) -> String {
         "last_signed": report.local_checkpoints.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
         "kept": report.local_checkpoints.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.fragments})),
         "rollbacks": report.rollbacks.iter().map(rollback).collect::<Vec<_>>(),
+        "accepted_keys": report.key_changes.accepted.iter().map(accepted_key).collect::<Vec<_>>(),
         "witness": kept,
         "cosigned": report.cosignature.as_ref().map(|one| json!({"witness": one.name, "size": one.size, "at": one.at_s})),
         "log": lines,
@@ -57,6 +58,11 @@ pub fn json(verified: &Verification) -> String {
 
 fn rollback(rollback: &Rollback) -> Value {
     json!({"record": format!("{STREAM}/{}", rollback.n), "by": rollback.by, "reason": rollback.reason})
+}
+
+fn accepted_key(accepted: &AcceptedKey) -> Value {
+    let AcceptedKey { n, key, by, reason } = accepted;
+    json!({"record": format!("{STREAM}/{n}"), "key": key, "by": by, "reason": reason})
 }
 
 fn divergence(divergence: &Divergence) -> Value {

@@ -1,4 +1,4 @@
-//! Integers within bounds, as arguments of tools; one out of bounds is refused.
+//! Integers within bounds, in requests of programs; one out of bounds is refused.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -7,10 +7,12 @@ use serde_json::Number;
 
 /// An integer from `LEAST` to `MOST`, also written `3.0`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Whole<const LEAST: u64, const MOST: u64>(u64);
+pub struct Whole<const LEAST: u64, const MOST: u64>(u64);
 
 impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
-    pub(super) fn get(self) -> u64 {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u64 {
         self.0
     }
 }
