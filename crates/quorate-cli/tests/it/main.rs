@@ -87,6 +87,7 @@ mod sandbox;
 mod schemas;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
 mod serve_audit;
 #[cfg(feature = "serve")]
 mod serve_browser;

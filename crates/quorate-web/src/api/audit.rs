@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
+use crate::openapi;
 
 /// What is counted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

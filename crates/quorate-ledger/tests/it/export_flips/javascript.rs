@@ -12,7 +12,7 @@ use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::merkle::{Hash, Tree, TreeHead, inclusion, leaf, node, root};
 use quorate_ledger::note::{Checkpoint, Signer};
 use quorate_ledger::prove::{Proof, TrustedKey};
-use quorate_ledger::signing::{SecretKey, Voucher};
+use quorate_ledger::signing::{Context, SecretKey, Voucher};
 use quorate_protocol::Json;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ async fn continued() -> Case {
     let audit = json!({"signing": "required", "signer": first.public().id().to_string(), "keyring": [first.public().to_string()]});
     world.run(SIGNED, Some(audit), 1).await;
     world.store.sign_run(&SIGNED.into(), second.clone());
-    let vouched = Voucher::sign(&first, &second.public(), 1_700_000_000_000);
+    let vouched = Voucher::sign(Context::VOUCHER, &first, &second.public(), 1_700_000_000_000);
     let keyring = json!({"vouched": [serde_json::to_value(&vouched).expect("JSON")]});
     let more =
         vec![entry(Kind::Keyring, keyring), entry(Kind::Override, json!({"verdict": "HOLD", "by": "ada"}))];
