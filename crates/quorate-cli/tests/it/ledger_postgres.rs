@@ -334,7 +334,7 @@ fn signals_are_heard_while_a_server_says_nothing() {
         ended.assert_stderr_contains("quorate resume");
         drop(stopped);
         can_be_resumed(&one, &database);
-        wait(database.run("TRUNCATE record, run, body, tile, checkpoint, signature"));
+        wait(database.run("TRUNCATE record, run, run_origin, body, tile, checkpoint, signature"));
     }
 }
 

@@ -167,8 +167,8 @@ fn what_is_counted_of_the_log_is_held_against_it() {
         "UPDATE log_line SET calls = 'many' WHERE id = 2",
         "DELETE FROM log_line WHERE id = 1",
         "DELETE FROM log_line WHERE id = 4",
-        "INSERT INTO log_line SELECT 9, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens \
-         FROM log_line WHERE id = 1",
+        "INSERT INTO log_line SELECT 9, log, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens, \
+         producer, positions, positioned, blocking, scored, scores FROM log_line WHERE id = 1",
         "UPDATE log_line SET tokens = 5 WHERE id = 2",
         "UPDATE log_seat SET last_score = 500 WHERE member = 'skeptic' AND line = 1",
         "UPDATE log_seat SET reprompts = 1 WHERE member = 'skeptic' AND line = 1",
