@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use quorate_kernel::consultation::object;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
 use serde_json::{Value, json};
 

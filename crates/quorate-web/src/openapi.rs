@@ -24,6 +24,19 @@ pub(crate) fn since(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// An event of a stream whose data is JSON.
+pub(crate) fn event(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"type": "string"},
+            "id": {"type": "string"},
+            "data": {"type": "string", "contentMediaType": "application/json"},
+        },
+    })
+}
+
 /// An event of a stream of records.
 pub(crate) fn record_event(schemas: &mut SchemaGenerator) -> Schema {
     let record = schemas.subschema_for::<ShownRecord>();

@@ -236,7 +236,7 @@ fn what_cannot_be_answered_is_refused_before_anything_is_said() {
         (json!({"answer": false}), 400, "nothing to answer"),
         (json!({"text": 1}), 400, "`text`: invalid type"),
         (json!({"text": "a", "executor": "sh"}), 400, "unknown field"),
-        (json!({"text": "a", "budget": {"calls": 0}}), 400, "`budget` is 0"),
+        (json!({"text": "a", "budget": {"calls": 0}}), 400, "`budget.calls`: it is 0"),
         (json!({"text": "x".repeat(300_000)}), 422, "256 KiB"),
     ] {
         let refused = served.post(&path, &body);

@@ -168,12 +168,23 @@ fn header(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     {
         at += scheme + space;
     }
-    let span = value(text, at);
-    let following = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
-    if following.len() >= 8 && (is_random(following) || is_login(following)) {
+    if begins_parameter(&text[at..])
+        && let Some(span) = parameters(text, at)
+    {
         return Some(span);
     }
-    parameters(text, at)
+    let span = value(text, at);
+    let following = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
+    (following.len() >= 8 && (is_random(following) || is_login(following))).then_some(span)
+}
+
+/// Whether a name and its value begin here. The signs at the end of base64 begin none.
+fn begins_parameter(rest: &str) -> bool {
+    let bytes = rest.as_bytes();
+    let name = run(&bytes[..bytes.len().min(32)], |byte| byte.is_ascii_alphanumeric());
+    name > 0
+        && bytes.get(name) == Some(&b'=')
+        && bytes.get(name + 1).is_some_and(|byte| *byte != b'=' && byte.is_ascii_graphic())
 }
 
 /// The parameters of a header in which one value is random, as in `Digest username="ada", response="…"`.

@@ -57,7 +57,8 @@ fn a_rotation_keeps_the_public_half_of_what_goes_and_not_its_secret() {
     assert!(keys.retired(Purpose::Signing).unwrap().is_empty());
 
     let left: Vec<String> = files_below(dir.path());
-    assert_eq!(left.len(), 5, "two keys, two public halves and what keeps them out of git: {left:?}");
+    let files = "two keys, two public halves with their vouchers, and what keeps them out of git";
+    assert_eq!(left.len(), 7, "{files}: {left:?}");
     let seed = first.to_text();
     assert!(!left.iter().any(|file| fs::read_to_string(file).unwrap().contains(seed.trim_end())));
 }

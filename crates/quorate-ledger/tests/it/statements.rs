@@ -73,8 +73,11 @@ fn literals(text: &str) -> Vec<String> {
             rest = &after[1..];
             continue;
         }
+        // The list of columns of a statement that a macro completes. Tests of the audit run it on the one engine that has it.
+        let is_part = ["counted_lines!(", "reviews!("].iter().any(|name| before.trim_end().ends_with(name));
         let follows = after.get(end..).unwrap_or_default().trim_start();
-        if !(follows.starts_with(',') && follows[1..].trim_start().starts_with("now!()")) {
+        let ends_elsewhere = follows.starts_with(',') && follows[1..].trim_start().starts_with("now!()");
+        if !is_part && !ends_elsewhere {
             all.push(literal);
         }
         rest = after.get(end..).unwrap_or_default();

@@ -17,6 +17,7 @@ use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
 use crate::follow::Followed;
+use crate::openapi;
 
 /// How often the progress of a job is looked at; it changes with every piece of an answer.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -32,7 +33,7 @@ impl Endpoint for GetLiveEvents {
 
     fn answer() -> Answer {
         let about = "A stream of events: the data of `state` is what `live` gives";
-        Answer { content_type: "text/event-stream", ..Answer::json::<String>(about) }
+        Answer { content_type: "text/event-stream", schema: openapi::event, ..Answer::json::<()>(about) }
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {

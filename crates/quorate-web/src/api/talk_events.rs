@@ -25,6 +25,7 @@ use super::talk::Now;
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
+use crate::openapi;
 use crate::talks::OpenTalk;
 
 /// How many turns are read at once.
@@ -53,7 +54,7 @@ impl Endpoint for GetTalkEvents {
     fn answer() -> Answer {
         let about = "A stream of events: the data of `turn` is a turn, that of `state` how the conversation stands; \
                      `reset` says that the conversation was replaced";
-        Answer { content_type: "text/event-stream", ..Answer::json::<String>(about) }
+        Answer { content_type: "text/event-stream", schema: openapi::event, ..Answer::json::<()>(about) }
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {

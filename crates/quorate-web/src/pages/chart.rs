@@ -47,7 +47,7 @@ pub(super) fn course(values: &[f64], threshold: f64) -> Option<Course> {
         return None;
     }
     let all: Vec<f64> = std::iter::once(1.0).chain(values.iter().copied()).collect();
-    let height = |value: f64| value.max(1e-9).min(1e12).log10();
+    let height = |value: f64| value.clamp(1e-9, 1e12).log10();
     let heights = || all.iter().copied().chain([threshold]).map(height);
     let (low, high) = (heights().fold(f64::INFINITY, f64::min), heights().fold(f64::NEG_INFINITY, f64::max));
     let y = |value: f64| (290.0 - (height(value) - low) / (high - low).max(1e-9) * 280.0).round() as u64;

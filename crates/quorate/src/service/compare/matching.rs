@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Finding, Findings, KeptFinding};
 
+/// What a finding may have in common with another one; `None` where it says nothing of the kind.
+type Key = fn(&Finding) -> Option<Vec<String>>;
+
 /// What two findings have in common, the strongest first. An empty part matches nothing.
-const KEYS: [fn(&Finding) -> Option<Vec<String>>; 5] = [
+const KEYS: [Key; 5] = [
     |finding| Some(vec![finding.by.clone(), plain(&finding.quote), plain(&finding.issue)]),
     |finding| quoted(finding).map(|quote| vec![quote, plain(&finding.issue)]),
     |finding| quoted(finding).map(|quote| vec![finding.by.clone(), quote]),
