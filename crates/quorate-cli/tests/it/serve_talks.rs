@@ -252,7 +252,9 @@ fn what_cannot_be_answered_is_refused_before_anything_is_said() {
             .replace("executor: script", "executor: agent-cli")
             .replace("path: answers.json", "command: cat"),
     );
-    let refused = served.post(&path, &json!({"text": "@Ada hello"}));
+    let mut command = place.command(&["serve"]);
+    command.env_remove("QUORATE_TRUST");
+    let refused = Served::start_by(command).post(&path, &json!({"text": "@Ada hello"}));
     assert_eq!(
         (refused.status, &refused.json()["code"]),
         (422, &json!("quorate:workspace_untrusted")),

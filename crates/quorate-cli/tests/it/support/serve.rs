@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -40,7 +40,11 @@ impl Answered {
 
 impl Served {
     pub fn start(place: &TestDir, arguments: &[&str]) -> Served {
-        let mut command = place.command(&[&["serve"], arguments].concat());
+        Served::start_by(place.command(&[&["serve"], arguments].concat()))
+    }
+
+    /// Starts it by a command that a test has changed.
+    pub fn start_by(mut command: Command) -> Served {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
