@@ -147,12 +147,14 @@ fn hostile() -> Vec<String> {
 
 /// A workspace in which the texts are the draft, its name, what members found, their reasons, and their names.
 pub(super) fn hostile_place() -> (TestDir, usize) {
+    // An answer has at most 200 findings.
+    const MOST: usize = 200;
     let texts = hostile();
     let findings: Vec<Value> =
         texts.iter().map(|text| json!({"quote": text, "issue": text, "fix": text})).collect();
     let place = TestDir::scripted(&json!({
-        "r1": {"would_block": true, "score": 2, "findings": findings, "revision_brief": texts[0]},
-        "r2": {"would_block": true, "irreducible": false, "score": 2, "findings": findings, "concessions": [texts[1]]},
+        "r1": {"would_block": true, "score": 2, "findings": findings[MOST..], "revision_brief": texts[0]},
+        "r2": {"would_block": true, "irreducible": false, "score": 2, "findings": findings[..MOST], "concessions": [texts[1]]},
         "adjudicate": {"verdict": "REVISE", "reasoning": texts.join(" "), "revision_brief": texts.join("\n"), "dissent_summary": texts[2]},
     }));
     let name = "<img src=x onerror=alert(1)>.md";
