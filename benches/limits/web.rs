@@ -1,5 +1,5 @@
-//! Pages: the list of 10 000 runs, a document of 2 MiB with 500 findings, what the server takes while nobody asks and while
-//! 200 follow a run. The server is a process of its own; times are of a whole request on this machine.
+//! Pages: the list of 10 000 runs, a document of 2 MiB with 500 findings, and the cost of an idle server and of one with
+//! 200 watchers of a run. The server is a process of its own; times are of a whole request on this machine.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

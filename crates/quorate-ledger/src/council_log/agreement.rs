@@ -6,7 +6,7 @@ use quorate_kernel::ports::ledger::Error;
 use sqlx::Row as _;
 
 use super::IndexedLog;
-use super::stats::{Filter, counted_lines};
+use super::stats::{Filter, counted_lines, filtered};
 use crate::Store;
 
 /// A pair that has met in fewer reviews is too rare for a rate.
@@ -87,14 +87,14 @@ pub async fn agreement(store: &Store, indexed: IndexedLog, filter: &Filter) -> R
     let Some(log) = indexed.id else { return Ok(Agreement::default()) };
     let rows = {
         let mut writer = store.writer().await;
-        sqlx::query(counted_lines!(
-            "SELECT positions, COUNT(*)",
-            "AND prior = 1 AND positions <> '' GROUP BY positions"
-        ))
-        .bind(log)
-        .bind(filter.since_ms)
-        .bind(&filter.verdict)
-        .bind(&filter.artifact_type)
+        filtered(
+            counted_lines!(
+                "SELECT positions, COUNT(*)",
+                "AND prior = 1 AND positions <> '' GROUP BY positions"
+            ),
+            log,
+            filter,
+        )
         .fetch_all(&mut *writer.log_index())
         .await
         .map_err(|error| store.error(error))?

@@ -8,7 +8,7 @@ use sqlx::Row as _;
 
 use super::IndexedLog;
 use super::drift::{self, Drift};
-use super::stats::{Filter, MONDAY_DAY, counted_lines, reviews, week};
+use super::stats::{Filter, MONDAY_DAY, counted_lines, filtered, reviews, week};
 use crate::Store;
 
 /// Producers by name.
@@ -74,15 +74,11 @@ pub async fn producers(store: &Store, indexed: IndexedLog, filter: &Filter) -> R
     let mut producers = Producers::new();
     let mut writer = store.writer().await;
     let connection = writer.log_index();
-    let rows = sqlx::query(reviews!(
+    let rows = filtered(reviews!(
         "SELECT producer, verdict, at_ms, COUNT(*), \
          SUM(positioned * prior), SUM(blocking * prior), SUM(scored * prior), SUM(scores * prior)",
         "AND producer <> '' GROUP BY producer, verdict, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
-    ))
-    .bind(log)
-    .bind(filter.since_ms)
-    .bind(&filter.verdict)
-    .bind(&filter.artifact_type)
+    ), log, filter)
     .fetch_all(&mut *connection)
     .await
     .map_err(|error| store.error(error))?;
@@ -97,14 +93,14 @@ pub async fn producers(store: &Store, indexed: IndexedLog, filter: &Filter) -> R
             producer.weeks.entry(monday).or_default().add(&verdict, number(3), positions, scores);
         }
     }
-    let rows = sqlx::query(counted_lines!(
-        "SELECT producer, COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
-        "AND event IN ('override', 'overridden') AND producer <> '' GROUP BY producer"
-    ))
-    .bind(log)
-    .bind(filter.since_ms)
-    .bind(&filter.verdict)
-    .bind(&filter.artifact_type)
+    let rows = filtered(
+        counted_lines!(
+            "SELECT producer, COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
+            "AND event IN ('override', 'overridden') AND producer <> '' GROUP BY producer"
+        ),
+        log,
+        filter,
+    )
     .fetch_all(&mut *connection)
     .await
     .map_err(|error| store.error(error))?;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use quorate_kernel::ports::ledger::Error;
 use sqlx::Row as _;
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments};
 
 use super::IndexedLog;
 use crate::Store;
@@ -107,6 +109,15 @@ macro_rules! reviews {
 }
 pub(super) use {counted_lines, reviews};
 
+/// A statement of [`counted_lines`] or [`reviews`] with what it binds.
+pub(super) fn filtered<'q>(
+    statement: &'static str,
+    log: i64,
+    filter: &'q Filter,
+) -> Query<'q, Sqlite, SqliteArguments> {
+    sqlx::query(statement).bind(log).bind(filter.since_ms).bind(&filter.verdict).bind(&filter.artifact_type)
+}
+
 /// Counts.
 ///
 /// # Errors
@@ -116,16 +127,12 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
     let mut stats = Stats::default();
     let mut writer = store.writer().await;
     let connection = writer.log_index();
-    let rows = sqlx::query(reviews!(
+    let rows = filtered(reviews!(
         "SELECT artifact_type, verdict, at_ms, COUNT(*), SUM(elapsed_ms), \
                 SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
                 SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END)",
         "GROUP BY artifact_type, verdict, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
-    ))
-    .bind(log)
-    .bind(filter.since_ms)
-    .bind(&filter.verdict)
-    .bind(&filter.artifact_type)
+    ), log, filter)
     .fetch_all(&mut *connection)
     .await
     .map_err(|error| store.error(error))?;
@@ -133,14 +140,14 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
         stats.add_row(row);
     }
     // A review that was overridden twice is one that was overridden; a line of others may name no review.
-    let row = sqlx::query(counted_lines!(
-        "SELECT COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
-        "AND event IN ('override', 'overridden')"
-    ))
-    .bind(log)
-    .bind(filter.since_ms)
-    .bind(&filter.verdict)
-    .bind(&filter.artifact_type)
+    let row = filtered(
+        counted_lines!(
+            "SELECT COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
+            "AND event IN ('override', 'overridden')"
+        ),
+        log,
+        filter,
+    )
     .fetch_one(&mut *connection)
     .await
     .map_err(|error| store.error(error))?;

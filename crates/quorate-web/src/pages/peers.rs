@@ -1,8 +1,8 @@
-//! What came of peers' messages: who reached whom, and objections.
+//! Which peers reached which, and their objections.
 
 use quorate::service::convene::report::{Message, Report};
 
-/// Who reached whom: how many messages each sent to each, and to everybody in reach.
+/// How many messages each peer sent to each other one, and to all in reach.
 pub(super) struct Reach {
     pub(super) members: Vec<String>,
     pub(super) rows: Vec<(String, Vec<usize>, usize)>,

@@ -84,7 +84,7 @@ async fn page(server: &Arc<Server>, id: &str, text: &str) -> Result<TalkPage, Fa
     })
 }
 
-/// What became of a turn, where something is to be said.
+/// The outcome of a turn that was not answered as usual.
 fn notes(outcome: TurnOutcome) -> Vec<String> {
     let failed = outcome.failed.into_iter();
     let failed = failed.map(|failed| format!("{} has not answered: {}", failed.participant, failed.why));

@@ -35,7 +35,7 @@ pub struct TalkState {
     pub dispatcher: String,
     pub participants: Vec<ParticipantState>,
     pub next: Next,
-    /// What became of turns: those of the last records of the ledger
+    /// The outcomes of turns, from the last records of the ledger
     pub outcomes: Vec<TurnOutcome>,
 }
 
@@ -71,7 +71,7 @@ pub struct Next {
     pub why: String,
 }
 
-/// What became of a turn
+/// The outcome of a turn
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TurnOutcome {
     pub turn: String,
