@@ -1,5 +1,6 @@
 //! The OpenAPI 3.1 document, from the table of routes and the types that they parse and give.
 
+use quorate::service::runs;
 use quorate::service::schemas::Output;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -22,6 +23,21 @@ pub(crate) fn since(_: &mut SchemaGenerator) -> Schema {
         "type": "string",
         "anyOf": [{"pattern": "^(|all|[0-9]{1,9}[mhdw])$"}, {"format": "date"}, {"format": "date-time"}],
     })
+}
+
+/// A verdict, an outcome or a state by which runs are listed; empty for all, as forms send it.
+pub(crate) fn verdict(_: &mut SchemaGenerator) -> Schema {
+    words(&runs::VERDICTS)
+}
+
+/// A mode by which runs are listed; empty for all.
+pub(crate) fn mode(_: &mut SchemaGenerator) -> Schema {
+    words(&runs::MODES)
+}
+
+fn words(words: &[&str]) -> Schema {
+    let words: Vec<&str> = words.iter().copied().chain([""]).collect();
+    json_schema!({"type": "string", "enum": words})
 }
 
 /// An event of a stream whose data is JSON.

@@ -12,10 +12,6 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::runs;
 
-/// A council's verdicts, the outcomes of assemblies, and the two states of a run without an outcome.
-const VERDICTS: [&str; 10] =
-    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
-
 /// List the runs of the ledger: open ones first, in each part the newest first
 #[derive(Debug, Args)]
 #[command(
@@ -26,7 +22,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Only this verdict or outcome, for example hold or pass; open for undecided runs
-    #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(VERDICTS))]
+    #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(runs::VERDICTS))]
     verdict: Option<String>,
     /// Only this type of artifact
     #[arg(long = "type", value_name = "TYPE")]

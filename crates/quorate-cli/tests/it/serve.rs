@@ -228,6 +228,8 @@ fn bad_requests_are_refused_with_a_code_and_a_place() {
     assert_eq!(send("{\"text\""), 400);
     assert_eq!(send("{\"text\": \"a\"} {}"), 400);
     for (path, status) in [
+        ("/api/v1/runs?verdict=nope", 400),
+        ("/api/v1/runs?mode=nope", 400),
         ("/api/v1/runs/nothing", 404),
         ("/api/v1/jobs/nothing", 404),
         ("/api/v1/nothing", 404),

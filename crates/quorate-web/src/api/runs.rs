@@ -26,11 +26,13 @@ const DEFAULT_LIMIT: u32 = 50;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Query {
     /// Only this verdict or outcome, for example hold or pass; open for undecided runs
+    #[schemars(schema_with = "openapi::verdict")]
     pub(crate) verdict: Option<String>,
     /// Only this type of artifact
     #[serde(rename = "type")]
     pub(crate) artifact_type: Option<String>,
     /// Only reviews (council), or assemblies of this mode: advisory, voting, peer, hierarchy
+    #[schemars(schema_with = "openapi::mode")]
     pub(crate) mode: Option<String>,
     /// Only runs on what this operator made
     pub(crate) producer: Option<String>,
@@ -63,21 +65,27 @@ impl Query {
             })?,
             None => None,
         };
-        let mode = given(&self.mode).map(|mode| mode.to_lowercase());
-        if let Some(mode) = &mode
-            && !runs::MODES.contains(&&**mode)
-        {
-            let help = format!("it is one of {}", runs::MODES.join(", "));
-            return Err(Failure::usage(format!("`mode` is {mode}"), help));
-        }
+        let verdict = one_of("verdict", given(&self.verdict), &runs::VERDICTS)?;
+        let mode = one_of("mode", given(&self.mode), &runs::MODES)?;
         Ok(Filter {
             since_ms,
-            verdict: given(&self.verdict),
+            verdict,
             artifact_type: given(&self.artifact_type),
             mode,
             producer: given(&self.producer),
             after: given(&self.before).map(|cursor| cursor.as_str().into()),
         })
+    }
+}
+
+/// A word of a list, in small letters.
+fn one_of(name: &str, given: Option<String>, words: &[&str]) -> Result<Option<String>, Failure> {
+    let word = given.map(|word| word.to_lowercase());
+    match word {
+        Some(word) if !words.contains(&&*word) => {
+            Err(Failure::usage(format!("`{name}` is {word}"), format!("it is one of {}", words.join(", "))))
+        }
+        word => Ok(word),
     }
 }
 

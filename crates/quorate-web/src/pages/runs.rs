@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::runs::MODES;
+use quorate::service::runs::{MODES, VERDICTS};
 use quorate_ledger::runs::Listed;
 
 use super::wording::{Mark, instant, minute, plain};
@@ -40,10 +40,6 @@ struct Row {
     is_sealed: bool,
     is_imported: bool,
 }
-
-/// What can be chosen.
-const VERDICTS: [&str; 10] =
-    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
 
 /// The page.
 pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {

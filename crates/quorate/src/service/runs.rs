@@ -21,6 +21,10 @@ use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{convene, report};
 
+/// A council's verdicts, the outcomes of assemblies, and the two states of a run without an outcome.
+pub const VERDICTS: [&str; 10] =
+    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
+
 /// What the runs of a list are: `council`, or the mode of an assembly.
 pub const MODES: [&str; 5] = ["council", "advisory", "voting", "peer", "hierarchy"];
 
