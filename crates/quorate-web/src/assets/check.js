@@ -39,6 +39,7 @@ async function judge() {
 // Does a check and says what it came to. What fails otherwise is a mistake in here.
 async function check(work) {
   checked = null;
+  say("none", "Checking…");
   try {
     if (!(await canCheck())) {
       say("none", "▲ Not checked: this browser has no Ed25519. `quorate ledger check-proof` checks the file.");

@@ -27,6 +27,7 @@ for (const [name, options] of Object.entries({
   narrow: {viewport: {width: 320, height: 800}},
 })) {
   contexts[name] = await browser.newContext({viewport: {width: 1280, height: 900}, ...options});
+  contexts[name].setDefaultTimeout(120_000);
 }
 const first = await contexts.strict.newPage();
 await first.goto(link);
@@ -52,7 +53,11 @@ for (const path of paths) {
   };
   for (const theme of ["light", "dark"]) {
     const page = await open(theme);
-    if (shots) await page.screenshot({path: `${shots}/${path.replaceAll(/[^a-z0-9]+/g, "-")}-${theme}.png`, fullPage: true});
+    if (shots) {
+      // Of a very long page the beginning is enough: to draw all of it takes Chromium minutes.
+      const clip = {x: 0, y: 0, width: 1280, height: Math.min(8_000, await page.evaluate(() => document.documentElement.scrollHeight))};
+      await page.screenshot({path: `${shots}/${path.replaceAll(/[^a-z0-9]+/g, "-")}-${theme}.png`, fullPage: true, clip});
+    }
     await page.evaluate(axe);
     const judged = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ["violations"]}));
     for (const broken of judged.violations) {
@@ -61,6 +66,7 @@ for (const path of paths) {
     await page.close();
   }
   const strict = await open("strict");
+  await strict.waitForFunction(() => !document.querySelector("#stand")?.textContent.startsWith("Checking"));
   said.text = await strict.evaluate(() => document.body.innerText);
   said.foreign = await strict.evaluate(
     () => document.querySelectorAll("main script, main img, main iframe, main object, main style, main [style]").length);
