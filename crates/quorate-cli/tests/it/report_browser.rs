@@ -153,7 +153,8 @@ fn the_verify_page_takes_proofs_and_reports() {
     let (key, ..) = ledger_key(&place);
     let served = super::support::serve::Served::start(&place, &["--read-only"]);
     let files: Vec<PathBuf> = ["proof.json", "report.html", "bad.json"].map(|name| place.path(name)).into();
-    let told = json!({"paths": ["/verify", "/runs/latest/proof"], "drop": {"path": "/verify", "files": files, "key": key}});
+    let drop = json!({"path": "/verify", "files": files, "key": key});
+    let told = json!({"paths": ["/verify", "/runs/latest/proof"], "themes": ["light", "dark"], "drop": drop});
     let Some(seen) = super::serve_browser::browse(&served, told) else { return };
     for page in &seen[..2] {
         super::serve_browser::check(page);

@@ -1,12 +1,13 @@
 // Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
-// folder with playwright-core and axe-core, then as JSON {link, url, paths, shots, follow, drop, say}; `follow` is the page of an
-// open run, which is watched until it is decided; `drop` is a page that is given files, and a key for each; `say` {path, text,
-// until} has a text typed on the page of a conversation and sent by Ctrl+Enter, and another tab wait for the answer.
+// folder with playwright-core and axe-core, then as JSON {link, url, paths, themes, shots, follow, drop, say}; `themes` are those
+// in which axe judges the pages of `paths`; `follow` is the page of an open run, which is watched until it is decided; `drop` is a
+// page that is given files, and a key for each; `say` {path, text, until} has a text typed on the page of a conversation and sent
+// by Ctrl+Enter, and another tab wait for the answer.
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
 
 const [folder, told] = process.argv.slice(2);
-const {link, url, paths, shots, follow, drop, say} = JSON.parse(told);
+const {link, url, paths, themes, shots, follow, drop, say} = JSON.parse(told);
 const require = createRequire(pathToFileURL(folder + "/package.json"));
 const {chromium} = require("playwright-core");
 const axe = require("axe-core").source;
@@ -51,7 +52,7 @@ for (const path of paths) {
     said.status = response.status();
     return page;
   };
-  for (const theme of ["light", "dark"]) {
+  for (const theme of themes) {
     const page = await open(theme);
     if (shots) {
       // Of a very long page the beginning is enough: to draw all of it takes Chromium minutes.
