@@ -115,6 +115,8 @@ fn name(output: Output) -> &'static str {
         Output::Plan => "Plan",
         Output::Compare => "Comparison",
         Output::Audit => "AuditReport",
+        Output::Runs => "Runs",
+        Output::Verify => "Verification",
     }
 }
 

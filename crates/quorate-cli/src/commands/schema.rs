@@ -20,13 +20,13 @@ const ANSWER: &str = "answer";
 /// Editors complete and check manifests with it: `# yaml-language-server: $schema=assembly.schema.json` as the first
 /// line of the frontmatter. `review`, `reviews`, `convene` and `audit` are the output of these commands with --format json, `estimate` that of
 /// `review --dry-run`, `plan`
-/// is the output of `convene --dry-run`, `compare` that of `quorate compare`, and `answer FORM` is the output of an executor.
+/// is the output of `convene --dry-run`, `compare` that of `quorate compare`, `runs` that of `quorate runs`, `verify` that of `quorate ledger verify`, and `answer FORM` is the output of an executor.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate schema assembly > assembly.schema.json\n  quorate schema review\n  quorate schema answer deliberator\n  quorate schema             lists what has a schema\n  quorate schema answer      lists the answers"
 )]
 pub(super) struct Arguments {
-    /// The doctype, `review`, `reviews`, `estimate`, `convene`, `plan`, `compare`, `audit`, or `answer`; without it all schemas are listed
+    /// The doctype, `review`, `reviews`, `estimate`, `convene`, `plan`, `compare`, `audit`, `runs`, `verify`, or `answer`; without it all schemas are listed
     #[arg(value_name = "WHAT")]
     what: Option<String>,
     /// After `answer`: the form; without it all are listed

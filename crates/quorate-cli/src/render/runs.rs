@@ -9,7 +9,7 @@ use serde_json::json;
 use super::layout::table;
 use super::paint::{Paint, finish, one_line};
 use super::wording::minute;
-use quorate::service::runs::ListedRun;
+use quorate::service::runs::{self, ListedRun};
 
 /// The shortest prefix of an id that is shown.
 const SHORT: usize = 7;
@@ -49,9 +49,12 @@ const HEADINGS: [&str; 10] = [
 /// The columns that are left out where they are empty.
 const OPTIONAL: [usize; 5] = [3, 4, 5, 6, 7];
 
-/// `{"runs": [{run, opened, artifact, artifact_type, mode, …}]}`, as [`ListedRun`] has it.
+/// `{"schema": …, "runs": [{run, opened, artifact, artifact_type, mode, …}]}`, as [`ListedRun`] has it.
 pub(crate) fn json(runs: &[Listed]) -> String {
-    format!("{:#}\n", json!({ "runs": runs.iter().map(ListedRun::from).collect::<Vec<_>>() }))
+    format!(
+        "{:#}\n",
+        json!({ "schema": runs::SCHEMA, "runs": runs.iter().map(ListedRun::from).collect::<Vec<_>>() })
+    )
 }
 
 fn row(listed: &Listed, short: &str) -> [String; 10] {

@@ -3,7 +3,7 @@
 use crate::support;
 use serde_json::{Value, json};
 use support::TestDir;
-use support::council::all_ship_except;
+use support::council::{all_ship, all_ship_except};
 
 fn schema(words: &[&str]) -> jsonschema::Validator {
     let place = TestDir::new();
@@ -61,7 +61,7 @@ fn a_schema_refers_to_nothing_but_parts_of_itself() {
         }
     }
     let place = TestDir::new();
-    for word in ["review", "reviews", "estimate", "convene", "plan", "audit"] {
+    for word in ["review", "reviews", "estimate", "convene", "plan", "audit", "runs", "verify"] {
         let schema = place.run(&["schema", word]).assert_code(0).json();
         let (mut found, inner) = (Vec::new(), schema["$defs"].to_string());
         references(&schema, &mut found);
@@ -71,6 +71,22 @@ fn a_schema_refers_to_nothing_but_parts_of_itself() {
             assert!(schema.pointer(pointer).is_some(), "{word}: {reference}");
         }
     }
+}
+
+#[test]
+fn lists_and_verifications_are_what_their_schemas_say() {
+    let (runs, verify) = (schema(&["runs"]), schema(&["verify"]));
+    let place = TestDir::scripted(&all_ship());
+    place.run(&["review", "draft.md"]).assert_code(0);
+    fits(&runs, &place.run(&["runs", "--format", "json"]).assert_code(0).json());
+    fits(&verify, &place.run(&["ledger", "verify", "--format", "json"]).assert_code(0).json());
+    let log = place.read(".quorate/council_log.jsonl");
+    place.write(".quorate/council_log.jsonl", log.replace("SHIP", "HOLD"));
+    let mut differs = place.run(&["ledger", "verify", "--format", "json"]).assert_code(1).json();
+    fits(&verify, &differs);
+    assert_eq!(differs["holds"], false, "{differs}");
+    differs["surprise"] = json!(1);
+    assert!(!verify.is_valid(&differs), "a key that is not published does not fit");
 }
 
 #[test]

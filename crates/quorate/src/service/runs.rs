@@ -6,7 +6,9 @@ use quorate_diagnostics::{Body, codes};
 use quorate_ledger::runs::{Cursor, Filter, Listed};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::environment::Environment;
 use super::error::ServiceError;
@@ -27,6 +29,28 @@ pub const VERDICTS: [&str; 10] =
 
 /// What the runs of a list are: `council`, or the mode of an assembly.
 pub const MODES: [&str; 5] = ["council", "advisory", "voting", "peer", "hierarchy"];
+
+/// The version of the JSON of a list.
+pub const SCHEMA: &str = "quorate.runs/v1";
+
+/// The schema of that JSON: [`ListedRun`] in a list.
+pub(crate) fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut run = generator.into_root_schema_for::<ListedRun>().to_value();
+    if let Some(run) = run.as_object_mut() {
+        run.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
+        run.insert("additionalProperties".to_owned(), json!(false));
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA,
+        "title": "The runs of a ledger, as `quorate runs --format json` prints them",
+        "type": "object",
+        "required": ["schema", "runs"],
+        "properties": {"schema": {"const": SCHEMA}, "runs": {"type": "array", "items": run}},
+        "additionalProperties": false,
+    })
+}
 
 /// A run of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

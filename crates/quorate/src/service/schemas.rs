@@ -5,7 +5,8 @@ use quorate_protocol::answers::Schema as Form;
 use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use super::{audit, compare, convene, estimate, report};
+use super::ledger::verify;
+use super::{audit, compare, convene, estimate, report, runs};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -24,10 +25,14 @@ pub enum Output {
     Compare,
     /// The statistics of a council.
     Audit,
+    /// A list of runs.
+    Runs,
+    /// A verification of the ledger.
+    Verify,
 }
 
 impl Output {
-    pub const ALL: [Output; 7] = [
+    pub const ALL: [Output; 9] = [
         Output::Review,
         Output::Reviews,
         Output::Estimate,
@@ -35,6 +40,8 @@ impl Output {
         Output::Plan,
         Output::Compare,
         Output::Audit,
+        Output::Runs,
+        Output::Verify,
     ];
 
     /// Its name on the command line.
@@ -47,6 +54,8 @@ impl Output {
             Output::Plan => "plan",
             Output::Compare => "compare",
             Output::Audit => "audit",
+            Output::Runs => "runs",
+            Output::Verify => "verify",
         }
     }
 
@@ -60,6 +69,8 @@ impl Output {
             Output::Plan => convene::plan::SCHEMA,
             Output::Compare => compare::SCHEMA,
             Output::Audit => audit::json::SCHEMA,
+            Output::Runs => runs::SCHEMA,
+            Output::Verify => verify::json::SCHEMA,
         }
     }
 
@@ -75,6 +86,8 @@ impl Output {
             Output::Convene => read(include_str!("schemas/convene.json")),
             Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Compare => compare::schema(),
+            Output::Runs => runs::schema(),
+            Output::Verify => read(include_str!("schemas/verify.json")),
             Output::Audit => {
                 let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
                 let mut schema = schemas.into_root_schema_for::<audit::json::AuditReport>().to_value();

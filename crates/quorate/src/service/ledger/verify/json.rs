@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::Verification;
 
-/// `{holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
+/// The version of the JSON.
+pub const SCHEMA: &str = "quorate.verify/v1";
+
+/// `{schema, holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
 /// unsealed, unproven}, keys: {own, given}, signatures: {runs, count, self_vouched, unsigned_own,
 /// unsigned_records}, last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], accepted_keys: [{record, key, by, reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences:
 /// [{kind, part, run, n, place, until, what}]}`.
@@ -23,6 +26,7 @@ pub fn json(verified: &Verification) -> String {
         json!({"file": log, "ours": lines.ours, "elsewhere": elsewhere, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
     });
     let object = json!({
+        "schema": SCHEMA,
         "holds": report.is_clean(),
         "ledger": ledger,
         "origin": origin,
