@@ -43,14 +43,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::{Body, codes};
 
 use crate::exit::{self, Exit};
 use crate::render::Format;
 use crate::terminal::Terminal;
-use crate::{consent, environment, logging};
+use crate::{consent, environment, logging, version};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::trust::Trust;
@@ -169,7 +170,7 @@ pub(crate) fn run() -> ExitCode {
     Color::from_command_line(std::env::args_os()).apply();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::usage(&with_details(error)),
     };
     arguments.color.apply();
     // Only a sweep and a server compute several things at once; for other commands a second thread costs more than it
@@ -191,6 +192,14 @@ pub(crate) fn run() -> ExitCode {
     runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
     quorate_adapters::process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
+}
+
+/// A version that was asked for with `--verbose` gets its details.
+fn with_details(error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::DisplayVersion || !version::is_verbose(std::env::args_os()) {
+        return error;
+    }
+    Arguments::command().version(version::details()).try_get_matches().err().unwrap_or(error)
 }
 
 async fn dispatch(arguments: Arguments) -> Exit {

@@ -12,6 +12,7 @@ mod progress;
 mod render;
 mod session;
 mod terminal;
+mod version;
 mod workflow;
 
 use std::process::ExitCode;

@@ -129,6 +129,28 @@ fn completions_and_man_pages_are_whole() {
 }
 
 #[test]
+fn the_version_has_details_where_they_are_asked_for() {
+    let place = TestDir::new();
+    let short = format!("quorate {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(place.run(&["--version"]).assert_code(0).stdout, short);
+    let long = place.run(&["--version", "--verbose"]).assert_code(0).stdout;
+    let lines: Vec<&str> = long.strip_prefix(&short).expect(&long).lines().collect();
+    let detail = |name: &str| {
+        let line = lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("{name} in {long}"))
+    };
+    assert_eq!(lines.len(), 4, "{long}");
+    assert!(detail("target").split('-').count() >= 3, "{long}");
+    let commit = detail("commit").trim_end_matches("-modified");
+    assert!(commit == "unknown" || commit.len() >= 7, "{long}");
+    let features: Vec<&str> = detail("features").split(", ").collect();
+    for (name, has) in [("mcp", cfg!(feature = "mcp")), ("postgres", cfg!(feature = "postgres"))] {
+        assert_eq!(features.contains(&name), has, "{long}");
+    }
+    assert_eq!(place.run(&["-vV"]).assert_code(0).stdout, long);
+}
+
+#[test]
 fn a_reference_to_the_review_is_found_where_agents_are_told_what_to_do() {
     // C7
     let place = TestDir::new();

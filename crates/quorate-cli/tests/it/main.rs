@@ -61,6 +61,7 @@ mod members;
 mod mixed_councils;
 mod models;
 mod own_rule;
+mod packages;
 mod playbook_bad_input;
 mod playbook_commands;
 mod playbook_crash;
