@@ -9,6 +9,7 @@
 mod answering;
 mod assemblies;
 mod basis;
+mod bindings;
 mod budgets;
 mod canaries;
 mod cassettes;

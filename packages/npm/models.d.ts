@@ -1,0 +1,491 @@
+// What commands print as JSON.
+//
+// Made from the schemas of `quorate schema`; CONTRIBUTING.md says how.
+
+export interface Money {
+  readonly amount: string;
+  readonly currency: string;
+}
+
+export interface Spent {
+  /** calls made, re-prompts and retries included */
+  readonly calls: number;
+  readonly money?: Money;
+  /** milliseconds from question to end */
+  readonly ms: number;
+  /** of tokens_in, those read from a cache */
+  readonly tokens_cached?: number;
+  /** tokens of the prompts, those of a cache included */
+  readonly tokens_in?: number;
+  /** tokens that the models wrote, reasoning included */
+  readonly tokens_out?: number;
+  /** of tokens_out, those of reasoning */
+  readonly tokens_reasoning?: number;
+  /** of tokens_in, those written to a cache for minutes */
+  readonly tokens_written?: number;
+  /** of tokens_in, those written to a cache for an hour or longer */
+  readonly tokens_written_long?: number;
+}
+
+export interface Adjudicator {
+  /** the answer as it was given; see `quorate schema answer` */
+  readonly answer: { readonly [key: string]: unknown } | null;
+  /** what the member was asked through; absent where it was not asked */
+  readonly executor?: string;
+  /** the kind of that executor */
+  readonly kind?: string;
+  /** the model that answered, or the one that was asked where no answer names one */
+  readonly model?: string;
+  /** the model that was asked, where another one answered */
+  readonly requested_model?: string;
+  readonly spent?: Spent;
+  /** answered, timed_out, failed, …; not_asked where nobody was asked */
+  readonly status: string;
+}
+
+export interface Answer {
+  /** the answer as it was given; see `quorate schema answer` */
+  readonly answer: { readonly [key: string]: unknown } | null;
+  /** answered, timed_out, failed, …; not_asked where nobody was asked */
+  readonly status: string;
+}
+
+export interface Deliberator {
+  /** round1, round2, round1_block or missing; empty while nothing is decided */
+  readonly counted: string;
+  /** what the member was asked through; absent where it was not asked */
+  readonly executor?: string;
+  readonly id: string;
+  /** the kind of that executor */
+  readonly kind?: string;
+  /** the model that answered, or the one that was asked where no answer names one */
+  readonly model?: string;
+  /** the model that was asked, where another one answered */
+  readonly requested_model?: string;
+  readonly round1: Answer;
+  readonly round2: Answer;
+  readonly spent?: Spent;
+  /** whether it blocks without a quote that stands in the text */
+  readonly ungrounded: boolean;
+}
+
+export interface Finding {
+  readonly by: string;
+  readonly column: number | null;
+  readonly fix: string | null;
+  /** whether the quote stands in the text */
+  readonly grounded: boolean;
+  readonly issue: string;
+  readonly line: number | null;
+  readonly quote: string;
+}
+
+export interface Override {
+  readonly by: string;
+  readonly reason: string;
+  readonly verdict: string;
+}
+
+/** A review, as `quorate review --format json` prints it */
+export interface Review {
+  readonly adjudicator: Adjudicator;
+  /** the text as it was named; - for standard input */
+  readonly artifact: string;
+  readonly artifact_type: string;
+  /** what the policy made of the answers */
+  readonly because: string;
+  /** the council's file; null for the built-in one */
+  readonly council: string | null;
+  readonly deliberators: readonly Deliberator[];
+  readonly dissent_summary: string | null;
+  readonly executor: string;
+  /** the exit code of the command */
+  readonly exit: number;
+  readonly findings: readonly Finding[];
+  /** the ledger that has the run, as --ledger takes it */
+  readonly ledger: string | null;
+  readonly missing: readonly string[];
+  readonly model_asked: boolean;
+  readonly notes: readonly string[];
+  /** the last decision of a person */
+  readonly override: null | Override;
+  /** whether a member lacks output */
+  readonly partial: boolean;
+  /** seed/1 or strict/1 */
+  readonly policy: string;
+  readonly prior_verdicts_consulted: number;
+  /** the adjudicator's */
+  readonly reasoning: string;
+  readonly revision_brief: string | null;
+  /** the id of the run */
+  readonly run: string;
+  readonly schema: "quorate.review/v1";
+  readonly spent: Spent;
+  readonly tier: number;
+  /** null while nothing is decided */
+  readonly verdict: "SHIP" | "REVISE" | "HOLD" | "INCOMPLETE" | null;
+}
+
+export interface AssemblyContribution {
+  readonly evidence: readonly string[];
+  readonly member: string;
+  readonly rationale: string | null;
+  readonly vote: string | null;
+}
+
+export interface AssemblyExact {
+  readonly total: string;
+  readonly yes: string;
+}
+
+export interface AssemblyVote {
+  readonly member: string;
+  readonly vote: string | null;
+  readonly weight: string;
+}
+
+export interface AssemblyDecision {
+  readonly abstain: number;
+  readonly contribution?: readonly AssemblyContribution[];
+  readonly exact: AssemblyExact;
+  readonly missing: number;
+  readonly no: number;
+  readonly ratio: number;
+  readonly result: string;
+  readonly rule: string | null;
+  readonly text?: string;
+  readonly tie?: string;
+  readonly votes: readonly AssemblyVote[];
+  readonly yes: number;
+}
+
+export interface AssemblyFragment {
+  readonly expires: string;
+  readonly member: string;
+  readonly priority: number;
+  readonly rule: string;
+  readonly severity: number;
+  readonly text: string;
+}
+
+export interface AssemblyConsultation {
+  readonly answer: unknown;
+  readonly executor: string | null;
+  readonly invocation: string;
+  readonly ms: number | null;
+  readonly status: string;
+}
+
+export interface AssemblyMember {
+  readonly answer: unknown;
+  readonly consultations?: readonly AssemblyConsultation[];
+  /** what the member was asked through; absent where it was not asked */
+  readonly executor?: string;
+  readonly id: string;
+  /** the kind of that executor */
+  readonly kind?: string;
+  readonly message?: string;
+  /** the model that answered, or the one that was asked where no answer names one */
+  readonly model?: string;
+  /** the model that was asked, where another one answered */
+  readonly requested_model?: string;
+  readonly role: string;
+  readonly spent?: Spent;
+  readonly status: string;
+}
+
+export interface AssemblyMessage {
+  readonly from: string;
+  readonly round: number;
+  readonly text: string;
+  readonly to: "*" | readonly string[];
+}
+
+export interface AssemblyOutput {
+  readonly concern: string;
+  readonly evidence: readonly string[];
+  readonly severity: number;
+  readonly suggestion: string;
+}
+
+export interface AssemblyNode {
+  readonly from: readonly string[];
+  readonly member: string;
+  readonly output: null | AssemblyOutput;
+  readonly parent: string | null;
+  readonly rule: string | null;
+  readonly status: string;
+}
+
+export interface AssemblyObjection {
+  readonly answered: boolean;
+  readonly member: string;
+  readonly round: number;
+  readonly takenBack: boolean;
+}
+
+export interface AssemblyOutcome {
+  readonly because?: string;
+  readonly code?: string;
+  readonly endedBy?: string;
+  readonly kind: "guidance" | "decision" | "log" | "rollup";
+  readonly result: "pass" | "fail" | "done" | "refused" | "incomplete" | null;
+  readonly rounds?: number;
+}
+
+export interface AssemblyRisk {
+  readonly level: "ok" | "watch" | "intervene" | "escalate" | null;
+  readonly severity: number | null;
+}
+
+export interface AssemblyRollup {
+  readonly concern: string;
+  readonly evidence: readonly string[];
+  readonly severity: number;
+  readonly suggestion: string;
+}
+
+export interface AssemblyRule {
+  readonly fired: boolean;
+  readonly id: string;
+  readonly kind: string;
+  readonly members: readonly string[];
+  readonly node?: string;
+}
+
+export interface AssemblyViolation {
+  readonly candidate: string;
+  readonly code: string;
+  readonly excerpt: string | null;
+  readonly layer: unknown;
+  readonly member: string | null;
+  readonly to: unknown;
+  readonly trait: string | null;
+  readonly what: string | null;
+}
+
+/** A convening, as `quorate convene --format json` prints it */
+export interface Convening {
+  readonly assembly: string;
+  readonly decision?: AssemblyDecision;
+  readonly executor: string;
+  /** the exit code of the command */
+  readonly exit: number;
+  readonly fragments?: readonly AssemblyFragment[];
+  readonly members: readonly AssemblyMember[];
+  readonly messages?: readonly AssemblyMessage[];
+  readonly missing: readonly string[];
+  readonly mode: "advisory" | "voting" | "peer" | "hierarchy";
+  readonly model_asked: boolean;
+  readonly nodes?: readonly AssemblyNode[];
+  readonly notes: readonly string[];
+  readonly objecting?: readonly string[];
+  readonly objections?: readonly AssemblyObjection[];
+  readonly operators?: readonly string[];
+  readonly outcome: AssemblyOutcome;
+  readonly partial: boolean;
+  /** what the assembly was asked for */
+  readonly request: { readonly [key: string]: unknown } | string;
+  readonly risk?: AssemblyRisk;
+  readonly rollup?: null | AssemblyRollup;
+  readonly rules: readonly AssemblyRule[];
+  readonly run: string;
+  readonly schema: "quorate.convene/v1";
+  readonly shouldEscalate?: boolean;
+  readonly spent: Spent;
+  /** what it was about: a path, or - */
+  readonly subject: string;
+  readonly synthesis?: { readonly [key: string]: unknown };
+  readonly terminal?: boolean;
+  readonly violations: readonly AssemblyViolation[];
+}
+
+/** A run of a list. */
+export interface Run {
+  /** What it is about: a path, or `-` */
+  readonly artifact: string;
+  readonly artifact_type: string;
+  /** Deliberators that block, voters that vote no, peers whose objection stands */
+  readonly blockers: readonly string[];
+  /** Whether it was recorded in another ledger */
+  readonly imported: boolean;
+  /** Members without an answer */
+  readonly missing: readonly string[];
+  /** `council`, or the mode of an assembly */
+  readonly mode: string;
+  /** Whether nothing is decided yet */
+  readonly open: boolean;
+  /** When it was opened, RFC 3339 in UTC */
+  readonly opened: string;
+  /** A person's decision beside it */
+  readonly override: string | null;
+  /** The operator that made what it is about; null where none is recorded */
+  readonly producer: string | null;
+  /** Its id */
+  readonly run: string;
+  /** Whether the last checkpoint covers all its records */
+  readonly sealed: boolean;
+  /** The verdict or outcome; null while nothing is decided */
+  readonly verdict: string | null;
+}
+
+/** The runs of a ledger, as `quorate runs --format json` prints them */
+export interface Runs {
+  readonly runs: readonly Run[];
+  readonly schema: "quorate.runs/v1";
+}
+
+export interface LedgerAcceptedKey {
+  readonly by: string;
+  readonly key: string;
+  readonly reason: string;
+  readonly record: string;
+}
+
+export interface LedgerCheckpoints {
+  readonly count: number;
+  /** records that the last one is over */
+  readonly sealed: number;
+  /** records that the last signed one is over */
+  readonly signed: number;
+  /** records that are neither signed nor under a signed checkpoint */
+  readonly unproven: number;
+  /** records after the last one */
+  readonly unsealed: number;
+  readonly unsigned: number;
+}
+
+export interface LedgerCosigned {
+  /** seconds since the Unix epoch */
+  readonly at: number;
+  readonly size: number;
+  readonly witness: string;
+}
+
+export interface LedgerDivergence {
+  readonly kind: string;
+  readonly n: number | null;
+  readonly part: string;
+  readonly place: number | null;
+  readonly record: string | null;
+  readonly run: string | null;
+  readonly until: number | null;
+  readonly what: string;
+}
+
+export interface LedgerKept {
+  readonly copies: number;
+  readonly size: number;
+  readonly unreadable: number;
+}
+
+export interface LedgerKeys {
+  /** for each key that was given, whether it signed a checkpoint */
+  readonly given: readonly boolean[];
+  /** whether the ledger's own key signed the last signed checkpoint; null where there is no such key or checkpoint */
+  readonly own: boolean | null;
+}
+
+export interface LedgerElsewhere {
+  readonly file: string;
+  readonly runs: number;
+}
+
+export interface LedgerFirstUnknown {
+  readonly line: number;
+  readonly run: string;
+}
+
+export interface LedgerLog {
+  /** runs with lines in other logs */
+  readonly elsewhere: null | LedgerElsewhere;
+  readonly file: string;
+  readonly first_unknown: null | LedgerFirstUnknown;
+  /** lines of runs of this ledger */
+  readonly ours: number;
+  /** lines of runs that this ledger does not have */
+  readonly unknown: number;
+  readonly unreadable: number;
+}
+
+/** runs that are not decided */
+export interface LedgerOpen {
+  readonly count: number;
+  /** some of them */
+  readonly runs: readonly string[];
+}
+
+export interface LedgerRollback {
+  readonly by: string;
+  readonly reason: string;
+  readonly record: string;
+}
+
+export interface LedgerSignatures {
+  /** signatures over records */
+  readonly count: number;
+  /** signed runs */
+  readonly runs: number;
+  /** signed runs that only their own first record vouches for */
+  readonly self_vouched: number;
+  /** unsigned records of the ledger's own */
+  readonly unsigned_own: number;
+  /** unsigned records other than checkpoints */
+  readonly unsigned_records: number;
+}
+
+export interface LedgerWitness {
+  readonly checkpoints: number;
+  readonly file: string | null;
+  readonly size: number;
+  /** parts that are no signed note */
+  readonly torn: number;
+}
+
+/** A verification of the ledger, as `quorate ledger verify --format json` prints it */
+export interface Verification {
+  /** keys that a person accepted */
+  readonly accepted_keys: readonly LedgerAcceptedKey[];
+  readonly checkpoints: LedgerCheckpoints;
+  /** what the witness that is asked over HTTP signed last */
+  readonly cosigned: null | LedgerCosigned;
+  /** what differs, by place; not more than a hundred */
+  readonly divergences: readonly LedgerDivergence[];
+  /** of these, those without a body */
+  readonly erased: number;
+  /** how many places differ */
+  readonly found: number;
+  /** whether nothing differs */
+  readonly holds: boolean;
+  /** the copies of that checkpoint */
+  readonly kept: null | LedgerKept;
+  readonly keys: LedgerKeys;
+  /** records that the last signed checkpoint kept on this machine is over */
+  readonly last_signed: number | null;
+  /** the ledger, as --ledger takes it */
+  readonly ledger: string;
+  /** the log that was compared */
+  readonly log: null | LedgerLog;
+  /** runs that are not decided */
+  readonly open: LedgerOpen;
+  /** which ledger it is; null before its first checkpoint */
+  readonly origin: string | null;
+  /** records that were looked at */
+  readonly records: number;
+  /** rollbacks that a person accepted */
+  readonly rollbacks: readonly LedgerRollback[];
+  /** the root over them, in hexadecimal */
+  readonly root: string | null;
+  readonly schema: "quorate.verify/v1";
+  readonly signatures: LedgerSignatures;
+  /** after how many records it began */
+  readonly since: number;
+  /** records of the ledger; null where one is missing */
+  readonly size: number | null;
+  /** runs and other streams */
+  readonly streams: number;
+  /** texts that records mention */
+  readonly texts: number;
+  /** the witness that was compared */
+  readonly witness: null | LedgerWitness;
+}
