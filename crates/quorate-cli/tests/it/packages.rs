@@ -5,6 +5,7 @@
 #![cfg(all(feature = "mcp", feature = "serve", feature = "postgres", feature = "http-witness"))]
 
 mod files;
+mod npm;
 mod wheel;
 
 use std::path::{Path, PathBuf};
