@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use quorate::service::environment::Environment;
+#[cfg(any(feature = "mcp", feature = "serve"))]
 use quorate::service::error::ServiceError;
 use quorate::service::trust::inventory;
 use quorate::service::variables::Variables;
+#[cfg(any(feature = "mcp", feature = "serve"))]
 use quorate_diagnostics::{Body, RefusalCode};
 
 #[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
@@ -34,6 +36,7 @@ pub(super) fn variable(name: &str) -> Option<String> {
 ///
 /// # Errors
 /// `code` if it holds none.
+#[cfg(any(feature = "mcp", feature = "serve"))]
 pub(super) fn token(name: Option<&str>, code: RefusalCode) -> Result<Option<String>, ServiceError> {
     let Some(name) = name else { return Ok(None) };
     match variable(name) {
