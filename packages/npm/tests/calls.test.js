@@ -109,10 +109,11 @@ test("what is no answer is no verdict", async () => {
 
 test("a signal ends the program", async () => {
   const ended = join(place, "ended");
-  const given = fake(`trap 'echo > ${ended}; exit 130' TERM\nwhile :; do sleep 0.05; done`);
+  const began = join(place, "began");
+  fake(`trap 'echo > ${ended}; exit 130' TERM\necho > ${began}\nwhile :; do sleep 0.05; done`);
   const controller = new AbortController();
   const reviewed = review("draft.md", { cwd: place, signal: controller.signal });
-  const timer = setInterval(() => existsSync(given) && controller.abort(), 10);
+  const timer = setInterval(() => existsSync(began) && controller.abort(), 10);
   await assert.rejects(reviewed, { name: "AbortError" });
   clearInterval(timer);
   assert.ok(existsSync(ended));

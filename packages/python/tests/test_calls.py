@@ -173,8 +173,8 @@ def test_coroutines_give_the_same(place: Path) -> None:
 
 
 def test_a_cancelled_task_ends_the_program(place: Path, fake: Callable[[str], Path]) -> None:
-    ended, began = place / "ended", place / "given"
-    fake(f"trap 'echo > {ended}; exit 130' TERM\nwhile :; do sleep 0.05; done")
+    ended, began = place / "ended", place / "began"
+    fake(f"trap 'echo > {ended}; exit 130' TERM\necho > {began}\nwhile :; do sleep 0.05; done")
 
     async def cancelled() -> None:
         task = asyncio.create_task(quorate.aio.review("draft.md"))
