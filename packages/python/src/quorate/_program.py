@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -98,8 +99,9 @@ async def ask_async(call: Call) -> Answer:
     """Runs the program to its end; a cancelled task ends it."""
     command = [program(), *call.arguments]
     stdin = asyncio.subprocess.DEVNULL if call.text is None else asyncio.subprocess.PIPE
-    try:
-        child = await asyncio.create_subprocess_exec(
+    # A cancelled start would kill the program, which could then not end its members.
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *command,
             stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
@@ -107,20 +109,33 @@ async def ask_async(call: Call) -> Answer:
             cwd=call.cwd,
             env=_environment(call),
         )
+    )
+    try:
+        child = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _end(await starting)
+        raise
     except OSError as error:
         raise _not_started(command[0], error) from error
     try:
         output, errors = await child.communicate(call.given)
     except BaseException:
-        if child.returncode is None:
-            child.terminate()
-            try:
-                await asyncio.wait_for(child.wait(), GRACE)
-            except asyncio.TimeoutError:
-                child.kill()
-                await child.wait()
+        await _end(child)
         raise
     return _answer(child.returncode, output, errors)
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    """Ends a program: it has its grace to end its members."""
+    if child.returncode is not None:
+        return
+    child.terminate()
+    try:
+        await asyncio.wait_for(child.wait(), GRACE)
+    except asyncio.TimeoutError:
+        child.kill()
+        await child.wait()
 
 
 def _environment(call: Call) -> dict[str, str] | None:
