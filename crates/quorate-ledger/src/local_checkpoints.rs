@@ -148,19 +148,17 @@ impl CheckpointFiles {
         Ok(())
     }
 
-    /// One place is enough: a ledger that moved takes only what is beside its key with it.
+    /// A user's state directory that knows the ledger decides alone: what is beside the key comes with the ledger, from whoever
+    /// can write its directory. Where it does not know the ledger, as on another machine, that is all there is.
     fn accepted_keys(&self, origin: &str) -> Vec<PublicKey> {
-        let mut keys = Vec::new();
-        for key in self.accepted_paths(origin).iter().flat_map(|path| accepted_keys_in(path)) {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        keys
+        let [beside, in_state @ ..] = &*self.note_paths(origin) else { return Vec::new() };
+        let knows =
+            |note: &&PathBuf| [(*note).clone(), accepted_path(note)].iter().any(|path| is_there(path));
+        accepted_keys_in(&accepted_path(in_state.iter().find(knows).unwrap_or(beside)))
     }
 
     fn accepted_paths(&self, origin: &str) -> Vec<PathBuf> {
-        self.note_paths(origin).into_iter().map(|path| path.with_extension("accepted")).collect()
+        self.note_paths(origin).iter().map(|note| accepted_path(note)).collect()
     }
 
     /// Keeps a checkpoint that a witness signed, unless one over more records is kept.
@@ -212,7 +210,7 @@ impl CheckpointFiles {
         Ok(())
     }
 
-    /// The files of a ledger's copies.
+    /// The files of a ledger's copies: beside the key, and in the state directory, if any.
     fn note_paths(&self, origin: &str) -> Vec<PathBuf> {
         // An origin may be any text: its hash is a file's name everywhere.
         let name = format!("{}.note", sha256_hex(origin.as_bytes()));
@@ -331,6 +329,16 @@ fn origin_file_name(name: &str) -> String {
 
 fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
     keys::Error::Io { doing, path: path.to_owned(), source }.into()
+}
+
+/// The file of accepted keys beside a copy.
+fn accepted_path(note: &Path) -> PathBuf {
+    note.with_extension("accepted")
+}
+
+/// Whether there is something at a path, or it cannot be known.
+fn is_there(path: &Path) -> bool {
+    !path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// The keys in a file, one in each line. A line that is no key accepts none.

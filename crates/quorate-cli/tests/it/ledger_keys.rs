@@ -9,6 +9,7 @@ use support::{CommandOutput, TestDir, finish};
 const LEDGER: &str = ".quorate/ledger.db";
 const OTHER: &str = ".quorate/other.db";
 const KEY: &str = ".quorate/keys/ledger.ed25519";
+const CHECKPOINTS: &str = ".quorate/keys/checkpoints";
 const REASON: &str = "the disk with the old key failed";
 
 fn review(place: &TestDir, ledger: &str, name: &str) {
@@ -105,7 +106,7 @@ fn a_lost_key_is_replaced_by_a_person() {
     assert_eq!(accept_key(&place, &[]).assert_code(0).json()["accepted"], json!([]));
     place.run(&["keys", "rotate", "ledger"]).assert_code(0);
     all_work(&place, LEDGER);
-    // What is beside the key is enough, and so is what the user's directory has.
+    // What the user's directory has is enough, and so is what is beside the key for one that does not know the ledger.
     for dir in [".local/state/quorate/checkpoints", ".quorate/keys/checkpoints"] {
         std::fs::rename(place.path(dir), place.path("away")).expect("moved");
         verify(&place, LEDGER, 0);
@@ -131,6 +132,21 @@ fn a_key_that_only_the_ledger_speaks_for_does_not_count() {
     copy_ledger(&attacker, &place);
     let report = verify(&place, LEDGER, 1);
     assert_eq!(report["divergences"][0]["part"], "checkpoint");
+    // One who can write the whole directory puts the acceptance beside it, with the key or without.
+    let name = std::fs::read_dir(attacker.path(CHECKPOINTS)).expect("read");
+    let mut names = name.filter_map(|entry| entry.expect("read").file_name().into_string().ok());
+    let accepted = names.find(|name| name.ends_with(".accepted")).expect("there is one");
+    let own_key = place.read(KEY);
+    for key in [Some(attacker.read(KEY)), None] {
+        place
+            .write(&format!("{CHECKPOINTS}/{accepted}"), attacker.read(&format!("{CHECKPOINTS}/{accepted}")));
+        key.map_or_else(|| remove(&place, KEY), |key| place.write(KEY, key));
+        let report = verify(&place, LEDGER, 1);
+        assert_eq!(report["divergences"][0]["part"], "checkpoint");
+        place.run(&["ledger", "verify", "--strict"]).assert_code(1);
+    }
+    remove(&place, &format!("{CHECKPOINTS}/{accepted}"));
+    place.write(KEY, own_key);
     for command in [
         &["ledger", "checkpoint"][..],
         &["ledger", "export"],
