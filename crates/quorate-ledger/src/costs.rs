@@ -35,6 +35,8 @@ pub struct MemberCost {
     pub at: String,
     pub member: String,
     pub executor: String,
+    /// The executor's kind; empty for comparisons by meaning.
+    pub kind: String,
     /// The model that answered, or was asked.
     pub model: Option<String>,
     pub calls: u64,
@@ -48,6 +50,8 @@ struct Consulted {
     member: String,
     #[serde(default = "embedder")]
     executor: String,
+    #[serde(default)]
+    kind: String,
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -99,6 +103,7 @@ impl Store {
                         at: head.at.to_owned(),
                         member: consulted.member,
                         executor: consulted.executor,
+                        kind: consulted.kind,
                         model: consulted.model,
                         calls,
                         usage: consulted.spent.usage(),

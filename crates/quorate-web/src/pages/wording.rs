@@ -52,9 +52,9 @@ pub(super) fn took(time: Duration) -> String {
     }
 }
 
-/// Money in US dollars, from billionths.
+/// Money in US dollars, from billionths; rounded up to the cent.
 pub(crate) fn money(nanos: u64) -> String {
-    let cents = nanos / 10_000_000;
+    let cents = nanos.div_ceil(10_000_000);
     match nanos {
         0 => "US$ 0.00".to_owned(),
         1..10_000_000 => format!("US$ {:.4}", nanos as f64 / 1e9),

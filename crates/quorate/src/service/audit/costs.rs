@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
+use quorate_adapters::executor::{cassette, inline, rubric, script};
 use quorate_kernel::ports::executor::Usage;
 use quorate_ledger::costs::{Filter, MemberCost};
+
+/// The kinds of executors that ask no model. Any other may, though it tells neither tokens nor a price.
+const ASK_NO_MODEL: [&str; 4] = [cassette::KIND, inline::KIND, rubric::KIND, script::KIND];
 
 /// Sums of costs.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,8 +55,7 @@ impl Costs {
     }
 
     fn add(&mut self, cost: MemberCost) {
-        // An executor that tells no tokens asks no model, or does not count.
-        if cost.usage == Usage::default() {
+        if cost.usage == Usage::default() && ASK_NO_MODEL.contains(&&*cost.kind) {
             return;
         }
         self.all.add(&cost);
