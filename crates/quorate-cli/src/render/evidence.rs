@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
+use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::export::ExportSummary;
 use quorate_ledger::import::ImportSummary;
 use quorate_ledger::prove::{ProvenRecord, VerifiedProof};
@@ -59,6 +60,16 @@ fn outcome_text(facts: &[&ProvenRecord]) -> String {
         || "its outcome is not among them".to_owned(),
         |verdict| format!("verdict {}", word(verdict)),
     );
+    let left_out = facts.iter().filter(|fact| fact.kind == Kind::Override.as_str() && fact.data.is_none());
+    match left_out.count() {
+        0 => {}
+        1 => text += &format!("; {}", Paint::Bad.on("a person's decision is left out")),
+        more => text += &format!("; {}", Paint::Bad.on(&format!("{more} persons' decisions are left out"))),
+    }
+    let gaps: Vec<String> = gaps(facts).map(|(from, to)| span(from, to)).collect();
+    if !gaps.is_empty() {
+        text += &format!("; {}", Paint::Absent.on(&format!("not among them: records {}", gaps.join(", "))));
+    }
     let decisions = facts.iter().filter_map(|fact| Some((fact.override_decision.as_ref()?, &fact.at)));
     for (decided, at) in decisions {
         let by = decided.by.as_deref().map_or_else(|| "a person".to_owned(), one_line);
@@ -67,6 +78,19 @@ fn outcome_text(facts: &[&ProvenRecord]) -> String {
         text += &format!("; {by} decided {}{council} on {at}, an override", word(&decided.verdict));
     }
     text
+}
+
+/// The numbers, first and last, between the records that are there. What came after the last one is not known.
+fn gaps(facts: &[&ProvenRecord]) -> impl Iterator<Item = (u64, u64)> {
+    let mut next = 0;
+    facts.iter().filter_map(move |fact| {
+        let expected = std::mem::replace(&mut next, fact.n + 1);
+        (fact.n > expected).then(|| (expected, fact.n - 1))
+    })
+}
+
+fn span(from: u64, to: u64) -> String {
+    if from == to { from.to_string() } else { format!("{from} to {to}") }
 }
 
 fn row(fact: &ProvenRecord) -> Vec<String> {

@@ -51,11 +51,20 @@ fn a_proof_of_an_overridden_hold_says_hold() {
     let override_json =
         serde_json::json!({"verdict": other.to_uppercase(), "by": "Ada", "council_verdict": council});
     assert_eq!((&over["verdict"], &over["override"]), (&Value::Null, &override_json));
+    // A decision whose data is left out is told.
+    let mut proof: Value = serde_json::from_str(&place.read("proof.json")).expect("JSON");
+    let records = proof["records"].as_array_mut().expect("records");
+    let head = |record: &Value| record["head"].as_str().is_some_and(|head| head.contains("\"override\""));
+    records.iter_mut().find(|record| head(record)).expect("an override")["data"] = Value::Null;
+    place.write("proof.json", format!("{proof}\n"));
+    let said = words(&check(&[]).stdout);
+    assert!(said.contains(&format!("verdict {council}; a person's decision is left out")), "{said}");
     // The override alone proves no verdict.
     let alone = format!("{run}/{}", over["n"]);
     place.write("proof.json", place.run(&["ledger", "prove", &alone]).assert_code(0).stdout);
     let said = words(&check(&[]).stdout);
-    assert!(said.contains(&format!("its outcome is not among them; {decided}")), "{said}");
+    assert!(said.contains("its outcome is not among them; not among them: records 0 to "), "{said}");
+    assert!(said.contains(&decided), "{said}");
     // Nor does it take the verdict's place in traces.
     let traces = place.run(&["ledger", "export", "--format", "otel"]).assert_code(0).json();
     let spans = traces["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans").clone();
