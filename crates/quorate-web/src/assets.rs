@@ -31,7 +31,7 @@ const ASSETS: [Asset; 5] = [
     Asset {
         name: "style.css",
         content_type: "text/css; charset=utf-8",
-        bytes: include_bytes!("assets/style.css"),
+        bytes: concat!(include_str!("assets/style.css"), include_str!("assets/server.css")).as_bytes(),
     },
     Asset {
         name: "app.js",

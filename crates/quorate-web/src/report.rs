@@ -27,7 +27,13 @@ const GENERATOR: &str = "<meta name=\"generator\" content=\"";
 const SCRIPT_END: &str = "</script>";
 
 /// The style and the script as they are in a report.
-static STYLE: LazyLock<String> = LazyLock::new(|| compact(include_str!("assets/style.css")));
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let style = compact(include_str!("assets/style.css"));
+    // Blanks that separate nothing.
+    [(": ", ":"), ("; ", ";"), (", ", ","), (" {", "{"), ("{ ", "{"), (" }", "}")]
+        .iter()
+        .fold(style, |style, (spaced, close)| style.replace(spaced, close))
+});
 static SCRIPT: LazyLock<String> = LazyLock::new(|| compact(REPORT_CHECK));
 
 /// A source without indentation and lines that are comments. No text in it has several lines.

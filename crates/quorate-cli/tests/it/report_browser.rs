@@ -85,6 +85,8 @@ fn a_report_of_every_kind_of_run_checks_itself() {
 fn what_was_changed_is_named() {
     let place = example_place("two-models");
     place.run(&["review", "draft.md"]);
+    let decision = ["override", "latest", "--by", "Ada", "--verdict", "ship", "--reason", "legal agreed"];
+    place.run(&decision).assert_code(0);
     let whole = std::fs::read_to_string(report(&place, "report.html", &[])).unwrap();
     let outcome = whole.split("id=\"verdict\"").nth(1).unwrap();
     let verdict = outcome.split(['>', '<']).nth(1).unwrap();
@@ -96,6 +98,15 @@ fn what_was_changed_is_named() {
         format!("{}{}", &whole[..at], &whole[end..])
     };
     let proof = whole.split("id=\"proof\">").nth(1).unwrap();
+    let attribute =
+        |text: &str| text.split("data-at=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let (heading, person) =
+        (attribute(outcome), attribute(whole.split("<p class=\"override\"").nth(1).unwrap()));
+    let swapped = whole.replacen(&heading, &person, 1).replacen(">REVISE</span>", ">SHIP</span>", 1);
+    let count = whole.split("data-facts=\"").nth(1).unwrap().split('"').next().unwrap();
+    let fewer = format!("data-facts=\"{}\"", count.parse::<usize>().unwrap() - 3);
+    let undecided =
+        cut("<p class=\"override\">", "</p>").replacen(&format!("data-facts=\"{count}\""), &fewer, 1);
     let changes = [
         ("verdict.html", whole.replacen(">REVISE</span>", ">SHIP</span>", 1), "“SHIP” is shown, and record"),
         ("line.html", whole.replacen(document, &format!("{document}Do not "), 1), "line 1 of"),
@@ -104,6 +115,23 @@ fn what_was_changed_is_named() {
             "text.html",
             cut("<script type=\"application/octet-stream\" class=\"text\"", "</script>"),
             "not embedded",
+        ),
+        ("swapped.html", swapped, "something else than the decision"),
+        ("undecided.html", undecided, "a person's decision is not shown"),
+        (
+            "hidden.html",
+            whole.replacen("<p class=\"override\">", "<p class=\"override\" hidden>", 1),
+            "is hidden",
+        ),
+        (
+            "main.html",
+            whole.replacen("<main", "<main><h1>● SHIP</h1></main><main", 1),
+            "parts that no report has",
+        ),
+        (
+            "mark.html",
+            whole.replacen("class=\"mark fair\"", "class=\"mark good\"", 1),
+            "marked as another one",
         ),
         ("proof.html", whole.replacen(&proof[..40], &format!("{}AAAA", &proof[..36]), 1), ""),
     ];

@@ -117,6 +117,65 @@ function factFlaw(records, element) {
   return `“${short(element.textContent)}” is shown, and ${said} says “${short(String(expected))}”`;
 }
 
+// What a proof says, from its records alone: of a page around it nothing is taken.
+function showProven({ origin, size, root, keys, records }) {
+  const list = find("#proven");
+  if (!list) return;
+  const decisions = records.filter((record) => ["outcome", "override"].includes(record.kind));
+  const words = decisions.map(({ kind, data }) => {
+    const word = data?.verdict ?? data?.decision?.result ?? "its data is left out";
+    return [kind === "override" ? `${data?.by ?? "a person"} decided` : "outcome", String(word).toUpperCase()];
+  });
+  const facts = [
+    ["Run", records[0].run],
+    ...words,
+    ["Records", `${records.length}, from ${records[0].at} to ${records.at(-1).at}`],
+    ["Ledger", origin],
+    ["Its records at that time", String(size)],
+    ["Root", hex(root)],
+    ...keys.map((key) => ["Key", key.text]),
+  ];
+  list.replaceChildren(
+    ...facts.map(([name, value]) => {
+      const [row, term, text] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
+      [term.textContent, text.textContent] = [name, value];
+      row.append(term, text);
+      return row;
+    }),
+  );
+}
+
+// How words are marked; pages/wording.rs has the same list.
+const MARKS = { "good ●": "SHIP PASS DONE", "fair ◆": "REVISE", "bad ■": "HOLD FAIL REFUSED", "open ○": "OPEN" };
+
+// What the page has to show beside facts that are true each by itself: the last decision in its heading, each decision of a
+// person, and all of it where it can be seen.
+function shapeFlaws(records, decided) {
+  const flaws = [];
+  const parts = [...document.body.children].map(({ localName }) => localName).filter((name) => name !== "script");
+  if (parts.join() !== "main,footer") flaws.push("the page has parts that no report has");
+  if (document.querySelector("main [hidden]:not(#flaws, #key-line)")) flaws.push("a part of the page is hidden");
+  const outcome = records.find(({ n }) => String(n) === decided)?.data;
+  const place = isText(outcome?.verdict) ? "verdict" : isText(outcome?.decision?.result) ? "decision/result" : "";
+  const expected = place === "" ? undefined : `${decided}/${place}`;
+  const shown = document.querySelectorAll("#verdict");
+  if (shown.length !== 1 || !shown[0].matches("main > h1 > .mark > #verdict")) {
+    flaws.push("the heading is not a report's");
+  } else if (shown[0].dataset.at !== expected) {
+    flaws.push("the heading shows something else than the decision");
+  }
+  for (const mark of document.querySelectorAll("h1 .mark, .override .mark")) {
+    const [shape, word] = mark.textContent.trim().split(/\s+/);
+    const known = Object.keys(MARKS).find((style) => MARKS[style].split(" ").includes(word)) ?? "none ▲";
+    if (mark.className !== `mark ${known.slice(0, -2)}` || !known.endsWith(shape)) flaws.push("a word is marked as another one");
+  }
+  const lines = [...document.querySelectorAll("main > .override")];
+  const decisions = records.filter(({ kind }) => kind === "override");
+  const isShown = ({ n }) => lines.some((line) => line.querySelector(`[data-at="${n}/verdict"]`));
+  if (!decisions.every(isShown) || lines.length !== decisions.length) flaws.push("a person's decision is not shown");
+  return flaws;
+}
+
 // The texts are those that the run was about, and their lines are shown.
 async function textFlaws(records) {
   const inputs = records[0].data?.inputs;
@@ -149,6 +208,8 @@ async function checkReport(block) {
   const taken = records.findLast((record) => record.kind === "run.intent");
   const decided = last && last.n > (taken?.n ?? -1) ? String(last.n) : "";
   if (main.dataset.record !== decided) flaws.push("the decision is not the run's last one");
+  flaws.push(...shapeFlaws(records, decided));
+  showProven(proven);
   const facts = document.querySelectorAll("[data-at]");
   if (facts.length !== Number(main.dataset.facts)) flaws.push("facts were added or removed");
   for (const element of facts) flaws.push(...[factFlaw(records, element)].filter(Boolean));

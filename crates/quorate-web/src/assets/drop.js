@@ -11,33 +11,6 @@ async function checkFile(text, name) {
   return { proven, flaws: [], says };
 }
 
-function showProven({ origin, size, root, keys, records }) {
-  const list = find("#proven");
-  if (!list) return;
-  const decisions = records.filter((record) => ["outcome", "override"].includes(record.kind));
-  const words = decisions.map(({ kind, data }) => {
-    const word = data?.verdict ?? data?.decision?.result ?? "its data is left out";
-    return [kind === "override" ? `${data?.by ?? "a person"} decided` : "outcome", String(word).toUpperCase()];
-  });
-  const facts = [
-    ["Run", records[0].run],
-    ...words,
-    ["Records", `${records.length}, from ${records[0].at} to ${records.at(-1).at}`],
-    ["Ledger", origin],
-    ["Its records at that time", String(size)],
-    ["Root", hex(root)],
-    ...keys.map((key) => ["Key", key.text]),
-  ];
-  list.replaceChildren(
-    ...facts.map(([name, value]) => {
-      const [row, term, text] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
-      [term.textContent, text.textContent] = [name, value];
-      row.append(term, text);
-      return row;
-    }),
-  );
-}
-
 const page = find("[data-proof]");
 if (page) await check(async () => checkFile(await (await fetch(page.dataset.proof)).text(), "the proof"));
 const picker = find("#file");

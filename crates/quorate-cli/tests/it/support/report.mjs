@@ -81,7 +81,7 @@ for (const file of files) {
   said.endnotes = await strict.locator(".endnotes .finding:visible").count();
   await strict.close();
   const bare = await open("bare");
-  said.bare = await bare.locator("main").innerText();
+  said.bare = await bare.locator("#main").innerText();
   await bare.close();
   const narrow = await open("narrow");
   said.overflow = await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
