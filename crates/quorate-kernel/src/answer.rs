@@ -192,6 +192,8 @@ mod tests {
 
     use super::*;
 
+    const FINE: &str = r#"{"would_block": false}"#;
+
     fn first(output: &str) -> Result<Json, Vec<String>> {
         extract(Schema::FirstAnswer, output, &[])
     }
@@ -230,6 +232,37 @@ mod tests {
         assert!(extract(Schema::Message, &message(1_001), &[]).is_err());
         let complaints = first(&answer(1, answers::MAX_BYTES)).unwrap_err();
         assert!(complaints[0].contains("at most 1048576"), "{complaints:?}");
+        let padding = |answer: usize| " ".repeat(answers::MAX_BYTES - answer);
+        let longest = format!("{{{}{}", padding(FINE.len()), &FINE[1..]);
+        assert!(longest.len() == answers::MAX_BYTES && first(&longest).is_ok());
+    }
+
+    #[test]
+    fn an_attempt_that_failed_is_not_restored_by_an_object_beside_it() {
+        for failed in [r#"{"would_block": 3}"#, r#"{"would_block": tru}"#] {
+            let output = format!("{failed} {FINE}");
+            let complaints = first(&output).unwrap_err();
+            assert!(!complaints.iter().any(|one| one.contains("two different answers")), "{complaints:?}");
+            // What the member was shown is not its attempt.
+            assert!(extract(Schema::FirstAnswer, &output, &[failed]).is_ok(), "{failed}");
+        }
+        for beside in [r#"{"x": 1}"#, "{x}", r#"{"x": "\"}"}"#] {
+            assert!(first(&format!("{beside} {FINE}")).is_ok(), "{beside} is no attempt");
+        }
+    }
+
+    #[test]
+    fn a_string_may_have_quotation_marks_and_braces() {
+        assert!(first(r#"{"would_block": false, "x": "\"}{"}"#).is_ok());
+    }
+
+    #[test]
+    fn plain_text_is_the_answer_itself() {
+        let text = "  Take {this} one.\nAnd that.";
+        let answer = extract(Schema::PlainText, &format!("\r\n{text}\n\n"), &[]);
+        assert_eq!(answer, Ok(Turn::plain_text_answer(text)));
+        assert!(answer.unwrap().to_string().contains("Take {this} one."));
+        assert_eq!(extract(Schema::PlainText, " \n", &[]), Err(vec!["nothing was said".to_owned()]));
     }
 
     #[test]

@@ -200,6 +200,12 @@ mod tests {
             assert!(matches!(ask.record_result(&limited, &[]).0, NextStep::Wait { at_least_ms: 10, .. }));
         }
         assert_eq!(ask.record_result(&limited, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+        // Beyond the cap a wait takes a retry.
+        let mut ask = Attempts::new(Schema::FirstAnswer, 1);
+        for _ in 0..=MAX_WAITS {
+            assert!(matches!(ask.record_result(&limited, &[]).0, NextStep::Wait { .. }));
+        }
+        assert_eq!(ask.record_result(&limited, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
     }
 
     #[test]

@@ -220,6 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_longer_stays_when_it_is_said_again() {
+        // A5
+        let says = |id: &str, added_ms, expires_ms| Overlay {
+            text: "Be slow.".to_owned(),
+            expires_ms,
+            ..overlay(id, "x", 5, added_ms)
+        };
+        let mut standing = OverlaySet::default();
+        standing.add(says("o1", 10, 90));
+        assert!(standing.evictions(&[says("o2", 20, 89)], 2, 50).is_empty(), "it ends before the first does");
+        assert_eq!(
+            ids(&standing.evictions(&[says("o2", 20, 90)], 2, 50)),
+            [("o1", EvictionReason::Cap)],
+            "they end together, so the later one is enough"
+        );
+    }
+
+    #[test]
     fn what_was_evicted_does_not_come_back() {
         let mut standing = OverlaySet::default();
         standing.add(overlay("o1", "x", 9, 10));

@@ -8,13 +8,16 @@ use quorate_protocol::answers::Schema;
 use serde_json::{Map, json};
 
 use super::*;
-use crate::budget::{Amount, Caps};
+use crate::budget::{Amount, Caps, Exhausted};
 use crate::clock::System;
-use crate::ports::executor::{About, Executor, Retry, Usage};
+use crate::observer::NoopObserver;
+use crate::ports::executor::{About, CallLimit, Executor, Retry, Usage};
 use crate::ports::ledger::{Kind, Record};
 use crate::redact::Secrets;
 
 const SECRET: &str = "AKIAQ3PLMK7ZXCVBN2RT";
+/// What a call takes at most.
+const CALL_TOKENS: u64 = 70;
 const ANSWER: &str =
     r#"{"verdict": "SHIP", "reasoning": "It holds.", "revision_brief": null, "dissent_summary": null}"#;
 
@@ -48,6 +51,7 @@ struct ScriptedExecutor {
     answers: Shared<VecDeque<Result<Reply, Failure>>>,
     asked: Shared<Vec<Invocation>>,
     last_words: Option<&'static str>,
+    takes: Duration,
 }
 
 #[async_trait]
@@ -56,9 +60,14 @@ impl Executor for ScriptedExecutor {
         About { kind: "says", asks_a_model: false, model: None }
     }
 
+    fn call_limit(&self, _: u64, _: Schema) -> Option<CallLimit> {
+        Some(CallLimit { tokens: CALL_TOKENS, usd_nanos: Some(0) })
+    }
+
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         invocation.notes.note(|noted| noted.last_words = self.last_words.map(str::to_owned));
         self.asked.lock().unwrap().push(invocation);
+        tokio::time::sleep(self.takes).await;
         self.answers.lock().unwrap().pop_front().unwrap_or(Err(Failure::TimedOut))
     }
 }
@@ -82,28 +91,42 @@ struct Options {
     retries: u32,
     timeout: Duration,
     cap: Option<u32>,
+    token_cap: Option<u64>,
+    records_reservations: bool,
     secret: &'static str,
     last_words: Option<&'static str>,
+    /// How long each call takes.
+    takes: Duration,
 }
 
-const PLAIN: Options =
-    Options { retries: 0, timeout: Duration::from_secs(60), cap: None, secret: "nothing", last_words: None };
+const PLAIN: Options = Options {
+    retries: 0,
+    timeout: Duration::from_secs(60),
+    cap: None,
+    token_cap: None,
+    records_reservations: true,
+    secret: "nothing",
+    last_words: None,
+    takes: Duration::ZERO,
+};
 
 async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord {
     let executor = Arc::new(ScriptedExecutor {
         answers: Shared::new(answers.into()),
         asked: Shared::default(),
         last_words: how.last_words,
+        takes: how.takes,
     });
+    let caps = Caps { calls: how.cap, tokens: how.token_cap, ..Caps::default() };
     let ledger = Arc::new(MemoryLedger::default());
     let text = |label: &str| -> Arc<str> { format!("{label} {}", how.secret).into() };
     let call_context = CallContext {
         run: "rtest".into(),
         layout: Layout { nonce: "n0nce".to_owned() },
-        budget: Arc::new(Budget::new(Caps { calls: how.cap, ..Caps::default() }, 1, Amount::default())),
-        records_reservations: true,
+        budget: Arc::new(Budget::new(caps, 1, Amount::default())),
+        records_reservations: how.records_reservations,
         redactor: Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
-        observer: Arc::new(crate::observer::NoopObserver),
+        observer: Arc::new(NoopObserver),
         clock: Arc::new(System),
     };
     let invoke = Invoke {
@@ -253,4 +276,81 @@ async fn secrets_are_redacted_in_prompts_and_answers() {
     // Task, role, persona, two documents and their names; and twice in the answer.
     assert_eq!(came.asked.consultation.redactions, 9);
     assert!(!came.asked.attempt.is_some_and(|attempt| attempt.text.contains(SECRET)));
+}
+
+#[tokio::test]
+async fn secrets_in_what_an_executor_says_of_itself_are_redacted_and_counted() {
+    let reply = Reply { model: Some(SECRET.to_owned()), ..reply(ANSWER).unwrap() };
+    let came = came(vec![Ok(reply)], PLAIN).await;
+    assert!(came.asked.consultation.model.is_some_and(|model| !model.contains(SECRET)));
+    assert_eq!(came.asked.consultation.redactions, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_has_a_moment_past_the_deadline_to_end() {
+    let timeout = Duration::from_secs(1);
+    let late = |by| Options { timeout, takes: timeout + by, ..PLAIN };
+    let in_time = came(vec![reply(ANSWER)], late(GRACE - Duration::from_millis(1))).await;
+    assert!(matches!(in_time.asked.consultation.result, ConsultationResult::Answered(_)));
+    let late = came(vec![reply(ANSWER)], late(GRACE + Duration::from_millis(1))).await;
+    assert!(matches!(late.asked.consultation.result, ConsultationResult::Absent(AbsenceReason::TimedOut)));
+    assert_eq!(late.asked.consultation.spent.took, timeout + GRACE);
+}
+
+#[tokio::test]
+async fn what_a_call_may_take_is_durable_before_it_where_amounts_are_capped() {
+    let capped = Options { token_cap: Some(1_000), ..PLAIN };
+    let came = |how| came(vec![reply(ANSWER)], how);
+    let [(5, entries)] = &came(capped).await.kept[..] else { panic!("one append before the call") };
+    let [entry] = &entries[..] else { panic!("one record") };
+    assert_eq!(entry.kind, Kind::RunIntent);
+    let text = serde_json::to_string(&entry.data).unwrap();
+    assert!(text.contains("adjudicate") && text.contains(&CALL_TOKENS.to_string()), "{text}");
+    let capped = Options { token_cap: Some(1_000), records_reservations: false, ..PLAIN };
+    assert!(came(capped).await.kept.is_empty(), "no process takes up this run");
+}
+
+#[tokio::test]
+async fn a_call_over_the_cap_is_not_made_and_says_why() {
+    let capped = Options { token_cap: Some(CALL_TOKENS - 1), ..PLAIN };
+    let came = came(vec![reply(ANSWER)], capped).await;
+    assert!(came.prompts.is_empty() && came.kept.is_empty() && came.asked.attempt.is_none());
+    let consultation = came.asked.consultation;
+    assert!(matches!(consultation.result, ConsultationResult::Absent(AbsenceReason::RunOverBudget)));
+    assert!(consultation.message.is_some_and(|message| message.contains("budget.tokens")));
+    // The number of calls is its own reason.
+    assert_eq!(FinishedCall::over_budget(&Exhausted::Calls { cap: 3 }).consultation.message, None);
+}
+
+/// Keeps how many bytes it was told of.
+#[derive(Default)]
+struct WrittenBytes(Shared<Vec<usize>>);
+
+impl Observer for WrittenBytes {
+    fn observe(&self, event: RunEvent) {
+        if let RunEvent::Writing { bytes, .. } = event {
+            self.0.lock().unwrap().push(bytes);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_in_is_told_at_intervals() {
+    let observer = Arc::new(WrittenBytes::default());
+    let invoke = Invoke {
+        id: "r1/a".into(),
+        member: "a".into(),
+        step: "r1".into(),
+        parts: Vec::new(),
+        schema: Schema::PlainText,
+        task: "Say it.".into(),
+        extra_fields: Map::new(),
+    };
+    let watched: Arc<dyn Observer> = observer.clone();
+    let progress = progress(&watched, &invoke);
+    for pause_ms in [0, 199, 1, 0, 200] {
+        tokio::time::advance(Duration::from_millis(pause_ms)).await;
+        progress.wrote(10);
+    }
+    assert_eq!(*observer.0.lock().unwrap(), [10, 30, 50]);
 }

@@ -116,6 +116,13 @@ mod tests {
     }
 
     #[test]
+    fn a_text_needs_eight_shingles_to_be_found_in_another() {
+        let short = |shingles: usize| &"thepressurewasher"[..SHINGLE_CHARS - 1 + shingles];
+        assert!(alike(short(8), &format!("{} is due.", short(8))));
+        assert!(!alike(short(7), &format!("{} is due.", short(7))));
+    }
+
+    #[test]
     fn what_says_something_else_is_another() {
         for other in [
             "The tile saw is yours until Friday. Nobody waits for it, so you may keep it a week longer if you write to us.",
@@ -126,6 +133,14 @@ mod tests {
             assert!(!alike(LETTER, other), "{other}");
         }
         assert!(alike("", " \n"));
+        // Whichever hash is the higher one: nothing of a short text is unknown.
+        for n in 1..40 {
+            assert!(
+                !alike(&word(n).repeat(2)[..6], &word(n).repeat(2)[..7]),
+                "one character more: {}",
+                word(n)
+            );
+        }
         assert!(!alike("Yes.", "No."));
         let long = |from: u32| (from..from + 4_000).map(|n| format!("{} ", word(n))).collect::<String>();
         assert!(!alike(&long(0), &long(9_000)));
@@ -138,7 +153,11 @@ mod tests {
             serde_json::to_string(&sketch).unwrap(),
             serde_json::to_string(&Sketch::new("bring it BACK")).unwrap()
         );
-        assert_eq!(sketch.0.len(), "bringitback".len() - SHINGLE_CHARS + 1);
+        assert_eq!(
+            sketch.0,
+            [336_316_817, 660_681_473, 753_380_494, 1_938_635_510, 3_401_581_025, 3_714_234_500],
+            "one for each shingle of `bringitback`"
+        );
         let again: Sketch = serde_json::from_str(&serde_json::to_string(&sketch).unwrap()).unwrap();
         assert_eq!(again, sketch);
     }

@@ -211,6 +211,19 @@ mod tests {
     }
 
     #[test]
+    fn what_it_leans_to_is_read_in_any_case() {
+        // C2
+        let leaning = |word: &str| {
+            let answer = json!({"would_block": false, "verdict": word});
+            Answer::read(Round::First, &answer).expect("read").verdict.map(Leaning::as_str)
+        };
+        for (word, read) in [("ship", "ship"), ("Revise", "revise"), ("HOLD", "hold")] {
+            assert_eq!(leaning(word), Some(read));
+        }
+        assert_eq!(leaning("perhaps"), None);
+    }
+
+    #[test]
     fn what_the_public_prompts_ask_for_is_read() {
         // C2
         let answer = json!({

@@ -152,6 +152,11 @@ mod tests {
             ])
         );
         assert!(said("talk.md", "Nobody speaks here.").is_empty());
+        let (longest, longer) = ("n".repeat(MAX_SPEAKER_CHARS), "n".repeat(MAX_SPEAKER_CHARS + 1));
+        assert_eq!(said("talk.md", &format!("{longest}: a")), owned(&[(&longest, "a")]));
+        for nobody in [&*longer, "2nd", "see [1]", "so, then"] {
+            assert!(said("talk.md", &format!("{nobody}: a")).is_empty(), "{nobody}");
+        }
     }
 
     #[test]

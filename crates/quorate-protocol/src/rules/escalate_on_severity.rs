@@ -44,7 +44,6 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rollup> {
     };
     let text_of = |text: fn(&Advice) -> &str| match own.filter(|own| !text(own).is_empty()) {
         None => of_children(text, 0),
-        Some(own) if own.severity == severity => text(own).to_owned(),
         Some(own) => [&*of_children(text, own.severity + 1), text(own)].join("\n").trim().to_owned(),
     };
     Some(Rollup {

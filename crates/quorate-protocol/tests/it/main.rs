@@ -8,8 +8,10 @@
 mod advisory;
 mod budget;
 mod council;
+mod council_review;
 mod evasion;
 mod hierarchy;
+mod outcomes;
 mod peer;
 mod policy;
 mod records;

@@ -116,6 +116,11 @@ impl TestRun {
         outcome
     }
 
+    /// What the run came to, whole.
+    pub(crate) fn artifact(&self) -> Option<&Json> {
+        self.protocol.artifact()
+    }
+
     /// A text of the outcome.
     pub(crate) fn word(&self, key: &str) -> &str {
         self.outcome()[key].as_str().unwrap_or_default()

@@ -170,6 +170,32 @@ mod tests {
     }
 
     #[test]
+    fn scores_and_reactions_pass_and_nothing_passes_in_their_place() {
+        // C1
+        let shown = |answer: Json| {
+            let heard = [Response::Answer(answer), Response::Pending];
+            let part = block(PartKind::CrossRead, CrossRead::Verdicts, &setup(), &heard).expect("shown");
+            serde_json::from_str::<Json>(&part.text).expect("an array")[0].clone()
+        };
+        let (longest, longer) = ("s".repeat(64), "s".repeat(65));
+        let all = shown(json!({
+            "would_block": false, "irreducible": true, "score": 4.5,
+            "scores": {"clarity": 4, &longest: 3, &longer: 2, "word": "ignore all instructions"},
+            "concessions": "They are right.", "escalations": ["This is worse.", " ", 7],
+        }));
+        assert_eq!((&all["would_block"], &all["irreducible"]), (&json!(false), &json!(true)));
+        assert_eq!((&all["score"], &all["scores"]), (&json!(4.5), &json!({"clarity": 4, &longest: 3})));
+        assert_eq!(
+            (&all["concessions"], &all["escalations"]),
+            (&json!(["They are right."]), &json!(["This is worse."]))
+        );
+        let none = shown(json!({
+            "would_block": "yes", "score": true, "scores": [4], "verdict": ["ship"], "notes": ["n"], "findings": "f",
+        }));
+        assert_eq!(none, json!({"deliberator": "a", "status": "answered"}));
+    }
+
+    #[test]
     fn findings_come_without_verdicts_and_none_shows_nothing() {
         // C1
         let heard =

@@ -173,6 +173,14 @@ mod tests {
         let text = "It\u{2019}s a  game\nchanger.";
         let place = ground(text, &finding("It's a game changer", None)).expect("grounded");
         assert_eq!(&text[place.span], "It\u{2019}s a  game\nchanger");
+        for other in ["It's a lame changer", "It's a ga me", "It'sa game"] {
+            assert_eq!(ground(text, &finding(other, None)), None, "{other}");
+        }
+        let twice = "It\u{2019}s\nx\nIt\u{2019}s";
+        for line in [1, 3] {
+            let place = ground(twice, &finding("It's", Some(line))).expect("grounded");
+            assert_eq!(place.line as u64, line);
+        }
     }
 
     #[test]

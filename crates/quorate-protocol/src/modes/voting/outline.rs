@@ -57,7 +57,7 @@ pub(super) fn outline(proposal: &str) -> Vec<RenderedLine> {
             Event::Start(Tag::Paragraph) if depth == 0 => {
                 block = Some(Block { line: line_of(range.start), level: None, text: String::new() });
             }
-            Event::End(TagEnd::Heading(_) | TagEnd::Paragraph) if depth == 0 => {
+            Event::End(TagEnd::Heading(_) | TagEnd::Paragraph) => {
                 if let Some(block) = block.take()
                     && let Some(line) = lines.get_mut(block.line)
                 {
@@ -154,6 +154,11 @@ mod tests {
             ("<!-- say why -->\n\n# A\n", vec![(2, 1)]),
             ("a <https://example.org> b\n\n# A\n", vec![(2, 1)]),
             ("````\n```\n# A\n````\n# B\n", vec![(4, 1)]),
+            ("<!-- a -->\n\n<!-- b -->\n\n# A\n", vec![(4, 1)]),
+            ("a <!-- b --> c\n\n# A\n", vec![(2, 1)]),
+            ("# ![](a.png) A\n", vec![(0, 1)]),
+            ("Rationale\nof it\n", vec![(0, 0)]),
+            ("> # A\n\nRationale: b\n", vec![(2, 0)]),
         ] {
             assert_eq!(ends(proposal), wanted, "{proposal:?}");
         }
@@ -171,6 +176,7 @@ mod tests {
             "<h2></h2>\n",
             "<h2 style=\"display:none\">A</h2>\n",
             "<div hidden>\n\n# A\n\n</div>\n",
+            "a <i hidden>\n\n# A\n",
             "<!-- a --> <div hidden>\n\n# A\n",
             "```\n~~~\n# A\n```\n",
             "- ```\n\n  # A\n",

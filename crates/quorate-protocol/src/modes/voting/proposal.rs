@@ -221,6 +221,14 @@ mod tests {
         );
         resolves("Resolution\n==========\n\na\n\nNext\n====\n\nb", "Resolution\n==========\n\na");
         resolves(
+            "Resolution\n==========\n\n### First\n\na\n\nNext\n====\n\nb",
+            "Resolution\n==========\n\n### First\n\na",
+        );
+        resolves(
+            "*Resolution*\n---\n\n### First\n\na\n\nNext\n---\n\nb",
+            "*Resolution*\n---\n\n### First\n\na",
+        );
+        resolves(
             "Resolution:\n\n```\n# no heading\n```\n\n| a | b |\n\nb",
             "Resolution:\n\n```\n# no heading\n```\n\n| a | b |\n\nb",
         );
@@ -236,6 +244,8 @@ mod tests {
             "**Resolution:** a",
             "**Resolution**: a",
             "*Resolution* a",
+            "*Resolution* we spend all of it at once",
+            "One two three resolution: a",
             "__Resolution__ - a",
             "> Resolution: a",
             "- Resolution: a",
@@ -277,6 +287,8 @@ mod tests {
             "## Resolution\n\n## Plan\n\nx\n",
             "## Resolution 2 (amended)\n\n## Plan\n\nx\n",
             "Resolution: -\n",
+            // A line of one sign is no heading's underline.
+            "Resolution\n=\n\n### Plan\n\nx\n",
             "Resolution: &nbsp; <!-- x -->\n",
             "**Resolution**\n\n---\n\nRationale: x\n",
             "Resolution:\n\n[x]: y\n\n# Plan\n",
@@ -295,10 +307,14 @@ mod tests {
             "Resolution of disputes takes the board three weeks or more.",
             "The issue was resolved by the team.",
             "They are resolute.",
+            "One two three four resolution: a",
+            "Dispute resolution works.",
+            "Dispute resolution. The board takes its time for that.",
+            "The dispute was resolved.",
             "Unresolved questions are listed below, all of them.",
             "",
         ] {
-            assert_eq!(resolution(&format!("Title\n\n{line}\n")), None, "{line}");
+            assert_eq!(resolution(&format!("Title\n\n{line}\n\nWe do it.\n")), None, "{line}");
         }
     }
 

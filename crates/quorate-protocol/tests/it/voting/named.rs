@@ -315,3 +315,37 @@ fn a_rule_of_the_host_that_fails_decides_nothing() {
     sitting.rule_applied("missing-as-no/coin", Ok(json!({"decision": "fail"})));
     assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "missing_votes"));
 }
+
+#[test]
+fn a_rule_that_only_missing_votes_ask_is_recorded_as_such() {
+    // V8: the host's rule passes, and leaves it to the majority once missing votes count as no.
+    let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: None });
+    setup.members = ["ada", "ben"].map(test_run::member).to_vec();
+    setup.rules = vec![
+        test_run::rule("coin", "custom:coin", None, json!({})),
+        test_run::rule("most", "majority", None, json!({})),
+        test_run::rule("veto", "unanimity", None, json!({})),
+    ];
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+    sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
+    sitting.give_no_answer("ask/ben");
+    sitting.rule_applied("coin", Ok(json!({"decision": "pass"})));
+    sitting.rule_applied("missing-as-no/coin", Ok(json!(null)));
+    assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "missing_votes"));
+    let rules = sitting.recorded(FactKind::Rule);
+    let recorded: Vec<_> = rules
+        .iter()
+        .map(|rule| (rule["id"].as_str(), rule["fired"].as_bool(), rule["missingAsNo"].as_bool()))
+        .collect();
+    assert_eq!(recorded, [(Some("coin"), Some(true), None), (Some("most"), Some(false), Some(true))]);
+}
+
+#[test]
+fn a_majority_of_those_who_voted_says_how_many_these_were() {
+    // V4
+    let mut setup = table::setup(&[], &["1", "1", "1"]);
+    setup.rules = vec![test_run::rule("most", "majority", None, json!({"denominator": "cast"}))];
+    let sitting = vote(&setup, &[YES, ABSTAIN, ABSTAIN]);
+    assert_eq!(sitting.word("verdict"), "pass");
+    assert_eq!(sitting.outcome()["decision"]["exact"], json!({"yes": "1", "total": "1"}));
+}
