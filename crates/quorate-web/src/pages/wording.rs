@@ -99,7 +99,7 @@ mod tests {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
             [0, 1_230_000, 10_000_000, 1_239_999_999].map(money),
-            ["US$ 0.00", "US$ 0.0012", "US$ 0.01", "US$ 1.23"]
+            ["US$ 0.00", "US$ 0.0012", "US$ 0.01", "US$ 1.24"]
         );
         let times = [Duration::from_millis(12), Duration::from_millis(1_540), Duration::from_secs(123)];
         assert_eq!(times.map(took), ["12 ms", "1.5 s", "2 min 3 s"]);
