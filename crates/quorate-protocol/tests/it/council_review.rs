@@ -55,10 +55,12 @@ impl Review {
 }
 
 fn invokes(commands: &[Command]) -> Vec<&Invoke> {
-    let invoke = |command| match command {
-        &Command::Invoke(ref invoke) => invoke,
-        other => panic!("{other:?}"),
-    };
+    fn invoke(command: &Command) -> &Invoke {
+        match command {
+            Command::Invoke(invoke) => invoke,
+            other => panic!("{other:?}"),
+        }
+    }
     commands.iter().map(invoke).collect()
 }
 
