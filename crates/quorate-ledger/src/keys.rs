@@ -113,6 +113,7 @@ impl Directory {
     /// As [`Directory::create`].
     pub fn insert(&self, purpose: Purpose, key: SecretKey) -> Result<SecretKey, Error> {
         self.ensure_exists()?;
+        file::sync_dir(self.path.parent().unwrap_or(&self.path))?;
         let path = self.key_path(purpose);
         let _turn = file::lock_dir(&self.path)?;
         file::create_key_file(&self.path, &path, &key.to_text())?;
@@ -218,8 +219,7 @@ impl Directory {
         };
         made.and_then(|()| ensure_quorate_dir(&self.path))
             .map_err(|source| file::io("make", &self.path, source))?;
-        file::check_directory(&self.path)?;
-        file::sync_dir(above)
+        file::check_directory(&self.path)
     }
 }
 

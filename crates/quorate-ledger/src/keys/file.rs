@@ -66,7 +66,8 @@ pub(super) fn replace_key_file(dir: &Path, path: &Path, text: &str) -> Result<()
     sync_dir(dir)
 }
 
-/// Puts a text at a path in its directory, to stay, unless `wanted` says otherwise once no other process writes there.
+/// Puts a text at a path in its directory, unless `wanted` says otherwise once no other process writes there. When the power
+/// is lost, a new file stays, and in the place of an older one is the older or the new one, whole.
 ///
 /// # Errors
 /// What `wanted` says, and [`Error::Io`].
@@ -79,9 +80,12 @@ pub(crate) fn replace_locked<E: From<Error>>(
     let missing = || io("write", dir, std::io::Error::from(ErrorKind::NotFound));
     let _turn = lock_dir(dir)?.ok_or_else(missing)?;
     if wanted()? {
+        let is_new = path.symlink_metadata().is_err();
         let file = write_temp(dir, path, &[text.as_bytes()])?;
         file.persist(path).map_err(|error| io("write", path, error.error))?;
-        sync_dir(dir)?;
+        if is_new {
+            sync_dir(dir)?;
+        }
     }
     Ok(())
 }
