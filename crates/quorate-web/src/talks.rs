@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -42,7 +43,16 @@ pub(crate) struct OpenTalk {
     running: Mutex<()>,
     /// Whether a job answers now.
     is_answering: SyncMutex<bool>,
-    state: Mutex<Option<(Instant, TalkState)>>,
+    /// How many jobs have answered: what was read before the last one ended is outdated.
+    jobs_ended: AtomicU64,
+    state: Mutex<Option<CachedState>>,
+}
+
+struct CachedState {
+    at: Instant,
+    /// [`OpenTalk::jobs_ended`] when the reading began.
+    jobs_ended: u64,
+    state: TalkState,
 }
 
 /// A job's turn to answer. No participant is being asked once it is dropped.
@@ -54,6 +64,7 @@ pub(crate) struct Running<'t> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.talk.tracker.end();
+        self.talk.jobs_ended.fetch_add(1, Ordering::SeqCst);
         self.talk.set_answering(false);
     }
 }
@@ -89,6 +100,7 @@ impl Talks {
             tracker: before.map_or_else(Arc::default, |before| before.tracker.clone()),
             running: Mutex::new(()),
             is_answering: SyncMutex::new(false),
+            jobs_ended: AtomicU64::new(0),
             state: Mutex::new(None),
         });
         open.insert(id.to_owned(), talk.clone());
@@ -126,17 +138,18 @@ impl OpenTalk {
     pub(crate) async fn now(&self, server: &Arc<Server>) -> Result<Now, Failure> {
         let activity = self.tracker.now();
         let mut cached = self.state.lock().await;
-        let current =
-            cached.as_ref().filter(|(at, _)| at.elapsed() < STATE_AGE).map(|(_, state)| state.clone());
-        let mut state = match current {
-            Some(state) => state,
+        let jobs_ended = self.jobs_ended.load(Ordering::SeqCst);
+        let is_current =
+            |cached: &&CachedState| cached.jobs_ended == jobs_ended && cached.at.elapsed() < STATE_AGE;
+        let mut state = match cached.as_ref().filter(is_current) {
+            Some(cached) => cached.state.clone(),
             None => {
                 let ledger = server.reader.session(&server.environment, &server.places).await?;
                 let read =
                     state::state(&self.talk, &self.runtime, &self.conversation, ledger.as_deref(), &activity);
                 let mut state = read.await?;
                 server.redact_state(&mut state);
-                *cached = Some((Instant::now(), state.clone()));
+                *cached = Some(CachedState { at: Instant::now(), jobs_ended, state: state.clone() });
                 state
             }
         };
