@@ -49,8 +49,11 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read`], and when it is a link.
 pub(crate) fn read_no_symlink(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    reject_symlink(path)?;
-    read_all(open(path)?, most)
+    // Most often there is no file, which takes one call to know.
+    match path.symlink_metadata()?.is_symlink() {
+        true => Err(link_refused()),
+        false => read_all(open(path)?, most),
+    }
 }
 
 /// Refuses a link. A process that can create one between this check and the opening has access to the folder anyway.
@@ -59,11 +62,13 @@ pub(crate) fn read_no_symlink(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// When it is a link.
 pub(crate) fn reject_symlink(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_symlink() => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link; remove it"))
-        }
+        Ok(metadata) if metadata.is_symlink() => Err(link_refused()),
         _ => Ok(()),
     }
+}
+
+fn link_refused() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is a link; remove it")
 }
 
 fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {

@@ -23,6 +23,17 @@ pub fn fewest_tokens(text: &str) -> u64 {
     text.split_whitespace().map(|word| fewest_of_word(word) as u64).sum()
 }
 
+/// Whether a text has more than so many tokens in any tokenizer: [`fewest_tokens`] is more. Most texts that have not are known
+/// by their blanks alone.
+pub fn has_more_tokens(text: &str, than: u64) -> bool {
+    // A word is followed by a blank, or is the last; a character that is not of ASCII may be a blank, or a word's letter.
+    let may_end = |byte: &u8| u8::from(byte.is_ascii_whitespace() || *byte == 0xb || !byte.is_ascii());
+    // In parts whose sums fit into a byte, so that many are compared at once.
+    let parts = text.as_bytes().chunks(usize::from(u8::MAX));
+    let ends = 1 + parts.map(|part| u64::from(part.iter().map(may_end).sum::<u8>())).sum::<u64>();
+    ends > than && fewest_tokens(text) > than
+}
+
 fn fewest_of_word(word: &str) -> usize {
     let (mut wide, mut has_letter, mut last) = (0, false, None);
     for letter in word.chars().filter(|letter| letter.is_alphabetic()) {
@@ -54,6 +65,13 @@ mod tests {
             ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 4, 4),
         ] {
             assert!(fewest_tokens(text) <= fewest && most <= most_tokens(text), "{text}");
+        }
+        for text in
+            ["", "a", " ", "a\u{b}b\u{a0}c\u{2003}d e", "会议改到星期二上午十点。会议改到。", "1 a\n\nb"]
+        {
+            let fewest = fewest_tokens(text);
+            assert!(!has_more_tokens(text, fewest), "{text}");
+            assert!(fewest == 0 || has_more_tokens(text, fewest - 1), "{text}");
         }
         // Scripts that a tokenizer does not know are read by the byte.
         assert_eq!(most_tokens("\u{12000}\u{12001}"), 8);

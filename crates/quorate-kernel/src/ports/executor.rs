@@ -94,6 +94,22 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The numbers of tokens that are known.
+    pub fn counts(&self) -> impl Iterator<Item = u64> {
+        let Usage {
+            tokens_in,
+            tokens_cached,
+            tokens_written,
+            tokens_written_long,
+            tokens_out,
+            tokens_reasoning,
+            usd_nanos: _,
+        } = *self;
+        [tokens_in, tokens_cached, tokens_written, tokens_written_long, tokens_out, tokens_reasoning]
+            .into_iter()
+            .flatten()
+    }
+
     /// Adds another attempt's usage. A sum is known as soon as one of its terms is.
     pub fn add(&mut self, other: Usage) {
         let add = |sum: &mut Option<u64>, term: Option<u64>| {

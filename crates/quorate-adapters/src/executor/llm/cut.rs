@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quorate_kernel::budget::tokens::{fewest_tokens, most_tokens};
+use quorate_kernel::budget::tokens::{fewest_tokens, has_more_tokens, most_tokens};
 
 use super::wire::Wire;
 
@@ -34,11 +34,11 @@ impl Reader {
     /// The reason, for a person.
     pub(super) fn check_fits(&self, prompt: &str) -> Result<(), String> {
         let Some(context) = self.context else { return Ok(()) };
-        let fewest = fewest_tokens(prompt);
-        match fewest > u64::from(context) {
-            true => Err(format!("the prompt has {fewest} tokens or more, and `context` is {context}")),
-            false => Ok(()),
+        if has_more_tokens(prompt, context.into()) {
+            let fewest = fewest_tokens(prompt);
+            return Err(format!("the prompt has {fewest} tokens or more, and `context` is {context}"));
         }
+        Ok(())
     }
 
     /// Refuses the answer to a prompt that was cut. `tokens_in` is what the server says that it read.
@@ -49,11 +49,11 @@ impl Reader {
         let judged = matches!(self.wire, Wire::Ollama | Wire::Chat);
         let Some(read) = tokens_in.filter(|read| judged && *read > 0) else { return Ok(()) };
         let longest = self.longest.fetch_max(read, Ordering::Relaxed).max(read);
-        let fewest = fewest_tokens(prompt);
         // A server that read a longer prompt does not cut this one.
-        if fewest <= SHORT || longest >= fewest || self.surely_fits(prompt) {
+        if !has_more_tokens(prompt, longest.max(SHORT)) || self.surely_fits(prompt) {
             return Ok(());
         }
+        let fewest = fewest_tokens(prompt);
         let help = match self.wire {
             Wire::Ollama => "set a larger `context`, or choose a model with one",
             _ => {

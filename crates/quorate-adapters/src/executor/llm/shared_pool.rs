@@ -2,7 +2,7 @@
 //! a small file that says before what time no call is sent and how many calls the service took. The system releases the
 //! locks of a process that ends, however it ends. What cannot be read or used counts as absent: the limits of a process hold in any case.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -59,10 +59,12 @@ pub(super) struct SharedPool {
     dir: PathBuf,
     most: usize,
     clock: Arc<dyn Clock>,
-    /// The numbers of this process's slots, whose locks are not tried: with many calls under way that would take longer
-    /// than a call.
-    held: Arc<Mutex<BTreeSet<usize>>>,
+    slots: Slots,
 }
+
+/// This process's slots by number. `None` is one that is held: its lock is not tried, which with many calls under way would
+/// take longer than a call. The files of the others stay open for the next call.
+type Slots = Arc<Mutex<BTreeMap<usize, Option<File>>>>;
 
 /// What the file says.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,16 +81,21 @@ struct State {
 /// A slot, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
-    file: File,
+    /// Taken when the slot is dropped.
+    file: Option<File>,
     number: usize,
-    held: Arc<Mutex<BTreeSet<usize>>>,
+    slots: Slots,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         // Closing alone leaves the lock with a child that is just being started.
-        let _ = self.file.unlock();
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        let file = self.file.take().filter(|file| file.unlock().is_ok());
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        match file {
+            Some(file) => slots.insert(self.number, Some(file)),
+            None => slots.remove(&self.number),
+        };
     }
 }
 
@@ -107,7 +114,7 @@ impl SharedPool {
 
     pub(super) fn within(base: &Path, name: &str, most: usize, clock: Arc<dyn Clock>) -> SharedPool {
         let dir = base.join(entropy::sha256_hex(name.as_bytes()));
-        SharedPool { base: base.to_owned(), dir, most: most.max(1), clock, held: Arc::default() }
+        SharedPool { base: base.to_owned(), dir, most: most.max(1), clock, slots: Slots::default() }
     }
 
     /// Waits for a slot; `None` where the call is made without one.
@@ -132,20 +139,36 @@ impl SharedPool {
             return Found::Unusable;
         }
         let mut found = Found::Unusable;
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         for number in 0..self.allowed(&self.read()) {
-            if held.contains(&number) {
-                found = Found::Busy;
-                continue;
-            }
-            let Ok(file) = open_own(&self.dir.join(format!("slot-{number}"))) else { continue };
+            let open = match slots.get_mut(&number) {
+                Some(None) => {
+                    found = Found::Busy;
+                    continue;
+                }
+                Some(open) => open.take(),
+                None => None,
+            };
+            let file = match open.filter(is_linked) {
+                Some(file) => file,
+                None => match open_own(&self.dir.join(format!("slot-{number}"))) {
+                    Ok(file) => file,
+                    Err(_) => {
+                        slots.remove(&number);
+                        continue;
+                    }
+                },
+            };
             match file.try_lock() {
                 Ok(()) => {
-                    held.insert(number);
-                    return Found::Slot(Slot { file, number, held: Arc::clone(&self.held) });
+                    slots.insert(number, None);
+                    return Found::Slot(Slot { file: Some(file), number, slots: Arc::clone(&self.slots) });
                 }
-                Err(TryLockError::WouldBlock) => found = Found::Busy,
-                Err(TryLockError::Error(_)) => {}
+                Err(TryLockError::WouldBlock) => {
+                    slots.insert(number, Some(file));
+                    found = Found::Busy;
+                }
+                Err(TryLockError::Error(_)) => drop(slots.remove(&number)),
             }
         }
         found
@@ -244,6 +267,14 @@ fn private_dir(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a file still has a name: without one, another process locks another file.
+fn is_linked(file: &File) -> bool {
+    #[cfg(unix)]
+    return file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) > 0);
+    #[cfg(not(unix))]
+    return true;
 }
 
 /// Opens or makes a file to lock.

@@ -38,6 +38,7 @@
 //! [`Response::text`], beside the usage that was reported until then. Nothing here panics on any input, and nothing grows
 //! past a cap.
 
+use quorate_kernel::canonical::MAX_EXACT_INTEGER;
 use quorate_kernel::ports::executor::Usage;
 
 use super::fault::{self, Fault, Kind};
@@ -320,7 +321,11 @@ impl Stream {
         }
     }
 
-    fn apply(&mut self, step: Result<Option<Step>, Fault>, events: &mut Vec<Event>) {
+    fn apply(&mut self, mut step: Result<Option<Step>, Fault>, events: &mut Vec<Event>) {
+        if self.answer.usage.counts().any(|count| count > MAX_EXACT_INTEGER) {
+            self.answer.usage = Usage::default();
+            step = Err(Fault::new(Kind::Malformed, "a number of tokens is past 2^53"));
+        }
         if let Some(delta) = self.answer.take_delta() {
             events.push(Event::Text(delta));
         } else if matches!(step, Ok(Some(Step::More))) {

@@ -1,7 +1,6 @@
 //! What the wires share in reading a response: the answer so far, and the caps.
 
 use quorate_kernel::ports::executor::Usage;
-use quorate_kernel::strict_json;
 use quorate_protocol::answers;
 use serde::de::DeserializeOwned;
 
@@ -79,11 +78,9 @@ impl Answer {
 /// Reads the JSON of one event. Keys that the type does not name are passed over.
 ///
 /// # Errors
-/// When it is not JSON, names a key twice, or a value has another type than documented.
+/// When it is not JSON, names one of these keys twice, or a value has another type than documented.
 pub(super) fn read<T: DeserializeOwned>(data: &str) -> Result<T, Fault> {
-    strict_json::parse(data)
-        .and_then(serde_json::from_value)
-        .map_err(|error| Fault::new(Kind::Malformed, error.to_string()))
+    serde_json::from_str(data).map_err(|error| Fault::new(Kind::Malformed, error.to_string()))
 }
 
 /// The fault of an answer that ended for a reason that is no end of an answer.

@@ -2,45 +2,79 @@
 
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Step, read, stopped_for};
-use super::openai;
+use super::openai::{self, Content};
 use super::request::{Format, HttpRequest, Request, Server};
 use crate::executor::llm::fault::{self, Fault, Kind};
 
+/// What is sent. It borrows the prompt and the form of the answer, which are long.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_options: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Content<'a>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: NamedSchema<'a> },
+}
+
+#[derive(Serialize)]
+struct NamedSchema<'a> {
+    name: &'a str,
+    strict: bool,
+    schema: &'a Json,
+}
+
 pub(super) fn encode(request: &Request) -> HttpRequest {
-    let (content, cache) = openai::content(request, "text");
-    let (role, cap) = match request.server {
-        Server::Vendor => ("developer", "max_completion_tokens"),
-        Server::Compatible => ("system", "max_tokens"),
+    let (content, prompt_cache_options) = openai::content(request, "text");
+    let is_vendor = request.server == Server::Vendor;
+    let role = if is_vendor { "developer" } else { "system" };
+    let system = request.system.map(|system| Message { role, content: Content::Text(system) });
+    let body = Body {
+        model: request.model,
+        messages: system.into_iter().chain([Message { role: "user", content }]).collect(),
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_completion_tokens: is_vendor.then_some(request.max_tokens),
+        max_tokens: (!is_vendor).then_some(request.max_tokens),
+        response_format: match request.format {
+            Format::Text => None,
+            Format::JsonObject => Some(ResponseFormat::JsonObject),
+            Format::Schema { name, schema } => {
+                Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict: true, schema } })
+            }
+        },
+        prompt_cache_options,
+        reasoning_effort: request.effort,
     };
-    let mut messages = vec![json!({"role": "user", "content": content})];
-    if let Some(system) = request.system {
-        messages.insert(0, json!({"role": role, "content": system}));
-    }
-    let mut body = json!({
-        "model": request.model,
-        "messages": messages,
-        "stream": true,
-        "stream_options": {"include_usage": true},
-    });
-    body[cap] = request.max_tokens.into();
-    match request.format {
-        Format::Text => {}
-        Format::JsonObject => body["response_format"] = json!({"type": "json_object"}),
-        Format::Schema { name, schema } => {
-            let schema = json!({"name": name, "strict": true, "schema": schema});
-            body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
-        }
-    }
-    if let Some(cache) = cache {
-        body["prompt_cache_options"] = cache;
-    }
-    if let Some(effort) = request.effort {
-        body["reasoning_effort"] = effort.into();
-    }
     HttpRequest::new("/chat/completions", &body)
 }
 

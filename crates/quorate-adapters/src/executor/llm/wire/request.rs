@@ -1,6 +1,7 @@
 //! What is asked, whatever the wire, and the HTTP request that it becomes.
 
 use quorate_protocol::Json;
+use serde::Serialize;
 use serde_json::json;
 
 /// One question to a model. The same text is sent whatever the wire.
@@ -68,12 +69,13 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    pub(in crate::executor::llm) fn new(path: impl Into<String>, body: &Json) -> Self {
+    pub(in crate::executor::llm) fn new(path: impl Into<String>, body: &impl Serialize) -> Self {
         let headers = [("accept", "application/json"), ("content-type", "application/json")];
         HttpRequest {
             path: path.into(),
             headers: headers.map(|(name, value)| (name, value.to_owned())).into(),
-            body: body.to_string().into_bytes(),
+            // A body of texts, numbers and lists of them always has a form.
+            body: serde_json::to_vec(body).unwrap_or_default(),
         }
     }
 }
