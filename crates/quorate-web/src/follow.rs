@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use quorate::service::live::{self, Live};
+use quorate::service::live::{self, Live, LiveState};
 use quorate::service::session::LedgerSession;
 use quorate_kernel::ports::ledger::Record;
 use quorate_ledger::store::StreamPosition;
@@ -30,9 +30,11 @@ pub(crate) struct Followed {
 }
 
 /// What is known of a run.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) records: Arc<Vec<Arc<Record>>>,
+    /// Which process works on the run, unless it has ended.
+    driver: LiveState,
     /// Whether the ledger no longer answers, or has other records than it had.
     pub(crate) is_lost: bool,
     /// How far the run is by these records, once a watcher has asked.
@@ -40,9 +42,14 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Before the first look.
+    fn nothing() -> Seen {
+        Seen { records: Arc::default(), driver: LiveState::Interrupted, is_lost: false, live: Arc::default() }
+    }
+
     /// How far the run is; `None` without a record, and where one cannot be read. All watchers share the computation.
     pub(crate) fn live(&self, run: &Name) -> Option<Live> {
-        self.live.get_or_init(|| live::live(run, &self.records).ok()).clone()
+        self.live.get_or_init(|| live::live(run, &self.records, self.driver).ok()).clone()
     }
 }
 
@@ -72,7 +79,7 @@ impl Followers {
             return followed;
         }
         runs.retain(|_, followed| followed.strong_count() > 0);
-        let (sender, records) = watch::channel(Seen::default());
+        let (sender, records) = watch::channel(Seen::nothing());
         let reader = tokio::spawn(read(session.clone(), run.clone(), sender)).abort_handle();
         let followed = Arc::new(Followed { run: run.clone(), records, reader });
         runs.insert(run.clone(), Arc::downgrade(&followed));
@@ -84,22 +91,23 @@ impl Followers {
 async fn read(session: Arc<LedgerSession>, run: Name, sender: watch::Sender<Seen>) {
     let mut position = StreamPosition::default();
     loop {
-        match session.store.records_after(&run, &position).await {
-            Ok(Some((new, next))) => {
-                position = next;
-                if !new.is_empty() {
-                    sender.send_modify(|seen| {
-                        Arc::make_mut(&mut seen.records).extend(new.into_iter().map(Arc::new));
-                        seen.live = Arc::default();
-                    });
-                }
+        let driver = live::driver(&session, &run).await;
+        let read = session.store.records_after(&run, &position).await;
+        // Watchers connect again, and begin anew.
+        let (Ok(driver), Ok(Some((new, next)))) = (driver, read) else {
+            sender.send_modify(|seen| seen.is_lost = true);
+            return;
+        };
+        position = next;
+        sender.send_if_modified(|seen| {
+            let is_changed = !new.is_empty() || seen.driver != driver;
+            if is_changed {
+                Arc::make_mut(&mut seen.records).extend(new.into_iter().map(Arc::new));
+                seen.driver = driver;
+                seen.live = Arc::default();
             }
-            // Watchers connect again, and begin anew.
-            Ok(None) | Err(_) => {
-                sender.send_modify(|seen| seen.is_lost = true);
-                return;
-            }
-        }
+            is_changed
+        });
         tokio::time::sleep(INTERVAL).await;
     }
 }

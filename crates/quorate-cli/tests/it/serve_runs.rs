@@ -60,9 +60,88 @@ fn a_run_of_this_server_is_watched_and_cancelled() {
     assert_eq!((cancelled.status, &cancelled.json()["cancelled"]), (200, &json!(true)));
     let again = served.post(&format!("/api/v1/runs/{run}/cancel"), &json!({}));
     assert_eq!((again.status, &again.json()["code"]), (409, &json!("quorate:run_not_held")));
+    let live = format!("/api/v1/runs/{run}/live");
+    let interrupted = || served.get(&live).json()["state"] == "interrupted";
+    wait_until(Duration::from_secs(20), "its members are gone", interrupted);
     let page = served.get(&format!("/runs/{run}/live")).body;
-    assert!(page.contains("did not start the run") && !page.contains("Cancel the run"), "{page}");
+    assert!(page.contains("no process works on it") && !page.contains("Cancel the run"), "{page}");
     assert!(served.get(&format!("/runs/{run}")).body.contains("Continue the run"));
+}
+
+/// What routes that need a run to be held, stopped or decided answer: cancel, resume, override.
+fn conflicts(served: &Served, run: &str) -> [(Value, String); 3] {
+    let decision = json!({"verdict": "SHIP", "reason": "so be it", "by": "Ada"});
+    [("cancel", json!({})), ("resume", json!({})), ("override", decision)].map(|(route, body)| {
+        let answered = served.post(&format!("/api/v1/runs/{run}/{route}"), &body);
+        assert_eq!(answered.status, 409, "{route}: {}", answered.body);
+        let problem = answered.json();
+        let said = format!("{} {}", problem["message"].as_str().unwrap(), problem["help"].as_str().unwrap());
+        (problem["code"].clone(), said)
+    })
+}
+
+#[test]
+fn pages_and_answers_say_which_process_works_on_a_run_and_what_to_do() {
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"600s\"");
+    let served = Served::start(&place, &[]);
+    let mut review = place.start(&["review", "draft.md"]);
+    let listed = || served.get("/api/v1/runs").json()["runs"].as_array().unwrap().len() == 1;
+    wait_until(Duration::from_secs(60), "the run is listed", listed);
+    let run = served.get("/api/v1/runs/latest").json()["run"].as_str().unwrap().to_owned();
+    assert_eq!(served.get("/api/v1/runs/latest/live").json()["state"], "elsewhere");
+    for path in ["/runs/latest", "/runs/latest/live"] {
+        let page = served.get(path).body;
+        let says =
+            page.contains("In progress") && page.contains("Another process of this machine works on it");
+        assert!(says && !page.contains("Continue the run") && !page.contains("nterrupted"), "{path}: {page}");
+    }
+    let [cancelled, resumed, overridden] = conflicts(&served, &run);
+    assert!(cancelled.1.contains("another process of this machine works on it"), "{cancelled:?}");
+    assert_eq!(resumed.0, "quorate:run_moved");
+    assert!(
+        overridden.1.contains("works on it") && overridden.1.contains("wait until it ends"),
+        "{overridden:?}"
+    );
+    // Who watches it is told that its process is gone.
+    let mut killed = false;
+    data_of(&served, "/api/v1/runs/latest/live/events", "state", |state| {
+        if !killed {
+            review.kill().unwrap();
+            review.wait().unwrap();
+            killed = true;
+        }
+        state["state"] == "interrupted"
+    });
+    for path in ["/runs/latest", "/runs/latest/live"] {
+        let page = served.get(path).body;
+        assert!(
+            page.contains("Interrupted</h2>") && page.contains("no process works on it"),
+            "{path}: {page}"
+        );
+        assert!(page.contains(&format!("quorate resume {run}")), "{path}: {page}");
+        assert!(!page.contains("In progress") && !page.contains("Ctrl-C"), "{path}: {page}");
+    }
+    assert!(served.get("/runs/latest").body.contains("Continue the run"));
+    let decision = json!({"verdict": "SHIP", "reason": "so be it", "by": "Ada"});
+    for (route, body) in [("cancel", json!({})), ("override", decision)] {
+        let answered = served.post(&format!("/api/v1/runs/{run}/{route}"), &body);
+        let said = answered.json();
+        let message = said["message"].as_str().unwrap();
+        assert_eq!(answered.status, 409, "{said}");
+        assert!(message.contains("it was interrupted, and no process works on it"), "{route}: {said}");
+        assert!(said["help"].as_str().unwrap().contains(&format!("quorate resume {run}")), "{route}: {said}");
+    }
+    // The server takes it up, and says so.
+    let resumed = served.post(&format!("/api/v1/runs/{run}/resume"), &json!({}));
+    assert_eq!(resumed.status, 202, "{}", resumed.body);
+    let here = || served.get("/api/v1/runs/latest/live").json()["state"] == "here";
+    wait_until(Duration::from_secs(20), "this server works on it", here);
+    let again = served.post(&format!("/api/v1/runs/{run}/resume"), &json!({}));
+    let said = again.json();
+    assert_eq!((again.status, &said["code"]), (409, &json!("quorate:run_moved")));
+    assert!(said["message"].as_str().unwrap().contains("this server works on run"), "{said}");
+    let page = served.get("/runs/latest").body;
+    assert!(page.contains("This server works on it.") && page.contains("Cancel the run"), "{page}");
 }
 
 #[test]

@@ -27,6 +27,14 @@ pub enum LockOutcome {
     HeldRemotely { until_ms: i64 },
 }
 
+/// Where the process is that drives a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    /// On this machine. It can be this process.
+    Local,
+    Remote,
+}
+
 /// A run that this process drives. Dropping it releases it.
 #[derive(Debug)]
 pub struct RunGuard {
@@ -43,7 +51,7 @@ impl Store {
     /// When the lock's file cannot be made, or the store does not answer.
     pub async fn lock_run(&self, run: &Name) -> Result<LockOutcome, Error> {
         let cannot = |error| unavailable(format!("cannot take hold of {run}"), error);
-        let Some(hold) = RunLock::acquire(self.dir(), &run.replace('/', "-")).await.map_err(cannot)? else {
+        let Some(hold) = RunLock::acquire(self.dir(), &lock_name(run)).await.map_err(cannot)? else {
             return Ok(LockOutcome::HeldLocally);
         };
         #[cfg(feature = "postgres")]
@@ -60,6 +68,19 @@ impl Store {
         }))
     }
 
+    /// The process that drives a run; `None` if none does. Changes nothing.
+    ///
+    /// # Errors
+    /// When the lock's file cannot be read, or the store does not answer.
+    pub async fn driver(&self, run: &Name) -> Result<Option<Driver>, Error> {
+        let cannot = |error| unavailable(format!("cannot see who drives {run}"), error);
+        if RunLock::is_held(self.dir(), &lock_name(run)).map_err(cannot)? {
+            return Ok(Some(Driver::Local));
+        }
+        let is_remote = self.is_shared() && self.runs_driven_elsewhere().await?.contains(run);
+        Ok(is_remote.then_some(Driver::Remote))
+    }
+
     /// The runs that others drive now, as far as the ledger knows; empty for a file.
     ///
     /// # Errors
@@ -71,4 +92,9 @@ impl Store {
         let fence = Fence::read(engine, &leases).await.map_err(|error| self.error(error))?;
         Ok(fence.into_runs())
     }
+}
+
+/// The name of a run's lock file.
+fn lock_name(run: &Name) -> String {
+    run.replace('/', "-")
 }

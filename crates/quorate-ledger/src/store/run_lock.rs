@@ -43,6 +43,24 @@ impl RunLock {
         }
     }
 
+    /// Whether a process drives a run. Creates nothing. The lock that it asks with is shared and ends at once, so that a process
+    /// which acquires the run meanwhile waits for a moment at most.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn is_held(dir: &Path, run: &str) -> Result<bool> {
+        let file = match files::open_with(OpenOptions::new().read(true), &dir.join("live").join(run)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().map(|()| false),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(true),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// Takes hold of a run; `None` while another process has it. `dir` is the ledger's directory.
     ///
     /// # Errors
@@ -99,7 +117,20 @@ mod tests {
         let hold = RunLock::try_acquire(dir.path(), "r1").unwrap().expect("free");
         assert!(RunLock::try_acquire(dir.path(), "r1").unwrap().is_none());
         assert!(RunLock::try_acquire(dir.path(), "r2").unwrap().is_some());
+        assert!(RunLock::is_held(dir.path(), "r1").unwrap());
         drop(hold);
+        assert!(!RunLock::is_held(dir.path(), "r1").unwrap());
         assert!(RunLock::try_acquire(dir.path(), "r1").unwrap().is_some());
+    }
+
+    #[test]
+    fn asking_who_holds_a_run_creates_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!RunLock::is_held(dir.path(), "r1").unwrap());
+        assert!(!dir.path().join("live").exists());
+        let kept = RunLock::try_acquire(dir.path(), "r1").unwrap().expect("free");
+        // The file of a killed process stays, without a lock.
+        kept.file.unlock().unwrap();
+        assert!(!RunLock::is_held(dir.path(), "r1").unwrap());
     }
 }

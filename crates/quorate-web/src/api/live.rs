@@ -17,8 +17,9 @@ pub(crate) async fn load(server: &Arc<Server>, run: String) -> Result<Live, Fail
     let session = server.ledger().await?;
     let read = async move {
         let run = session.find_run(&run).await?.run;
+        let driver = live::driver(&session, &run).await?;
         let records = session.store.records(&run).await.map_err(ServiceError::from)?;
-        live::live(&run, &records.into_iter().map(Arc::new).collect::<Vec<_>>())
+        live::live(&run, &records.into_iter().map(Arc::new).collect::<Vec<_>>(), driver)
     };
     let live = server.run_computation(Box::pin(read)).await?;
     Ok(with_job(server, live))

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use axum::response::Response;
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::resume;
 use quorate::service::run_options::RunOptions;
 use quorate::service::runs::{self, RunReport};
+use quorate_diagnostics::codes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -42,6 +44,16 @@ impl Endpoint for PostResume {
         let run = session.find_run(call.part("run")).await?.run;
         let (within, body, path) = (server.clone(), call.body.clone(), format!("/api/v1/runs/{run}/resume"));
         let work = |observer: Arc<Reporter<Failure>>| async move {
+            if let Some((job, _)) = within.jobs.find_by_run(&run) {
+                return Err(Failure::new(
+                    StatusCode::CONFLICT,
+                    codes::RUN_MOVED,
+                    format!("this server works on run {run} already, in the job {job}"),
+                    format!(
+                        "wait for it with `GET /api/v1/jobs/{job}`, or end it with `POST /api/v1/runs/{run}/cancel`"
+                    ),
+                ));
+            }
             observer.continues(&run);
             let opened = runs::open_run_as_recorded(&within.environment, within.places.clone(), &run);
             let (session, run) = Box::pin(opened).await?;

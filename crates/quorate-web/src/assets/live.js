@@ -46,6 +46,11 @@ if (live) {
     return line;
   };
   const show = (state) => {
+    // Another process took the run up, or none works on it any more: the page says what can be done then.
+    if (state.state !== live.dataset.state && state.state !== "ended") {
+      location.reload();
+      return;
+    }
     const heads = $("#live-members thead tr");
     while (heads.cells.length <= state.steps.length) {
       const head = document.createElement("th");

@@ -115,7 +115,6 @@ pub(crate) struct ViolationRow {
 
 /// The page.
 pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -> AssemblyPage {
-    let is_held = around.live.as_ref().is_some_and(|live| live.is_held);
     let word = report.verdict.clone();
     let is_open = word.is_none();
     let is_incomplete = word.as_deref() == Some("incomplete");
@@ -136,7 +135,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
         because: report.because.clone(),
         facts: facts(&report),
         notes: report.all_notes(),
-        can_resume: !server.read_only && !report.imported && (is_open || is_incomplete) && !is_held,
+        can_resume: !server.read_only && !report.imported && (is_open || is_incomplete) && !around.is_driven,
         reach: peers::reach(&report),
         objections: peers::objections(&report),
         board: board::board(&report),

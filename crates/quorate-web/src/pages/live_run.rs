@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::live::{Amounts, Live, Question, QuestionState};
+use quorate::service::live::{Amounts, Live, LiveState, Question, QuestionState};
 
 use super::wording::{Mark, grouped};
 use super::{Frame, respond};
@@ -24,13 +24,18 @@ struct LivePage {
 
 /// A run in progress, in words.
 pub(super) struct LiveView {
+    /// As the API has it: the page is loaded again when another process takes the run up, or none works on it any more.
+    pub(super) state: &'static str,
+    pub(super) heading: &'static str,
+    /// Who works on it, and what a person can do about it.
+    pub(super) advice: String,
     pub(super) status: String,
     pub(super) spent: String,
     pub(super) steps: Vec<String>,
     /// Each member with its cell for each step.
     pub(super) rows: Vec<(String, Vec<String>)>,
-    /// Whether a job of this server holds the run.
-    pub(super) is_held: bool,
+    /// Whether a process works on the run.
+    pub(super) is_driven: bool,
     pub(super) is_over: bool,
     pub(super) can_cancel: bool,
 }
@@ -49,10 +54,47 @@ impl LiveView {
             spent: spent(&live.spent, &live.budget),
             steps: live.steps.clone(),
             rows: live.members.iter().map(row).collect(),
-            is_held: live.job.is_some(),
+            state: live.state.as_str(),
+            heading: match live.state {
+                LiveState::Here | LiveState::Elsewhere | LiveState::Remote => "In progress",
+                LiveState::Interrupted => "Interrupted",
+                LiveState::Imported | LiveState::Ended => "Members and steps",
+            },
+            advice: advice(live),
+            is_driven: live.state.is_driven(),
             is_over: live.ended,
             can_cancel: live.job.is_some() && !server.read_only,
         }
+    }
+}
+
+fn advice(live: &Live) -> String {
+    let run = &live.run;
+    match (live.state, &live.verdict) {
+        (LiveState::Here, _) => "This server works on it.".to_owned(),
+        (LiveState::Elsewhere, _) => {
+            "Another process of this machine works on it. To end it, press Ctrl-C where it was started."
+                .to_owned()
+        }
+        (LiveState::Remote, _) => {
+            "A process of another machine works on it. To end it, press Ctrl-C where it was started."
+                .to_owned()
+        }
+        (LiveState::Interrupted, None) => {
+            format!(
+                "It was interrupted, and no process works on it. Everything answered so far is kept: quorate resume {run} \
+                 asks again only for what is missing."
+            )
+        }
+        (LiveState::Interrupted, Some(_)) => {
+            format!(
+                "It was interrupted after its verdict, and no process works on it: quorate show {run} completes it."
+            )
+        }
+        (LiveState::Imported, _) => {
+            "It was recorded in another ledger, which alone can continue it.".to_owned()
+        }
+        (LiveState::Ended, _) => String::new(),
     }
 }
 

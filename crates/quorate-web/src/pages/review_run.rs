@@ -118,7 +118,6 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
     let mut positions: Vec<Position> =
         report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
     positions.sort_by_key(|position| !position.has_changed);
-    let is_held = around.live.as_ref().is_some_and(|live| live.is_held);
     let rewordings = positions::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
     let rewordings = rewordings.map(|held| (held.id, words(&held.rewording))).collect();
     ReviewPage {
@@ -138,7 +137,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
             by: decision.by.clone(),
             reason: decision.reason.clone(),
         }),
-        can_resume: can_write && (is_open || is_incomplete) && !is_held,
+        can_resume: can_write && (is_open || is_incomplete) && !around.is_driven,
         can_override: can_write && report.verdict.is_some(),
         notes: report.all_notes(),
         lines: document::lines(&text, &report.findings),

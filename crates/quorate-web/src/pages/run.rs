@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use quorate::service::compare;
 use quorate::service::runs::RunReport;
+use quorate::service::{self, compare};
+use quorate_protocol::policy::Verdict;
 
 use super::live_run::LiveView;
 use super::surroundings::Surroundings;
@@ -29,16 +30,25 @@ pub(super) async fn show(server: &Arc<Server>, run: &str) -> Response {
 
 async fn load(server: &Arc<Server>, run: &str) -> Result<(RunReport, Surroundings), Failure> {
     let report = report(server, run.to_owned()).await?;
-    let (run, is_open) = match &report {
-        RunReport::Review(report) => {
-            (report.run.clone(), report.verdict.is_none() && !report.is_superseded())
+    let (run, is_open, is_incomplete) = match &report {
+        RunReport::Review(report) => (
+            report.run.clone(),
+            report.verdict.is_none() && !report.is_superseded(),
+            report.verdict == Some(Verdict::Incomplete),
+        ),
+        RunReport::Assembly(report) => {
+            (report.run.clone(), report.verdict.is_none(), report.verdict.as_deref() == Some("incomplete"))
         }
-        RunReport::Assembly(report) => (report.run.clone(), report.verdict.is_none()),
     };
+    let session = server.ledger().await?;
     let live = match is_open {
         true => Some(LiveView::of(server, &live::load(server, run.clone()).await?)),
         false => None,
     };
-    let previous = compare::previous(&*server.ledger().await?, &run.as_str().into()).await?;
-    Ok((report, Surroundings { live, previous: previous.map(|previous| previous.to_string()) }))
+    let is_driven = match &live {
+        Some(live) => live.is_driven,
+        None => is_incomplete && service::live::driver(&session, &run.as_str().into()).await?.is_driven(),
+    };
+    let previous = compare::previous(&session, &run.as_str().into()).await?;
+    Ok((report, Surroundings { live, is_driven, previous: previous.map(|previous| previous.to_string()) }))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Record;
 use quorate_kernel::record::{Attempt, Consultation, Money, RunIntent, Status};
+use quorate_ledger::store::lease::Driver;
 use quorate_protocol::Name;
 use quorate_protocol::modes::council::ADJUDICATOR;
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use super::error::ServiceError;
 use super::jobs::progress::Progress;
 use super::report::deliberator_ids;
 use super::run_opened;
+use super::session::LedgerSession;
 
 /// A run as it goes on
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -25,6 +27,8 @@ pub struct Live {
     pub verdict: Option<String>,
     /// Whether no record follows
     pub ended: bool,
+    /// Which process works on it
+    pub state: LiveState,
     /// The steps, in order
     pub steps: Vec<String>,
     pub members: Vec<LiveMember>,
@@ -37,6 +41,68 @@ pub struct Live {
     pub budget: Amounts,
     /// The job of this server that holds the run; null if it holds none
     pub job: Option<String>,
+}
+
+/// Which process works on a run
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LiveState {
+    /// This server
+    Here,
+    /// Another process of this machine
+    Elsewhere,
+    /// A process of another machine
+    Remote,
+    /// None, although the run has not ended: its process was stopped, and `resume` continues it
+    Interrupted,
+    /// Unknown: the run was recorded in another ledger, which alone can continue it
+    Imported,
+    /// None: the run has ended
+    Ended,
+}
+
+impl LiveState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LiveState::Here => "here",
+            LiveState::Elsewhere => "elsewhere",
+            LiveState::Remote => "remote",
+            LiveState::Interrupted => "interrupted",
+            LiveState::Imported => "imported",
+            LiveState::Ended => "ended",
+        }
+    }
+
+    /// Whether a process works on the run.
+    pub fn is_driven(self) -> bool {
+        matches!(self, LiveState::Here | LiveState::Elsewhere | LiveState::Remote)
+    }
+
+    /// In a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            LiveState::Here => "this server works on it",
+            LiveState::Elsewhere => "another process of this machine works on it",
+            LiveState::Remote => "a process of another machine works on it",
+            LiveState::Interrupted => "it was interrupted, and no process works on it",
+            LiveState::Imported => "it was recorded in another ledger, which alone can continue it",
+            LiveState::Ended => "it has ended",
+        }
+    }
+}
+
+/// Which process works on a run that has not ended. Read before the run's records: a run whose last record is appended in
+/// between is not taken for an interrupted one.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, ServiceError> {
+    Ok(match session.store.driver(run).await? {
+        Some(Driver::Local) => LiveState::Elsewhere,
+        Some(Driver::Remote) => LiveState::Remote,
+        None if session.store.is_imported(run).await? => LiveState::Imported,
+        None => LiveState::Interrupted,
+    })
 }
 
 /// Calls, tokens and money; null where unknown or without a cap
@@ -100,11 +166,11 @@ struct Asked {
     question: Question,
 }
 
-/// A run from its records, all that there are so far.
+/// A run from its records, all that there are so far. `driver` is its [`driver`].
 ///
 /// # Errors
 /// When a record cannot be read.
-pub fn live(run: &Name, records: &[Arc<Record>]) -> Result<Live, ServiceError> {
+pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Live, ServiceError> {
     let owned = records.iter().map(|record| Record::clone(record)).collect();
     let history = History::from_remaining_records(run, owned)?;
     let mut asked: Vec<(Name, Asked)> = Vec::new();
@@ -148,6 +214,7 @@ pub fn live(run: &Name, records: &[Arc<Record>]) -> Result<Live, ServiceError> {
         run: run.to_string(),
         verdict: decided,
         ended,
+        state: if ended { LiveState::Ended } else { driver },
         steps,
         members,
         asked: count,
@@ -163,6 +230,9 @@ impl Live {
     #[must_use]
     pub fn with_job(mut self, job: &str, progress: &Progress) -> Live {
         self.job = Some(job.to_owned());
+        if !self.ended {
+            self.state = LiveState::Here;
+        }
         for member in &mut self.members {
             for question in &mut member.questions {
                 let is_open = matches!(question.state, QuestionState::Asked | QuestionState::Retrying);

@@ -1,6 +1,7 @@
 //! A person's decision: recorded beside the council's, never over it.
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
 use quorate_kernel::record::Override;
 use quorate_protocol::Name;
@@ -9,6 +10,7 @@ use quorate_protocol::policy::Verdict;
 use super::error::{ExitClass, ServiceError};
 use super::finalize::finalize;
 use super::identity;
+use super::live::{self, LiveState};
 use super::load_report;
 use super::report::Report;
 use super::run_opened;
@@ -84,9 +86,7 @@ async fn try_record(
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
-        let body = Body::new(format!("run {run} has no verdict yet"))
-            .help(format!("`quorate resume {run}` continues it"));
-        return Err(ServiceError::configuration(codes::RUN_OPEN, body).into());
+        return Err(undecided_error(session, run, &history).await?.into());
     };
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {
         return Err(RecordError::Conflict);
@@ -105,4 +105,23 @@ async fn try_record(
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),
     }
+}
+
+/// The refusal of a run without a verdict: what a person can do depends on whether a process works on it.
+async fn undecided_error(
+    session: &LedgerSession,
+    run: &Name,
+    history: &History,
+) -> Result<ServiceError, ServiceError> {
+    let state = match history.ended {
+        Some(_) => LiveState::Ended,
+        None => live::driver(session, run).await?,
+    };
+    let help = match state {
+        LiveState::Ended => "review the text again".to_owned(),
+        LiveState::Interrupted => format!("`{}` continues it", session.resume_command(run)),
+        _ => format!("wait until it ends; `quorate show {run}` shows its verdict"),
+    };
+    let body = Body::new(format!("run {run} has no verdict: {}", state.sentence()));
+    Ok(ServiceError::configuration(codes::RUN_OPEN, body.help(help)))
 }
