@@ -201,8 +201,10 @@ codes! {
     refusal MCP_EXPOSED = "quorate:mcp_exposed", "quorate/mcp_exposed.md";
     refusal MCP_UNUSABLE = "quorate:mcp_unusable", "quorate/mcp_unusable.md";
     refusal REQUEST_REFUSED = "quorate:request_refused", "quorate/request_refused.md";
+    refusal REQUEST_INCOMPLETE = "quorate:request_incomplete", "quorate/request_incomplete.md";
     refusal ADDRESS_UNUSABLE = "quorate:address_unusable", "quorate/address_unusable.md";
     refusal PATH_OUTSIDE = "quorate:path_outside", "quorate/path_outside.md";
+    refusal PATH_RESERVED = "quorate:path_reserved", "quorate/path_reserved.md";
     refusal CONVERSATION_UNKNOWN = "quorate:conversation_unknown", "quorate/conversation_unknown.md";
     refusal OPERATOR_FAILED = "quorate:operator_failed", "quorate/operator_failed.md";
     refusal KEY_TAKEN = "quorate:key_taken", "quorate/key_taken.md";

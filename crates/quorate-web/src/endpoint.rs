@@ -16,6 +16,12 @@ use serde_json::{Value, json};
 use crate::Server;
 use crate::failure::Failure;
 
+/// The schemas of what routes take and of what they give.
+pub(crate) struct Schemas {
+    pub(crate) taken: SchemaGenerator,
+    pub(crate) given: SchemaGenerator,
+}
+
 /// The methods that routes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
@@ -112,7 +118,7 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) respond: Respond,
-    describe: fn(&mut SchemaGenerator) -> Value,
+    describe: fn(&mut Schemas) -> Value,
 }
 
 impl Route {
@@ -121,7 +127,7 @@ impl Route {
     }
 
     /// Its operation in the OpenAPI document.
-    pub(crate) fn describe(&self, schemas: &mut SchemaGenerator) -> Value {
+    pub(crate) fn describe(&self, schemas: &mut Schemas) -> Value {
         (self.describe)(schemas)
     }
 
@@ -174,7 +180,7 @@ fn read<E: Endpoint>(
 const SEE_SCHEMA: &str = "/api/v1/openapi.json has the schema of what this route takes";
 
 /// The operation of a route in the OpenAPI document.
-fn describe<E: Endpoint>(schemas: &mut SchemaGenerator) -> Value {
+fn describe<E: Endpoint>(schemas: &mut Schemas) -> Value {
     let mut parameters: Vec<Value> = E::PATH
         .split('/')
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
@@ -182,7 +188,7 @@ fn describe<E: Endpoint>(schemas: &mut SchemaGenerator) -> Value {
             json!({"name": name, "in": "path", "required": true, "description": path_part(name), "schema": {"type": "string"}})
         })
         .collect();
-    let query = schemas.root_schema_for::<E::Query>().to_value();
+    let query = schemas.taken.root_schema_for::<E::Query>().to_value();
     let required = query["required"].as_array().cloned().unwrap_or_default();
     for (name, schema) in query["properties"].as_object().into_iter().flatten() {
         let mut schema = schema.clone();
@@ -201,7 +207,7 @@ fn describe<E: Endpoint>(schemas: &mut SchemaGenerator) -> Value {
     let answer = E::answer();
     let problem = json!({
         "description": "It failed",
-        "content": {"application/json": {"schema": schemas.subschema_for::<crate::failure::Problem>()}},
+        "content": {"application/json": {"schema": schemas.given.subschema_for::<crate::failure::Problem>()}},
     });
     let mut operation = json!({
         "operationId": operation_id(E::METHOD, E::PATH),
@@ -210,16 +216,16 @@ fn describe<E: Endpoint>(schemas: &mut SchemaGenerator) -> Value {
         "responses": {
             answer.status.as_str(): {
                 "description": answer.about,
-                "content": {answer.content_type: {"schema": (answer.schema)(schemas)}},
+                "content": {answer.content_type: {"schema": (answer.schema)(&mut schemas.given)}},
             },
             "default": problem,
         },
     });
-    let body = schemas.root_schema_for::<E::Body>();
+    let body = schemas.taken.root_schema_for::<E::Body>();
     if E::METHOD == Method::Post && body.get("properties").is_some() {
         operation["requestBody"] = json!({
             "required": true,
-            "content": {"application/json": {"schema": schemas.subschema_for::<E::Body>()}},
+            "content": {"application/json": {"schema": schemas.taken.subschema_for::<E::Body>()}},
         });
     }
     operation

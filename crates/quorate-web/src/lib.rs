@@ -22,6 +22,7 @@ mod talks;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
@@ -45,6 +46,21 @@ use talks::Talks;
 /// The most concurrent computations outside of jobs. Further requests wait.
 const MAX_CONCURRENT_READS: usize = 16;
 
+/// How long a request may take to arrive. Answers, and streams of them, have no limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    /// For its headers; a connection without a request ends then, too.
+    pub headers: Duration,
+    /// For its body.
+    pub body: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines { headers: Duration::from_secs(10), body: Duration::from_secs(30) }
+    }
+}
+
 /// The settings of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -58,6 +74,7 @@ pub struct Request {
     pub places: PathOverrides,
     /// Whether to omit the routes that change something.
     pub read_only: bool,
+    pub deadlines: Deadlines,
 }
 
 /// What routes share.
@@ -74,6 +91,7 @@ pub struct Server {
     answered: Answered,
     read_permits: Semaphore,
     read_only: bool,
+    deadlines: Deadlines,
     /// The description of the API, from the table of routes.
     openapi: OnceLock<Value>,
 }
@@ -98,6 +116,7 @@ impl Server {
             answered: Answered::default(),
             read_permits: Semaphore::new(MAX_CONCURRENT_READS),
             read_only: request.read_only,
+            deadlines: request.deadlines,
             openapi: OnceLock::new(),
         };
         Ok(Arc::new(server))

@@ -2,16 +2,23 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use quorate::service::error::ServiceError;
 use quorate_diagnostics::{Body, codes};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::guard::{self, Guard, OPEN};
 use crate::{Request, Server, routes};
+
+/// The pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A bound listener that does not answer yet.
 pub struct Listener {
@@ -58,33 +65,109 @@ impl Listener {
     }
 
     /// Answers requests until the future is dropped. Once a link was used, `used` is called with the next one.
-    ///
-    /// # Errors
-    /// When the listener fails.
-    pub async fn serve(self, server: &Arc<Server>, mut used: impl FnMut(&str)) -> Result<(), ServiceError> {
+    pub async fn serve(self, server: &Arc<Server>, mut used: impl FnMut(&str)) {
         let url = self.url();
         let guard = Arc::new(Guard::new(self.address, &self.token, &self.link));
         let (sender, mut links) = mpsc::unbounded_channel();
         let router: Router = routes::router(server, &guard, sender)
             .layer(middleware::from_fn_with_state(guard, guard::check_request));
-        let serve = axum::serve(self.listener, router).into_future();
+        let serve = accept(self.listener, router, server.deadlines.headers);
         let announce = async {
             while let Some(secret) = links.recv().await {
                 used(&link(&url, &secret));
             }
         };
-        let ended = tokio::select! {
-            ended = serve => ended,
+        tokio::select! {
+            () = serve => {}
             // The router holds the sender.
-            () = announce => Ok(()),
-        };
-        ended.map_err(|error| {
-            let body = Body::new(format!("cannot go on listening on {url}: {error}"));
-            ServiceError::configuration(codes::ADDRESS_UNUSABLE, body)
-        })
+            () = announce => {}
+        }
     }
+}
+
+/// Accepts connections, each of which is a task of its own.
+async fn accept(listener: TcpListener, router: Router, patience: Duration) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(answer(stream, router.clone(), patience))),
+            // The client has gone, or the process has too many open files and has to close some first.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Answers the requests of a connection. One whose headers do not arrive in time ends it, as it would hold it for as long as its
+/// client likes.
+async fn answer(stream: TcpStream, router: Router, patience: Duration) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // A client that breaks off has no one to be told.
+    let _ = connection.await;
 }
 
 fn link(url: &str, secret: &str) -> String {
     format!("{url}{OPEN}?t={secret}")
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate::service::environment::Environment;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+    use crate::Deadlines;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// What a server answers to a part of a request, and whether it closed the connection.
+    async fn answer_to(sent: &str, deadlines: Deadlines) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let request = Request {
+            token: Some("a token of a test".to_owned()),
+            root: Some(dir.path().to_owned()),
+            deadlines,
+            ..Request::default()
+        };
+        let server = Server::open(&Environment::new(dir.path()), &request).unwrap();
+        let listener = Listener::open(&request).await.unwrap();
+        let address = listener.address;
+        let sent = sent
+            .replace('\n', "\r\n")
+            .replace("HOST", &format!("Host: {address}\r\nAuthorization: Bearer a token of a test"));
+        let client = async {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(sent.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer).await;
+            String::from_utf8(answer).unwrap()
+        };
+        tokio::select! {
+            () = listener.serve(&server, |_| {}) => unreachable!("it serves"),
+            answer = timeout(Duration::from_secs(20), client) => answer.expect("it is dropped"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_headers_never_end_is_dropped() {
+        let deadlines = Deadlines { headers: Duration::from_millis(200), body: LONG };
+        for sent in ["", "GET /api/v1/runs HTT", "GET /api/v1/runs HTTP/1.1\nHOST\nX-More: 1\n"] {
+            let began = Instant::now();
+            let answer = answer_to(sent, deadlines).await;
+            assert!(!answer.contains("200 OK"), "{sent}: {answer}");
+            assert!(began.elapsed() >= deadlines.headers, "{sent}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_body_never_ends_is_told_so_and_dropped() {
+        let deadlines = Deadlines { headers: LONG, body: Duration::from_millis(200) };
+        let sent = "POST /api/v1/reviews HTTP/1.1\nHOST\nContent-Length: 100\n\n{\"text\": ";
+        let answer = answer_to(sent, deadlines).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert!(answer.contains("content-type: application/json"), "{answer}");
+        assert!(answer.contains("quorate:request_incomplete"), "{answer}");
+    }
 }

@@ -2,12 +2,12 @@
 
 use quorate::service::runs;
 use quorate::service::schemas::Output;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::api::records::ShownRecord;
-use crate::endpoint::Route;
+use crate::endpoint::{Route, Schemas};
 
 /// Where schemas are in the document.
 const COMPONENTS: &str = "#/components/schemas/";
@@ -75,19 +75,29 @@ pub(crate) fn report_schema(_: &mut SchemaGenerator) -> Schema {
 
 /// The description of these routes.
 pub(crate) fn document(routes: &[Route]) -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = "/components/schemas".into();
-    let mut schemas = settings.into_generator();
+    let generator = |contract: Contract| {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "/components/schemas".into();
+        settings.contract = contract;
+        settings.into_generator()
+    };
+    // What is left out of an answer is not required in it, though whoever sends the same has to send it.
+    let mut schemas =
+        Schemas { taken: generator(Contract::Deserialize), given: generator(Contract::Serialize) };
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.word()] = route.describe(&mut schemas);
     }
-    let mut components = schemas.take_definitions(true);
+    let mut components = schemas.taken.take_definitions(true);
+    for (name, schema) in schemas.given.take_definitions(true) {
+        let other = components.insert(name.clone(), schema.clone());
+        debug_assert!(other.is_none_or(|other| other == schema), "{name} is taken and given in two forms");
+    }
     for output in [Output::Review, Output::Convene] {
         add_published(&mut components, output);
     }
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Quorate",
@@ -102,7 +112,21 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             "schemas": components,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
-    })
+    });
+    remove_null_defaults(&mut document);
+    document
+}
+
+/// Takes away the defaults that are null: an optional member is left out, and null does not fit its type.
+fn remove_null_defaults(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|key, value| key != "default" || !value.is_null());
+            object.values_mut().for_each(remove_null_defaults);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_null_defaults),
+        _ => {}
+    }
 }
 
 /// The name of a published schema in the document.
@@ -153,5 +177,49 @@ fn move_refs(schema: &mut Value, prefix: &str) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| move_refs(item, prefix)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes;
+
+    /// Calls `see` with each object of a document and where it is.
+    fn walk(value: &Value, at: &str, see: &mut impl FnMut(&str, &Map<String, Value>)) {
+        match value {
+            Value::Object(object) => {
+                see(at, object);
+                object.iter().for_each(|(key, value)| walk(value, &format!("{at}/{key}"), see));
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(key, value)| walk(value, &format!("{at}/{key}"), see));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn nothing_is_null_by_default_and_every_reference_leads_somewhere() {
+        let document = document(&routes::api(false));
+        let (mut nulls, mut lost) = (Vec::new(), Vec::new());
+        walk(&document, "", &mut |at, object| {
+            if object.get("default").is_some_and(Value::is_null) {
+                nulls.push(at.to_owned());
+            }
+            let target =
+                object.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+            lost.extend(target.filter(|target| document.pointer(target).is_none()).map(str::to_owned));
+        });
+        assert_eq!((nulls, lost), (Vec::<String>::new(), Vec::<String>::new()));
+    }
+
+    #[test]
+    fn what_a_turn_leaves_out_is_not_required_of_it() {
+        let document = document(&routes::api(false));
+        let turn = &document["components"]["schemas"]["ShownTurn"];
+        assert_eq!(turn["properties"]["meta"]["type"], "object", "{turn}");
+        let required = turn["required"].as_array().unwrap();
+        assert!(required.contains(&json!("content")) && !required.contains(&json!("meta")), "{turn}");
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, RawPathParams, RawQuery};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest as _, RawPathParams, RawQuery, Request};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use quorate::service::artifact;
@@ -65,8 +67,10 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
     }
     for page in pages::all() {
         let (server, show) = (server.clone(), page.show);
-        let answer = move |path: RawPathParams, RawQuery(query): RawQuery| {
-            show(server.clone(), parts(&path), query.unwrap_or_default())
+        let answer = async move |path: Result<RawPathParams, RawPathParamsRejection>,
+                                 RawQuery(query): RawQuery| match path {
+            Ok(path) => show(server, parts(&path), query.unwrap_or_default()).await,
+            Err(malformed) => pages::refused(&malformed_path(&malformed)),
         };
         router = router.route(page.path, get(answer));
     }
@@ -76,32 +80,36 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
     };
     router
         .route(OPEN, get(open))
-        .route("/assets/{hash}/{name}", get(|path: RawPathParams| async move { assets::get(&parts(&path)) }))
+        .route("/assets/{hash}/{name}", get(asset))
         .fallback(|uri: Uri| async move { not_found(&uri) })
         .method_not_allowed_fallback(|uri: Uri| async move { method_not_allowed(&uri) })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
+async fn asset(path: Result<RawPathParams, RawPathParamsRejection>) -> Response {
+    match path {
+        Ok(path) => assets::get(&parts(&path)),
+        Err(malformed) => pages::refused(&malformed_path(&malformed)),
+    }
+}
+
 fn api_route(route: &Route, server: &Arc<Server>) -> MethodRouter {
     let (respond, server) = (route.respond, server.clone());
-    let answer = move |path: RawPathParams,
+    let answer = move |path: Result<RawPathParams, RawPathParamsRejection>,
                        RawQuery(query): RawQuery,
                        headers: HeaderMap,
-                       body: Result<Bytes, BytesRejection>| {
-        let answered =
-            body.map(|body| respond(server.clone(), parts(&path), query.as_deref(), headers, body));
-        async move {
-            match answered {
-                Ok(answered) => answered.await,
-                Err(refused) => Failure::new(
-                    refused.status(),
-                    codes::ARTIFACT_TOO_LARGE,
-                    refused.body_text(),
-                    format!(
-                        "a body has at most {MAX_BODY_BYTES} bytes; name a file of the workspace with `path`"
-                    ),
-                )
-                .into_response(),
+                       request: Request| async move {
+        let read = match path {
+            Ok(path) => body(request, server.deadlines.body).await.map(|body| (parts(&path), body)),
+            Err(malformed) => Err(malformed_path(&malformed)),
+        };
+        match read {
+            Ok((parts, body)) => respond(server, parts, query.as_deref(), headers, body).await,
+            Err(failure) => {
+                let mut response = failure.into_response();
+                // The rest of the request is not read.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                response
             }
         }
     };
@@ -110,6 +118,32 @@ fn api_route(route: &Route, server: &Arc<Server>) -> MethodRouter {
         Method::Post => post(answer),
         Method::Delete => delete(answer),
     }
+}
+
+/// The body of a request, which must arrive in time.
+async fn body(request: Request, deadline: Duration) -> Result<Bytes, Failure> {
+    match tokio::time::timeout(deadline, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(refused)) => Err(Failure::new(
+            refused.status(),
+            codes::ARTIFACT_TOO_LARGE,
+            refused.body_text(),
+            format!("a body has at most {MAX_BODY_BYTES} bytes; name a file of the workspace with `path`"),
+        )),
+        Err(_) => Err(Failure::new(
+            StatusCode::REQUEST_TIMEOUT,
+            codes::REQUEST_INCOMPLETE,
+            format!("the body did not arrive within {} s", deadline.as_secs_f64()),
+            "send the whole body at once",
+        )),
+    }
+}
+
+fn malformed_path(rejection: &RawPathParamsRejection) -> Failure {
+    Failure::usage(
+        format!("the path: {}", rejection.body_text()),
+        "escape the UTF-8 bytes of a name: `%C3%BC` is ü",
+    )
 }
 
 /// The parts of a path that are in braces.

@@ -62,7 +62,7 @@ mod served {
     use std::io::IsTerminal as _;
 
     use quorate_diagnostics::codes;
-    use quorate_web::{Listener, Request, Server};
+    use quorate_web::{Deadlines, Listener, Request, Server};
     use serde_json::json;
 
     use super::{Arguments, browser};
@@ -91,6 +91,7 @@ mod served {
             root: arguments.root,
             places: arguments.places.path_overrides(),
             read_only: arguments.read_only,
+            deadlines: Deadlines::default(),
         };
         let server = Server::open(environment, &request)?;
         let listener = Listener::open(&request).await?;
@@ -104,12 +105,9 @@ mod served {
         });
         // Ending a server by a signal is no failure.
         interrupt::exit_cleanly_on_signal();
-        let ended = match until_interrupted(served).await {
-            Ok(ended) => ended,
-            Err(Interrupted) => Ok(()),
-        };
+        let (Ok(()) | Err(Interrupted)) = until_interrupted(served).await;
         server.close();
-        ended
+        Ok(())
     }
 
     /// Prints the link for people, or one line of JSON for programs.

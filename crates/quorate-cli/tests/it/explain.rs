@@ -10,7 +10,9 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 20] = [
+const NOT_RUN: [(&str, &str); 22] = [
+    ("quorate:request_incomplete", "needs a server"),
+    ("quorate:path_reserved", "needs a server"),
     ("quorate:run_not_held", "needs a server"),
     ("assembly_overlay_lock_violation", "is a record, not a diagnostic"),
     ("quorate:run_open", "needs a process that was killed"),

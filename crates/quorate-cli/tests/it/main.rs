@@ -100,6 +100,7 @@ mod serve_openapi;
 #[cfg(feature = "serve")]
 mod serve_playbooks;
 #[cfg(feature = "serve")]
+mod serve_requests;
 mod serve_runs;
 #[cfg(feature = "serve")]
 mod serve_talks;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{Run, run};
 use crate::Store;
-use crate::store::engine::{Column, Row, sql};
+use crate::store::engine::{Column, Row, Statement, sql};
 
 /// Which runs are listed; all of them unless said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -123,6 +123,18 @@ impl Store {
         Ok(listed)
     }
 
+    /// How many runs a filter lets through, wherever a page of the list begins.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn count_listed(&self, filter: &Filter) -> Result<u64, Error> {
+        let query = sql("SELECT COUNT(*) FROM run LEFT JOIN run_origin USING (run) \
+             WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
+             AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5)");
+        let rows = self.rows(bind(query, filter), &[Column::Int]).await?;
+        Ok(rows.first().map_or(0, |row| row.int(0).unsigned_abs()))
+    }
+
     async fn part(
         &self,
         statement: &'static str,
@@ -132,15 +144,19 @@ impl Store {
         sealed: i64,
     ) -> Result<Vec<Listed>, Error> {
         use Column::{Int, Text};
-        let query = sql(statement).bind(filter.since_ms.unwrap_or(i64::MIN));
-        let query = query.bind(filter.verdict.as_deref().unwrap_or_default().to_lowercase());
-        let texts = [&filter.artifact_type, &filter.mode, &filter.producer];
-        let query = texts.iter().fold(query, |query, text| query.bind(text.as_deref().unwrap_or_default()));
-        let query = query.bind(after.unwrap_or_default()).bind(i64::from(limit));
+        let query = bind(sql(statement), filter).bind(after.unwrap_or_default()).bind(i64::from(limit));
         let columns = [Text, Int, Text, Text, Text, Text, Text, Int, Int, Text, Text, Text, Int];
         let rows = self.rows(query, &columns).await?;
         Ok(rows.iter().map(|row| listed(row, sealed)).collect())
     }
+}
+
+/// The first five parameters: what a filter asks for.
+fn bind(query: Statement, filter: &Filter) -> Statement {
+    let query = query.bind(filter.since_ms.unwrap_or(i64::MIN));
+    let query = query.bind(filter.verdict.as_deref().unwrap_or_default().to_lowercase());
+    let texts = [&filter.artifact_type, &filter.mode, &filter.producer];
+    texts.iter().fold(query, |query, text| query.bind(text.as_deref().unwrap_or_default()))
 }
 
 /// What a list shows of an outcome.

@@ -98,7 +98,10 @@ pub(crate) async fn list(server: &Server, query: &Query) -> Result<RunPage, Fail
     let filter = query.filter(server)?;
     match server.reader.session(&server.environment, &server.places).await? {
         Some(session) => Ok(runs::list(&session, &filter, limit).await?),
-        None => Ok(RunPage::default()),
+        None => match &filter.after {
+            Some(cursor) => Err(runs::unknown_cursor(cursor).into()),
+            None => Ok(RunPage::default()),
+        },
     }
 }
 

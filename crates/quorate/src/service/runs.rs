@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::{Cursor, Filter, Listed};
+use quorate_ledger::runs::{Cursor, Filter, Listed, PrefixMatch};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -115,13 +115,33 @@ pub struct RunPage {
 /// The runs that a filter accepts: open ones first, in each part the newest first.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// When the ledger does not answer, and when it has no run that the page is to begin after.
 pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Result<RunPage, ServiceError> {
+    if let Some(cursor) = &filter.after {
+        match session.store.find_by_prefix(&cursor.run).await? {
+            PrefixMatch::One(run) if run.run == cursor.run => {}
+            _ => return Err(unknown_cursor(cursor)),
+        }
+    }
     let mut runs = session.store.listed_runs(filter, limit.saturating_add(1)).await?;
     let has_more = runs.len() > limit as usize;
     runs.truncate(limit as usize);
     let next = runs.last().filter(|_| has_more).map(Listed::cursor);
     Ok(RunPage { runs, next })
+}
+
+/// The refusal of a page that begins after a run that the ledger does not have.
+pub fn unknown_cursor(cursor: &Cursor) -> ServiceError {
+    let body = Body::new(format!("`before` is `{cursor}`, and the ledger has no such run"));
+    ServiceError::not_found(codes::RUN_UNKNOWN, body.help("take the `next` of the page before"))
+}
+
+/// How many runs a filter accepts, on all pages together.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn count(session: &LedgerSession, filter: &Filter) -> Result<u64, ServiceError> {
+    Ok(session.store.count_listed(filter).await?)
 }
 
 /// Opens the session of the working directory.

@@ -1,0 +1,78 @@
+//! What `quorate serve` refuses of requests and settings, each with a code: malformed paths, large bodies, unknown cursors, short
+//! tokens, long reasons, directories of state; and what it calls a text without a name.
+
+use serde_json::{Value, json};
+
+use super::support::serve::{Answered, Served};
+use super::support::TestDir;
+
+fn reviewed() -> TestDir {
+    let place = TestDir::with("draft.md", "We are the best in the world.\n");
+    place.review(&["draft.md", "--executor", "rubric"]);
+    place
+}
+
+/// Asserts that a failure is as the description declares it.
+fn assert_problem(answered: &Answered, status: u16, code: &str, what: &str) {
+    assert_eq!(answered.status, status, "{what}: {}", answered.body);
+    assert_eq!(answered.header("content-type"), Some("application/json"), "{what}: {}", answered.body);
+    let problem = answered.json();
+    assert_eq!(problem["code"], code, "{what}: {problem}");
+    assert!(problem["message"].is_string() && problem["help"].is_string(), "{what}: {problem}");
+}
+
+#[test]
+fn every_route_answers_malformed_paths_and_large_bodies_as_it_declares() {
+    let place = reviewed();
+    let served = Served::start(&place, &[]);
+    let document = served.get("/api/v1/openapi.json").json();
+    let mut malformed = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let problems = &operation["responses"]["default"]["content"];
+            assert_eq!(
+                problems.as_object().unwrap().keys().collect::<Vec<_>>(),
+                ["application/json"],
+                "{path}"
+            );
+            let what = format!("{method} {path}");
+            let bearer = served.bearer();
+            let send = |path: &str, body: &str| {
+                served.send(&method.to_uppercase(), path, &[("Authorization", &bearer)], body)
+            };
+            let filled: String = path
+                .split('/')
+                .filter(|part| !part.is_empty())
+                .map(|part| if part.starts_with('{') { "/%ff".to_owned() } else { format!("/{part}") })
+                .collect();
+            if filled != *path {
+                assert_problem(&send(&filled, ""), 400, "quorate:usage", &what);
+                malformed += 1;
+            }
+            if method == "post" {
+                let large = json!({"text": "a".repeat(4 * 1024 * 1024 + 128 * 1024)}).to_string();
+                let path = path.replace("{run}", "latest").replace("{talk}", "t");
+                assert_problem(&send(&path, &large), 413, "quorate:artifact_too_large", &what);
+            }
+        }
+    }
+    assert!(malformed > 10, "{malformed}");
+    let page = served.get("/runs/%ff");
+    assert_eq!((page.status, page.header("content-type")), (400, Some("text/html; charset=utf-8")));
+}
+
+#[test]
+fn a_page_begins_after_a_run_that_exists() {
+    let place = reviewed();
+    let served = Served::start(&place, &[]);
+    let run = served.get("/api/v1/runs").json()["runs"][0]["run"].as_str().unwrap().to_owned();
+    for cursor in ["nonsense", "open%3Anonsense", &run[..5]] {
+        let answered = served.get(&format!("/api/v1/runs?before={cursor}"));
+        assert_problem(&answered, 404, "quorate:run_unknown", cursor);
+        assert_eq!(served.get(&format!("/?before={cursor}")).status, 404);
+    }
+    assert_eq!(served.get(&format!("/api/v1/runs?before={run}")).json()["runs"], json!([]));
+    let nothing = TestDir::new();
+    let empty = Served::start(&nothing, &[]);
+    assert_problem(&empty.get("/api/v1/runs?before=x"), 404, "quorate:run_unknown", "without a ledger");
+}
