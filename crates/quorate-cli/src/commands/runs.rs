@@ -59,7 +59,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
     with_session(opened, format, terminal, async |session| {
-        let all = runs::list(session, &filter, arguments.limit).await?.runs;
+        let page = runs::list(session, &filter, arguments.limit).await?;
+        let count = match page.next {
+            Some(_) => runs::count(session, &filter).await?,
+            None => 0,
+        };
+        let all = page.runs;
         let text = match arguments.format {
             HumanOrJson::Human if all.is_empty() && filter != Filter::default() => {
                 "No run fits.\n".to_owned()
@@ -67,7 +72,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             HumanOrJson::Human => render::runs::human(&all, terminal.stdout),
             HumanOrJson::Json => render::runs::json(&all),
         };
-        Ok(print_result(&text, session, terminal))
+        let exit = print_result(&text, session, terminal);
+        let more = count.saturating_sub(all.len() as u64);
+        if more > 0 {
+            let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
+            terminal.hint(&format!("{more} more {runs} {are} not shown: `--limit {count}` shows all"));
+        }
+        Ok(exit)
     })
     .await
 }

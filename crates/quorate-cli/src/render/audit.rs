@@ -15,7 +15,7 @@ use quorate_ledger::council_log::stats::DeliberatorStats;
 
 use super::paint::one_line;
 use super::wording::{amount, day, duration, instant};
-use quorate::service::audit::Audit;
+use quorate::service::audit::{self, Audit};
 
 pub(crate) use human::human;
 pub(crate) use markdown::markdown;
@@ -51,10 +51,7 @@ impl Tally {
 
 /// A percentage: `–` of zero.
 fn percent(part: u64, total: u64) -> String {
-    match total {
-        0 => super::deliberator_row::DASH.to_owned(),
-        total => format!("{:.0}%", part as f64 * 100.0 / total as f64),
-    }
+    audit::percent(part, total).unwrap_or_else(|| super::deliberator_row::DASH.to_owned())
 }
 
 fn summary(audit: &Audit) -> Vec<String> {

@@ -82,6 +82,20 @@ fn open_runs_come_first_and_filters_hold_over_pages() {
 }
 
 #[test]
+fn a_list_that_is_cut_says_how_many_more_there_are() {
+    let (place, _) = three_runs();
+    let cut = place.run(&["runs", "--limit", "1"]).assert_code(0);
+    assert!(cut.stderr.contains("2 more runs are not shown: `--limit 3` shows all"), "{}", cut.stderr);
+    let json = place.run(&["runs", "--limit", "2", "--format", "json"]).assert_code(0);
+    assert!(json.stderr.contains("1 more run is not shown: `--limit 3` shows all"), "{}", json.stderr);
+    assert_eq!(json.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["runs", "schema"]);
+    for arguments in [&["runs", "--limit", "3"][..], &["runs", "--producer", "ada", "--limit", "1"]] {
+        let whole = place.run(arguments).assert_code(0);
+        assert!(!whole.stderr.contains("not shown"), "{arguments:?}: {}", whole.stderr);
+    }
+}
+
+#[test]
 fn a_list_says_who_blocks_who_is_missing_and_what_is_sealed() {
     let mut answers = all_ship();
     answers["r1/skeptic"] = json!({"would_block": true, "irreducible": false, "score": 2});
@@ -195,7 +209,7 @@ fn the_audit_has_producers_and_agreement_in_every_form() {
     }
     let page = served.get("/audit").body;
     for said in [
-        "86 % of 21",
+        "86% of 21",
         "too few: 11",
         "<h2 id=\"producers\">",
         "tightening",
@@ -204,6 +218,14 @@ fn the_audit_has_producers_and_agreement_in_every_form() {
     ] {
         assert!(page.contains(said), "{said}: {page}");
     }
+    // Every share of the command line is on the page, and as it is there.
+    let shares = |text: &str| -> std::collections::BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_digit() && c != '%');
+        words.filter(|word| word.len() > 1 && word.ends_with('%')).map(str::to_owned).collect()
+    };
+    let deliberators = human.split("Deliberators").nth(1).unwrap().split("Drift by week").next().unwrap();
+    let missing: Vec<String> = shares(deliberators).difference(&shares(&page)).cloned().collect();
+    assert_eq!(missing, [] as [String; 0], "{page}");
     assert!(!page.contains("<b>bob") && !page.contains("<i>cy"), "{page}");
     // One type alone.
     let memos = served.get("/api/v1/audit?type=memo").json();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::audit::Audit;
 use quorate::service::audit::costs::Sum;
+use quorate::service::audit::{Audit, percent};
 use quorate_ledger::council_log::agreement::MIN_SHARED;
 use quorate_manifest::timestamp;
 
@@ -160,17 +160,16 @@ fn members(audit: &Audit) -> Vec<Behaviour> {
         |(id, stats): (&String, &quorate_ledger::council_log::stats::DeliberatorStats)| Behaviour {
             id: id.clone(),
             reviews: stats.reviews,
-            rates: stats
-                .counts()
-                .iter()
-                .map(|(_, count)| {
-                    format!("{count} ({} %)", (100 * count).checked_div(stats.reviews).unwrap_or(0))
-                })
-                .collect(),
+            rates: stats.counts().iter().map(|(_, count)| share(*count, stats.reviews)).collect(),
             first: mean(stats.first_scores),
             last: mean(stats.last_scores),
         };
     audit.stats.deliberators.iter().take(MAX_ROWS).map(of_member).collect()
+}
+
+/// A count with its share.
+fn share(count: u64, total: u64) -> String {
+    percent(count, total).map_or_else(|| "–".to_owned(), |percent| format!("{count} ({percent})"))
 }
 
 fn costs(audit: &Audit) -> Vec<(&'static str, Vec<Cost>)> {

@@ -158,3 +158,23 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
         log_exists: session.workspace.log.is_file(),
     })
 }
+
+/// A share in percent as every view has it, rounded half up; `None` of nothing.
+pub fn percent(part: u64, total: u64) -> Option<String> {
+    let rounded = (200 * u128::from(part) + u128::from(total)).checked_div(2 * u128::from(total))?;
+    Some(format!("{rounded}%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_rounded_half_up() {
+        let shares = [(0, 3), (1, 3), (2, 3), (1, 8), (3, 3), (1, 200)]
+            .map(|(part, total)| percent(part, total).unwrap());
+        assert_eq!(shares, ["0%", "33%", "67%", "13%", "100%", "1%"]);
+        assert_eq!(percent(0, 0), None);
+        assert_eq!(percent(u64::MAX, u64::MAX).as_deref(), Some("100%"));
+    }
+}

@@ -7,6 +7,7 @@ use quorate_ledger::council_log::agreement::{Agreement, MIN_SHARED, Pair};
 use super::super::paint::one_line;
 use super::super::wording::amount;
 use super::Table;
+use quorate::service::audit::percent;
 
 /// The most deliberators of a matrix, those with the most positions.
 const MAX_MEMBERS: usize = 8;
@@ -39,8 +40,8 @@ pub(super) fn table(agreement: &Agreement) -> Table {
 }
 
 fn cell(pair: &Pair) -> String {
-    match pair.rate() {
-        Some(rate) => format!("{:.0}% of {}", rate * 100.0, pair.shared()),
+    match percent(pair.agreed(), pair.shared()).filter(|_| pair.is_enough()) {
+        Some(rate) => format!("{rate} of {}", pair.shared()),
         None => format!("too few: {}", pair.shared()),
     }
 }

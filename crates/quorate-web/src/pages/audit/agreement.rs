@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use quorate::service::audit::percent;
 use quorate_ledger::council_log::agreement::{Agreement, Pair};
 
 /// The most deliberators of the matrix, those with the most positions.
@@ -21,7 +22,9 @@ pub(super) struct Matrix {
 pub(super) struct Cell {
     pub(super) shared: u64,
     /// In percent; `None` where they have met too rarely.
-    pub(super) rate: Option<u64>,
+    pub(super) rate: Option<String>,
+    /// How long its bar is, of 100.
+    pub(super) width: u64,
     /// Cohen's kappa.
     pub(super) kappa: Option<String>,
 }
@@ -53,7 +56,8 @@ pub(super) fn matrix(agreement: &Agreement) -> Matrix {
 fn cell(pair: &Pair) -> Cell {
     Cell {
         shared: pair.shared(),
-        rate: pair.rate().map(|rate| (rate * 100.0).round() as u64),
+        rate: percent(pair.agreed(), pair.shared()).filter(|_| pair.is_enough()),
+        width: (100 * pair.agreed()).checked_div(pair.shared()).unwrap_or(0),
         kappa: pair.kappa().map(|kappa| format!("{kappa:.2}")),
     }
 }

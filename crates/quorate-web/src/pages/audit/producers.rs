@@ -6,7 +6,7 @@ use quorate::service::audit::Audit;
 use quorate_ledger::council_log::producers::{ProducerStats, ReviewCounts, find_drift};
 
 use super::super::chart::{self, Line};
-use super::{Mix, day, mix};
+use super::{Mix, day, mix, share};
 
 /// The most producers, those with the most reviews, and the most weeks of each, the newest ones.
 const MAX_PRODUCERS: usize = 10;
@@ -99,7 +99,7 @@ fn means(counts: &ReviewCounts) -> Means {
         verdict: counts.mean_verdict().map_or_else(none, |mean| format!("{mean:.2}")),
         blocks: match positions {
             0 => none(),
-            _ => format!("{blocks} of {positions} ({} %)", 100 * blocks / positions),
+            _ => format!("{} of {positions}", share(blocks, positions)),
         },
         score: counts.mean_score().map_or_else(none, |mean| format!("{mean:.2} of {}", counts.scores.0)),
     }
