@@ -32,21 +32,27 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The fewest characters of a token that a person chooses.
+#[cfg(any(feature = "mcp", feature = "serve"))]
+const MIN_TOKEN_CHARS: usize = 16;
+
 /// The bearer token that a variable holds; `None` if no variable is named.
 ///
 /// # Errors
-/// `code` if it holds none.
+/// `code` if it holds none, or one that can be guessed.
 #[cfg(any(feature = "mcp", feature = "serve"))]
 pub(super) fn token(name: Option<&str>, code: RefusalCode) -> Result<Option<String>, ServiceError> {
     let Some(name) = name else { return Ok(None) };
-    match variable(name) {
-        Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
-        _ => {
-            let body = Body::new(format!("the variable {name} holds no token"));
-            let help = "set it to a text that is hard to guess";
-            Err(ServiceError::configuration(code, body.help(help)))
-        }
-    }
+    let token = variable(name).map(|token| token.trim().to_owned()).unwrap_or_default();
+    let message = match token.chars().count() {
+        0 => format!("the variable {name} holds no token"),
+        1..MIN_TOKEN_CHARS => format!("the token in the variable {name} is too short: it can be guessed"),
+        _ => return Ok(Some(token)),
+    };
+    let help = format!(
+        "set it to a random text of {MIN_TOKEN_CHARS} characters or more, for example of `openssl rand -hex 32`"
+    );
+    Err(ServiceError::configuration(code, Body::new(message).help(help)))
 }
 
 /// All variables that are UTF-8.

@@ -54,7 +54,8 @@ fn status(server: &Http, headers: &[(&str, &str)]) -> u16 {
 #[test]
 fn a_page_that_is_allowed_may_ask_from_a_browser() {
     let place = draft();
-    let server = Http::start(&place, &["--allow-origin", "https://app.example.com"], Some("open sesame"));
+    let server =
+        Http::start(&place, &["--allow-origin", "https://app.example.com"], Some("open sesame, please"));
     let preflight = |origin| {
         let headers = [
             ("Origin", origin),
@@ -76,17 +77,18 @@ fn a_page_that_is_allowed_may_ask_from_a_browser() {
     let (status, head) = preflight("https://evil.example");
     assert_eq!((status, head.contains("access-control")), (403, false), "{head}");
     // What is answered afterwards can be read, refusals too.
-    for (token, expected) in [("Bearer open sesame", 200), ("Bearer x", 401)] {
+    for (token, expected) in [("Bearer open sesame, please", 200), ("Bearer x", 401)] {
         let headers = [("Origin", "https://app.example.com"), ("Authorization", token)];
         let (status, head) = asked(&server, "POST", &headers, HELLO.as_bytes());
         assert_eq!(status, expected);
         assert!(head.contains("access-control-allow-origin: https://app.example.com\r\n"), "{head}");
         assert!(head.contains("access-control-expose-headers: mcp-session-id"), "{head}");
     }
-    let (_, head) = asked(&server, "POST", &[("Authorization", "Bearer open sesame")], HELLO.as_bytes());
+    let (_, head) =
+        asked(&server, "POST", &[("Authorization", "Bearer open sesame, please")], HELLO.as_bytes());
     assert!(!head.contains("access-control"), "{head}");
     // Without an origin it is no preflight.
-    assert_eq!(asked(&server, "OPTIONS", &[("Authorization", "Bearer open sesame")], b"").0, 405);
+    assert_eq!(asked(&server, "OPTIONS", &[("Authorization", "Bearer open sesame, please")], b"").0, 405);
 }
 
 #[test]
@@ -149,12 +151,12 @@ fn host_and_origin_are_looked_at() {
 #[tokio::test]
 async fn a_token_is_asked_for() {
     let place = draft();
-    let server = Http::start(&place, &[], Some("open sesame"));
+    let server = Http::start(&place, &[], Some("open sesame, please"));
     assert_eq!(status(&server, &[]), 401);
     assert_eq!(status(&server, &[("Authorization", "Bearer open sesam")]), 401);
-    assert_eq!(status(&server, &[("Authorization", "Bearer open sesame")]), 200);
+    assert_eq!(status(&server, &[("Authorization", "Bearer open sesame, please")]), 200);
     assert!(Client::http(&server, Some("wrong")).await.is_err());
-    let client = Client::http(&server, Some("open sesame")).await.unwrap();
+    let client = Client::http(&server, Some("open sesame, please")).await.unwrap();
     assert!(client.tools().await.contains(&"council_review".to_owned()));
 }
 

@@ -38,13 +38,13 @@ fn talk(place: &TestDir, manifest: &str) -> Vec<String> {
 fn together(substrate: &str) {
     let here = TestDir::with("answers.json", r#"{"ada": "Here I am."}"#);
     here.write("here.yaml", HERE.replace("SUBSTRATE", substrate));
-    let server = Http::start(&here, &["--manifest", "here.yaml"], Some("open sesame"));
+    let server = Http::start(&here, &["--manifest", "here.yaml"], Some("open sesame, please"));
     let zoe = r#"{"zoe": {"content": "Hello from there. @Ada?", "stateUpdate": {"greeted": true}}}"#;
     let there = TestDir::with("answers.json", zoe);
     there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\ntoken = \"TOKEN\"\n", server.url));
     there.write("there.yaml", THERE);
     let run = |place: &TestDir, arguments: &[&str]| {
-        let child = place.command(arguments).env("TOKEN", "open sesame").spawn().unwrap();
+        let child = place.command(arguments).env("TOKEN", "open sesame, please").spawn().unwrap();
         support::finish(child)
     };
     // A person there, and who answers there.

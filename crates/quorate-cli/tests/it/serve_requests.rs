@@ -76,3 +76,22 @@ fn a_page_begins_after_a_run_that_exists() {
     let empty = Served::start(&nothing, &[]);
     assert_problem(&empty.get("/api/v1/runs?before=x"), 404, "quorate:run_unknown", "without a ledger");
 }
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused() {
+    let place = TestDir::new();
+    for (token, says) in [("x", "is too short"), ("123456789012345", "is too short"), (" ", "holds no token")]
+    {
+        for arguments in [&["serve", "--token-env", "T"][..], &["mcp", "--http", "--token-env", "T"]] {
+            let output = place.command(arguments).env("T", token).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(5), "{arguments:?} {token}: {said}");
+            assert!(said.contains(says) && said.contains("16 characters"), "{arguments:?} {token}: {said}");
+        }
+    }
+    let mut command = place.command(&["serve", "--token-env", "T"]);
+    command.env("T", "1234567890123456");
+    let served = Served::start_by(command);
+    assert_eq!(served.token, "1234567890123456");
+    assert_eq!(served.get("/api/v1/runs").status, 200);
+}
