@@ -95,3 +95,37 @@ fn a_token_that_can_be_guessed_is_refused() {
     assert_eq!(served.token, "1234567890123456");
     assert_eq!(served.get("/api/v1/runs").status, 200);
 }
+
+#[test]
+fn a_reason_of_an_override_has_a_limit_everywhere() {
+    let place = reviewed();
+    let served = Served::start(&place, &[]);
+    let decide = |reason: &str, by: &str| {
+        served.post("/api/v1/runs/latest/override", &json!({"verdict": "HOLD", "reason": reason, "by": by}))
+    };
+    let long = decide(&"ü".repeat(4_001), "Ada");
+    assert_problem(&long, 400, "quorate:usage", "a long reason");
+    assert!(
+        long.json()["message"].as_str().unwrap().contains("`reason` has 4001 characters"),
+        "{}",
+        long.body
+    );
+    assert_problem(&decide("so", &"a".repeat(201)), 400, "quorate:usage", "a long name");
+    let flags = ["override", "latest", "--by", "Ada", "--verdict", "hold", "--reason", &"ü".repeat(4_001)];
+    place
+        .run(&flags)
+        .assert_code(64)
+        .assert_stderr_contains("`reason` has 4001 characters, and may have 4000");
+    assert_eq!(decide(&"ü".repeat(4_000), "Ada").status, 200);
+    let page = served.get("/runs/latest").body;
+    assert!(page.contains("maxlength=\"4000\""), "{page}");
+    let document = served.get("/api/v1/openapi.json").to_string_of("/components/schemas");
+    assert!(document.contains("\"maxLength\":4000"), "{document}");
+}
+
+impl Answered {
+    /// A part of the answer, as text.
+    fn to_string_of(&self, pointer: &str) -> String {
+        self.json().pointer(pointer).map(Value::to_string).unwrap_or_default()
+    }
+}

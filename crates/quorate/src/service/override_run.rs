@@ -20,6 +20,10 @@ use super::signer::KeySource;
 /// Attempts of an append that another process outruns.
 const MAX_ATTEMPTS: usize = 50;
 
+/// The longest reason and the longest name of a decider, in characters.
+pub const MAX_REASON_CHARS: usize = 4_000;
+pub const MAX_BY_CHARS: usize = 200;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Decision<'a> {
     pub verdict: Verdict,
@@ -31,7 +35,7 @@ pub struct Decision<'a> {
 /// Records a person's decision and reason.
 ///
 /// # Errors
-/// If the run is undecided, the reason is empty, the decider is unknown, or the ledger fails.
+/// If the run is undecided, the reason is empty or too long, the decider is unknown, or the ledger fails.
 pub async fn override_run(
     session: &LedgerSession,
     run: &Name,
@@ -43,6 +47,8 @@ pub async fn override_run(
             .help("say why with `--reason`: the next review learns from it");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
+    ensure_short("reason", reason, MAX_REASON_CHARS)?;
+    ensure_short("by", by.unwrap_or_default(), MAX_BY_CHARS)?;
     let decider = identity::decider(&session.environment, by).await?;
     session.ensure_writable()?;
     // Another person may append at the same time.
@@ -124,4 +130,14 @@ async fn undecided_error(
     };
     let body = Body::new(format!("run {run} has no verdict: {}", state.sentence()));
     Ok(ServiceError::configuration(codes::RUN_OPEN, body.help(help)))
+}
+
+fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), ServiceError> {
+    let count = text.trim().chars().count();
+    if count <= limit {
+        return Ok(());
+    }
+    let body = Body::new(format!("`{name}` has {count} characters, and may have {limit}"))
+        .help("shorten it; name a document that has the details");
+    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
 }
