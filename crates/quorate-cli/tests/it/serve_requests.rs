@@ -129,3 +129,21 @@ impl Answered {
         self.json().pointer(pointer).map(Value::to_string).unwrap_or_default()
     }
 }
+
+#[test]
+fn directories_of_state_are_not_reviewed() {
+    let place = reviewed();
+    place.write(".git/config", "[remote]\nurl = https://secret@example.org\n");
+    place.write(".quorate/note.md", "A note.\n");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(".git/config", place.path("innocent.md")).unwrap();
+    let served = Served::start(&place, &[]);
+    let before = place.runs().len();
+    for path in [".git/config", "./.GIT/config", "x/../.quorate/note.md", ".quorate/none.md", "innocent.md"] {
+        let answered = served.post("/api/v1/reviews", &json!({"path": path}));
+        assert_problem(&answered, 422, "quorate:path_reserved", path);
+    }
+    let answered = served.post("/api/v1/convenings", &json!({"assembly": ".git", "topic": "draft.md"}));
+    assert_problem(&answered, 422, "quorate:path_reserved", "an assembly");
+    assert_eq!(place.runs().len(), before);
+}

@@ -2,15 +2,21 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use quorate_diagnostics::invisible::is_invisible;
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::workspace::Error;
 
 use super::artifact::{self, Artifact};
 use super::confined::Confined;
+use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::manifests::{find_root, search_start};
+
+/// Directories whose files are nobody's draft: the ledger with its keys, and a repository; also by the short name that
+/// Windows gives it.
+const STATE: [&str; 3] = [".quorate", ".git", "git~1"];
 
 /// The directory that confines all paths of clients.
 #[derive(Debug, Clone)]
@@ -69,6 +75,25 @@ impl Root {
         Ok((path, root))
     }
 
+    /// Refuses what lies in a directory of state, by its name or by the links that lead there.
+    fn ensure_no_state(&self, relative: &str, requested: &Path) -> Result<(), ServiceError> {
+        let target = disk::canonical_or_new(&self.dir.join(relative));
+        let root = disk::canonical_or_new(&self.dir);
+        let below = target.strip_prefix(&root).unwrap_or(Path::new(""));
+        let names = Path::new(relative).components().chain(below.components());
+        match names.into_iter().any(|part| is_state(&part.as_os_str().to_string_lossy())) {
+            false => Ok(()),
+            true => {
+                let body = Body::new(format!(
+                    "{} leads into a directory that holds the state of a program",
+                    requested.display()
+                ));
+                let help = "name a file outside of `.quorate` and `.git`";
+                Err(ServiceError::configuration(codes::PATH_RESERVED, body.help(help)))
+            }
+        }
+    }
+
     fn read(&self, relative: &str) -> Result<Vec<u8>, Error> {
         let relative = if relative.is_empty() { "." } else { relative };
         Confined::open(&self.dir)
@@ -90,7 +115,9 @@ impl Root {
                 Component::RootDir | Component::Prefix(_) => return Err(self.outside_error(requested)),
             }
         }
-        Ok(names.join("/"))
+        let relative = names.join("/");
+        self.ensure_no_state(&relative, requested)?;
+        Ok(relative)
     }
 
     fn outside_error(&self, path: &Path) -> ServiceError {
@@ -100,6 +127,14 @@ impl Root {
             body.help("name a file below the root, from the root"),
         )
     }
+}
+
+/// Whether a name is that of `.quorate` or `.git`, as any file system reads it: without regard to case, to the dots and
+/// blanks at the end that Windows drops, and to the invisible characters that macOS drops.
+fn is_state(name: &str) -> bool {
+    let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
+    let name = visible.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    STATE.iter().any(|state| name.eq_ignore_ascii_case(state))
 }
 
 #[cfg(test)]
@@ -153,5 +188,44 @@ mod tests {
             let error = root.manifest(&environment, Path::new(path)).unwrap_err();
             assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{path}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test's own files")]
+    fn directories_of_state_are_nobodys_drafts() {
+        let (dir, root) = place();
+        for folder in [".quorate", ".git", ".Quorate/keys", "in/.git"] {
+            std::fs::create_dir_all(dir.path().join("root").join(folder)).unwrap();
+        }
+        for file in
+            [".quorate/note.md", ".git/config", ".Quorate/keys/note.md", "in/.git/config", ".github.md"]
+        {
+            std::fs::write(dir.path().join("root").join(file), "text").unwrap();
+        }
+        let link = |at: &str, to: &str| std::os::unix::fs::symlink(to, root.dir().join(at)).unwrap();
+        link("innocent.md", ".git/config");
+        link("folder", ".quorate");
+        for path in [
+            ".git/config",
+            "./.git/config",
+            "in/../.git/config",
+            "in/.git/config",
+            ".GIT/config",
+            ".git./config",
+            ".g\u{200c}it/config",
+            "GIT~1/config",
+            ".quorate/note.md",
+            ".Quorate/keys/note.md",
+            ".quorate/none.md",
+            "innocent.md",
+            "folder/note.md",
+        ] {
+            let error = root.artifact(Path::new(path)).unwrap_err();
+            assert_eq!(error.report.refusals[0].code, codes::PATH_RESERVED, "{path}");
+        }
+        let environment = Environment::new(root.dir());
+        assert!(root.manifest(&environment, Path::new("folder")).is_err());
+        assert!(root.artifact(Path::new(".github.md")).is_ok());
     }
 }
