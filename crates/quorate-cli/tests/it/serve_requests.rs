@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::support::council::all_ship;
 use super::support::serve::{Answered, Served};
 use super::support::TestDir;
 
@@ -146,4 +147,20 @@ fn directories_of_state_are_not_reviewed() {
     let answered = served.post("/api/v1/convenings", &json!({"assembly": ".git", "topic": "draft.md"}));
     assert_problem(&answered, 422, "quorate:path_reserved", "an assembly");
     assert_eq!(place.runs().len(), before);
+}
+
+#[test]
+fn a_text_without_a_name_is_called_by_its_heading() {
+    let place = TestDir::scripted(&all_ship());
+    let served = Served::start(&place, &[]);
+    let subject = |body: Value| {
+        let started = served.post("/api/v1/reviews", &body);
+        assert_eq!(started.status, 202, "{}", started.body);
+        served.finish(started.json()["job"].as_str().unwrap());
+        served.get("/api/v1/runs").json()["runs"][0]["artifact"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(subject(json!({"text": "Intro.\n\n# Launch plan\n\nWe go.\n"})), "“Launch plan”");
+    assert_eq!(subject(json!({"text": "# a\u{202e}b\u{1b}[2Jc\n"})), "“a[U+202E]b[U+001B][2Jc”");
+    assert_eq!(subject(json!({"name": "note.md", "text": "# Launch plan\n"})), "note.md");
+    assert!(served.get("/").body.contains(">“Launch plan”</a>"));
 }

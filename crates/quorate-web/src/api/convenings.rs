@@ -52,7 +52,7 @@ enum Subject {
     Text {
         /// The text
         text: String,
-        /// Its name; the extension, for example .jsonl, determines the format
+        /// Its name; the extension, for example .jsonl, determines the format. By default its first heading or line
         name: Option<String>,
     },
 }
@@ -61,7 +61,7 @@ impl Subject {
     fn name(&self) -> PathBuf {
         match self {
             Subject::Path(path) => path.clone(),
-            Subject::Text { name, .. } => name.as_deref().unwrap_or("-").into(),
+            Subject::Text { text, name } => name.clone().unwrap_or_else(|| artifact::title_of(text)).into(),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Body {
     path: Option<PathBuf>,
     /// The text itself; or `path`
     text: Option<String>,
-    /// The text's name; the extension, for example .md, determines the format
+    /// The text's name; the extension, for example .md, determines the format. By default its first heading or line
     name: Option<String>,
     /// Its type, under which verdicts are remembered; by default from the tier rules
     #[serde(rename = "type")]
@@ -46,7 +46,7 @@ impl Body {
         match (&self.path, &self.text) {
             (Some(path), None) => Ok(server.root.artifact(path)?),
             (None, Some(text)) => {
-                let name = self.name.clone().unwrap_or_else(|| "-".to_owned());
+                let name = self.name.clone().unwrap_or_else(|| artifact::title_of(text));
                 Ok(artifact::from_bytes(name, None, Ok(text.clone().into_bytes()))?)
             }
             (Some(_), Some(_)) => Err(Failure::usage("there are both `path` and `text`", "leave one out")),

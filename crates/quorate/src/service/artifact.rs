@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 
@@ -69,6 +70,43 @@ fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), Ser
     Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("name the file itself, at its own path")))
 }
 
+/// The longest title of a text, in characters.
+const MAX_TITLE_CHARS: usize = 80;
+
+/// What a text without a name is called: its first heading, else its first line with words, in quotation marks, so that it
+/// looks like no file and no pattern of a tier rule for files fits it.
+pub fn title_of(text: &str) -> String {
+    let heading = |line: &str| {
+        let rest = line.trim_start_matches('#');
+        (rest.len() < line.len() && line.len() - rest.len() <= 6 && rest.starts_with(' '))
+            .then(|| words(rest))
+    };
+    let mut fenced = false;
+    let mut lines = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let is_fence = line.starts_with("```") || line.starts_with("~~~");
+        fenced ^= is_fence;
+        if !fenced && !is_fence && line.chars().any(char::is_alphanumeric) {
+            lines.push(line);
+        }
+    }
+    let found = lines.iter().find_map(|line| heading(line)).or_else(|| lines.first().map(|line| words(line)));
+    found
+        .filter(|title| !title.is_empty())
+        .map_or_else(|| "pasted text".to_owned(), |title| format!("“{title}”"))
+}
+
+/// A line as a title: invisible characters are made visible, and nothing separates directories.
+fn words(line: &str) -> String {
+    let separated = line.replace(['/', '\\'], " ");
+    let visible = escape_invisible(&separated);
+    let title = visible.split_whitespace().collect::<Vec<_>>().join(" ");
+    match title.chars().count() > MAX_TITLE_CHARS {
+        true => format!("{}…", title.chars().take(MAX_TITLE_CHARS - 1).collect::<String>().trim_end()),
+        false => title,
+    }
+}
+
 /// Makes an artifact of bytes, or of the error of reading them. `path` is the file, if there is one.
 ///
 /// # Errors
@@ -103,5 +141,28 @@ pub fn from_bytes(
             let body = Body::new(format!("{shown} is not text in UTF-8")).help("convert it to text first");
             Err(ServiceError::configuration(codes::ARTIFACT_BINARY, body))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_a_name_is_called_by_its_heading_or_its_first_line() {
+        for (text, title) in [
+            ("Intro.\n\n## Launch plan\n", "“Launch plan”"),
+            ("\n\n---\nWe moved   the meeting.\nTo ten.\n", "“We moved the meeting.”"),
+            ("```sh\n# a comment\n```\nThe text\n", "“The text”"),
+            ("#hashtag first\n", "“#hashtag first”"),
+            ("# ../legal/contract.md\n", "“.. legal contract.md”"),
+            ("# a\u{202e}b\u{1b}[31mc\n", "“a[U+202E]b[U+001B][31mc”"),
+            ("", "pasted text"),
+            ("---\n\n***\n", "pasted text"),
+        ] {
+            assert_eq!(title_of(text), title, "{text:?}");
+        }
+        let long = title_of(&"word ".repeat(1_000));
+        assert!(long.chars().count() <= MAX_TITLE_CHARS + 2 && long.ends_with("…”"), "{long}");
     }
 }
