@@ -3,7 +3,6 @@
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::Record as Recorded;
-use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::index::priority;
 use quorate_protocol::Json;
@@ -15,13 +14,12 @@ use super::wording::minute;
 use crate::arguments::HumanOrJson;
 use quorate::service::environment::Environment;
 use quorate::service::paths::display_path;
-use quorate::service::playbook::archive::has_expired;
 use quorate::service::playbook::library::Library;
 use quorate::service::playbook::overview::{self, ListedPlaybook, ShownVersion};
 use quorate::service::playbook::promote;
 use quorate::service::playbook::propose::{Outcome, Proposal};
 use quorate::service::playbook::reflect::Reflection;
-use quorate::service::playbook::rollback::{RollbackResult, status_word};
+use quorate::service::playbook::rollback::RollbackResult;
 use quorate::service::playbook::versions::VersionedFile;
 
 fn object(library: &Library, file: &PlaybookFile, now_ms: i64) -> Json {
@@ -39,9 +37,10 @@ pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, options:
     }
     let row = |file: &PlaybookFile| {
         let playbook = &file.playbook;
-        let status = match has_expired(file, now_ms) && playbook.status != Status::Archived {
-            true => Paint::Absent.on("expired"),
-            false => status_word(playbook.status).to_owned(),
+        let listed = ListedPlaybook::of(library, file, now_ms);
+        let status = match listed.expired {
+            true => Paint::Absent.on(listed.status_word()),
+            false => listed.status_word().to_owned(),
         };
         let operators: Vec<String> =
             library.operators_for(playbook).iter().map(|(operator, _)| one_line(&operator.slug)).collect();
@@ -85,16 +84,8 @@ pub(crate) fn show(
             all.iter().filter_map(Json::as_str).map(one_line).collect::<Vec<_>>().join(", ")
         })
     };
-    let status = status_word(playbook.status);
-    let status = if has_expired(file, now_ms) {
-        format!("{status}, and its time is over")
-    } else if record.has_drifted() {
-        format!("{status}, and changed by hand since its last version")
-    } else if !record.is_intact() {
-        format!("{status}, and not what the ledger has")
-    } else {
-        status.to_owned()
-    };
+    let status =
+        ListedPlaybook::of(library, file, now_ms).status_words(record.has_drifted(), record.is_intact());
     let mut out = format!(
         "{}\n\n{}\n",
         Paint::Strong.on(&one_line(&playbook.title)),
@@ -129,30 +120,34 @@ pub(crate) fn show(
 }
 
 /// The versions of a playbook.
-pub(crate) fn history(record: &VersionedFile, format: HumanOrJson, options: TextOptions) -> String {
+pub(crate) fn history(
+    file: &PlaybookFile,
+    record: &VersionedFile,
+    format: HumanOrJson,
+    options: TextOptions,
+) -> String {
+    let all = ShownVersion::all(record, file);
     if format == HumanOrJson::Json {
-        let all: Vec<ShownVersion> = record.versions.iter().map(ShownVersion::of).collect();
         return format!(
             "{:#}\n",
             json!({"slug": record.slug, "versions": all, "drifted": record.has_drifted()})
         );
     }
-    if record.versions.is_empty() {
+    if all.is_empty() {
         return format!("nothing was done to {} yet\n", one_line(&record.slug));
     }
-    let row = |version: &quorate_playbook::history::Version| {
+    let row = |version: &ShownVersion| {
         vec![
-            Paint::Strong.on(&version.n.to_string()),
+            Paint::Strong.on(&version.version.to_string()),
             one_line(&version.at),
-            one_line(&version.event),
+            one_line(&version.what()),
             one_line(version.by.as_deref().unwrap_or_default()),
             one_line(&version.summary),
         ]
     };
-    let rows = record.versions.iter().map(row).collect();
-    let mut text = table(&["version", "at", "what", "by", "in words"], rows, 0, options.width);
+    let mut text = table(&overview::VERSION_COLUMNS, all.iter().map(row).collect(), 0, options.width);
     if record.has_drifted() {
-        text.push_str("It was changed by hand since: `quorate playbook repair` accepts the change.\n");
+        text.push_str(&format!("{}\n", overview::DRIFTED));
     }
     finish(&text, options)
 }

@@ -63,7 +63,7 @@ fn the_evidence_of_a_gate_is_shown_with_its_runs() {
         "The gate a-b would open.",
         "4 of at least 3",
         "Runs that count",
-        "created</strong>",
+        "<td>created</td>",
         "<ins>",
     ] {
         assert!(page.contains(said), "{said}: {page}");
@@ -76,7 +76,34 @@ fn the_evidence_of_a_gate_is_shown_with_its_runs() {
         (&last["event"], &last["gate"], &promoted["status"]),
         (&json!("promoted"), &json!("a-b"), &json!("active"))
     );
-    assert!(served.get("/playbooks/cite").body.contains("through the gate a-b"));
+    // The page lists what the command line lists, in its order and words.
+    let history = place.run(&["playbook", "history", "cite", "--format", "json"]).assert_code(0).json();
+    assert_eq!(promoted["versions"], history["versions"]);
+    let human = place.run(&["playbook", "history", "cite"]).assert_code(0).stdout;
+    let page = served.get("/playbooks/cite").body;
+    let mut rest = page.split("id=\"versions\"").nth(1).unwrap();
+    let heads =
+        ["version", "at", "what", "by", "in words"].map(|head| format!("<th scope=\"col\">{head}</th>"));
+    assert!(rest.contains(&heads.concat()), "{rest}");
+    for (n, what) in [(1, "created"), (2, "promoted through the gate a-b")] {
+        assert!(human.contains(what), "{what}: {human}");
+        let (_, after) =
+            rest.split_once(&format!("<th scope=\"row\">{n}</th>")).unwrap_or_else(|| panic!("{rest}"));
+        assert!(after.split("</tr>").next().unwrap().contains(&format!("<td>{what}</td>")), "{after}");
+        rest = after;
+    }
+    let file = promoted["file"].as_str().unwrap();
+    place.write(file, format!("{}\nBy hand.\n", place.read(file)));
+    let page = served.get("/playbooks/cite").body;
+    let said = "It was changed by hand since: `quorate playbook repair` accepts the change.";
+    place
+        .run(&["playbook", "history", "cite"])
+        .assert_code(0)
+        .assert_stdout_contains("It was changed by hand since");
+    assert!(
+        page.contains(said) && page.contains("active, and changed by hand since its last version"),
+        "{page}"
+    );
     assert!(served.get("/playbooks").body.contains("/playbooks/cite"));
 }
 

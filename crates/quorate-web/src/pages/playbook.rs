@@ -5,7 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 use quorate::service::diff;
-use quorate::service::playbook::overview::{PlaybookView, ShownEvidence, ShownVersion, Trial};
+use quorate::service::playbook::overview::{
+    DRIFTED, PlaybookView, ShownEvidence, ShownVersion, Trial, VERSION_COLUMNS,
+};
 
 use super::chart::{self, Course};
 use super::words::{Word, words};
@@ -26,6 +28,7 @@ struct PlaybookPage {
     facts: Vec<(&'static str, String)>,
     warning: Option<&'static str>,
     body: String,
+    columns: [&'static str; 5],
     versions: Vec<VersionView>,
     evidence: Vec<ShownEvidence>,
     trial: Option<TrialView>,
@@ -71,9 +74,7 @@ async fn page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage, Failure>
     let slug = view.playbook.slug.clone();
     let frame = Frame::new(server, slug.clone(), "playbooks", format!("quorate playbook history {slug}"));
     let warning = match (view.drifted, view.intact) {
-        (true, _) => Some(
-            "The file was changed by hand since its last version: quorate playbook repair takes the change in.",
-        ),
+        (true, _) => Some(DRIFTED),
         (false, false) => Some("The file is not what the ledger has: quorate playbook list says why."),
         (false, true) => None,
     };
@@ -81,6 +82,7 @@ async fn page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage, Failure>
         frame: frame.with_json(format!("/api/v1/playbooks/{slug}")),
         facts: facts(&view),
         warning,
+        columns: VERSION_COLUMNS,
         versions: versions(view.versions),
         trial: view.trial.map(trial),
         prompts: view
@@ -101,8 +103,7 @@ async fn page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage, Failure>
 
 fn facts(view: &PlaybookView) -> Vec<(&'static str, String)> {
     let listed = &view.playbook;
-    let status =
-        if listed.expired { format!("{}, expired", listed.status) } else { listed.status.to_owned() };
+    let status = listed.status_words(view.drifted, view.intact);
     let facts = [
         ("Status", status),
         ("Version", view.version.map_or_else(|| "none yet".to_owned(), |version| version.to_string())),
@@ -114,7 +115,7 @@ fn facts(view: &PlaybookView) -> Vec<(&'static str, String)> {
     facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The versions, newest first.
+/// The versions, as `quorate playbook history` lists them.
 fn versions(all: Vec<ShownVersion>) -> Vec<VersionView> {
     let mut before = String::new();
     let mut views: Vec<VersionView> = Vec::new();
@@ -123,7 +124,6 @@ fn versions(all: Vec<ShownVersion>) -> Vec<VersionView> {
         before.clone_from(&version.text);
         views.push(VersionView { version, pieces });
     }
-    views.reverse();
     views
 }
 

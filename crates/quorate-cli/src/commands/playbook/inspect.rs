@@ -63,8 +63,8 @@ async fn text(
             ))
         }
         Verb::History(arguments) => {
-            let (_, record) = record(&arguments.slug)?;
-            Ok(render::playbook::history(&record, format, options))
+            let (playbook, record) = record(&arguments.slug)?;
+            Ok(render::playbook::history(playbook, &record, format, options))
         }
         Verb::Log(arguments) => {
             let records = inspect::log(environment, &places, &library, arguments.slug.as_deref()).await?;

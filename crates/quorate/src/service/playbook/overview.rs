@@ -154,10 +154,46 @@ impl ListedPlaybook {
             file: file.path.workspace_relative(),
         }
     }
+
+    /// Its status in a list.
+    pub fn status_word(&self) -> &'static str {
+        if self.expired { "expired" } else { self.status }
+    }
+
+    /// Its status with what is to be known of its file.
+    pub fn status_words(&self, drifted: bool, intact: bool) -> String {
+        let status = self.status;
+        match (self.expired, drifted, intact) {
+            (true, ..) => format!("{status}, and its time is over"),
+            (_, true, _) => format!("{status}, and changed by hand since its last version"),
+            (_, _, false) => format!("{status}, and not what the ledger has"),
+            _ => status.to_owned(),
+        }
+    }
 }
 
+/// The columns of a list of versions.
+pub const VERSION_COLUMNS: [&str; 5] = ["version", "at", "what", "by", "in words"];
+
+/// What is said after a list of versions if the file was edited since.
+pub const DRIFTED: &str = "It was changed by hand since: `quorate playbook repair` accepts the change.";
+
 impl ShownVersion {
-    pub fn of(version: &Version) -> ShownVersion {
+    /// The versions of a playbook, the oldest first.
+    pub fn all(record: &VersionedFile, file: &PlaybookFile) -> Vec<ShownVersion> {
+        let entries = file.playbook.history.as_deref().unwrap_or_default();
+        record.versions.iter().map(|version| ShownVersion::of(version).with_gate(entries)).collect()
+    }
+
+    /// What was done, with the gate of a promotion.
+    pub fn what(&self) -> String {
+        match self.gate {
+            Some(gate) => format!("{} through the gate {gate}", self.event),
+            None => self.event.clone(),
+        }
+    }
+
+    fn of(version: &Version) -> ShownVersion {
         ShownVersion {
             version: version.n,
             at: version.at.clone(),
@@ -202,7 +238,6 @@ pub async fn view(
 ) -> Result<PlaybookView, ServiceError> {
     let record: VersionedFile = library.record(file)?;
     let playbook = &file.playbook;
-    let entries = playbook.history.as_deref().unwrap_or_default();
     let evidence = playbook.evidence.iter();
     let trial = match ledger.filter(|_| playbook.status != Status::Archived) {
         Some(session) => {
@@ -218,11 +253,7 @@ pub async fn view(
         drifted: record.has_drifted(),
         intact: record.is_intact(),
         body: file.text().to_owned(),
-        versions: record
-            .versions
-            .iter()
-            .map(|version| ShownVersion::of(version).with_gate(entries))
-            .collect(),
+        versions: ShownVersion::all(&record, file),
         evidence: evidence
             .map(|one| ShownEvidence { reference: one.reference.clone(), note: one.note.clone() })
             .collect(),
