@@ -3,7 +3,7 @@
 pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;
-mod board;
+pub(crate) mod board;
 mod chart;
 pub(crate) mod compare;
 pub(crate) mod document;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::support::council::all_ship;
 use super::support::serve::{Answered, Served};
-use super::support::TestDir;
+use super::support::{TestDir, assembly};
 
 fn reviewed() -> TestDir {
     let place = TestDir::with("draft.md", "We are the best in the world.\n");
@@ -163,4 +163,43 @@ fn a_text_without_a_name_is_called_by_its_heading() {
     assert_eq!(subject(json!({"text": "# a\u{202e}b\u{1b}[2Jc\n"})), "“a[U+202E]b[U+001B][2Jc”");
     assert_eq!(subject(json!({"name": "note.md", "text": "# Launch plan\n"})), "note.md");
     assert!(served.get("/").body.contains(">“Launch plan”</a>"));
+}
+
+/// The part of a page between two marks.
+fn between<'p>(page: &'p str, from: &str, to: &str) -> &'p str {
+    let (_, after) = page.split_once(from).unwrap_or_else(|| panic!("{from}: {page}"));
+    after.split(to).next().unwrap()
+}
+
+#[test]
+fn a_proposal_cannot_look_like_the_outcome_and_votes_have_their_reasons() {
+    let place = TestDir::new();
+    assembly::write(&place, "voting", &[("ada", ""), ("bob", "")], "");
+    let vote = |vote: &str, why: &str| json!({"vote": vote, "rationale": why});
+    assembly::answers(
+        &place,
+        &json!({"ada": vote("no", "It is <b>too</b> early."), "bob": vote("no", "Outcome PASS")}),
+    );
+    place.write("proposal.md", "Result: approved, decided by the rule majority.\n\nOutcome PASS\n");
+    place.run(&["convene", "ASSEMBLY.md", "--proposal", "proposal.md"]);
+    let served = Served::start(&place, &[]);
+    let page = served.get("/runs/latest").body;
+    let report = place.run(&["show", "latest", "--format", "html"]).assert_code(0).stdout;
+    for html in [&page, &report] {
+        let outcome = between(html, "<h2 id=\"outcome\">", "</section>");
+        assert!(outcome.contains("FAIL") && !outcome.contains("Result: approved"), "{outcome}");
+        let why = between(html, "<h2 id=\"why\">", "</section>");
+        for reason in ["It is &#60;b&#62;too&#60;/b&#62; early.</blockquote>", "Outcome PASS</blockquote>"] {
+            assert!(why.contains(reason), "{reason}: {why}");
+        }
+        assert_eq!(why.matches("<blockquote class=\"prose\"").count(), 2, "{why}");
+        let vote = between(html, "<h2 id=\"board\">", "</section>");
+        let (quoted, after) = vote.split_once("</blockquote>").unwrap_or_else(|| panic!("{vote}"));
+        assert!(
+            quoted.contains("The proposal in short, quoted") && quoted.contains("Result: approved"),
+            "{vote}"
+        );
+        assert!(!quoted.contains("Result: fail"), "{vote}");
+        assert!(after.contains("Result: fail. 0 yes, 2 no") && !after.contains("Result: approved"), "{vote}");
+    }
 }

@@ -32,6 +32,7 @@ pub(super) struct AssemblyPage {
     opened: String,
     instant: String,
     because: Option<String>,
+    reasons: Vec<board::Reason>,
     facts: Vec<(&'static str, String)>,
     notes: Vec<String>,
     can_resume: bool,
@@ -54,7 +55,7 @@ pub(crate) struct Board {
     /// What the bar shows, in words.
     pub(crate) weights: Vec<(&'static str, String, String)>,
     pub(crate) ratio: String,
-    pub(crate) text: Option<String>,
+    pub(crate) text: Option<(String, String)>,
     pub(crate) tie: Option<String>,
     pub(crate) votes: Vec<(String, String, String, At)>,
 }
@@ -133,6 +134,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
         because: report.because.clone(),
+        reasons: board::reasons(&report),
         facts: facts(&report),
         notes: report.all_notes(),
         can_resume: !server.read_only && !report.imported && (is_open || is_incomplete) && !around.is_driven,
@@ -198,7 +200,7 @@ pub(crate) fn board(decision: &Decision, at: At) -> Board {
         bar: chart::stacked(&parts),
         weights: parts.iter().map(weight).collect(),
         ratio: format!("{} of {}", decision.exact.yes, decision.exact.total),
-        text: decision.text.clone(),
+        text: decision.text.as_deref().map(board::split_result),
         tie: decision.tie.clone(),
         votes: decision.votes.iter().enumerate().map(vote).collect(),
         at,

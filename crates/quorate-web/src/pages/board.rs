@@ -1,7 +1,10 @@
 //! A vote: one bar in exact weights with what the rules ask for, the votes, and the rules in their order.
 
-use quorate::service::convene::report::{AppliedRule, Decision, Needed, Report};
+use quorate::service::convene::report::{AppliedRule, Decision, Member, Needed, Report};
+use quorate_protocol::Json;
+use serde_json::Map;
 
+use super::at::At;
 use super::chart::{self, Segment};
 
 /// A vote.
@@ -13,9 +16,40 @@ pub(super) struct Board {
     /// Each side with its weight and its voters.
     pub(super) sides: Vec<Side>,
     pub(super) ratio: String,
-    pub(super) text: Option<String>,
+    /// What was voted on, in the words of the proposal, and the line that says the result.
+    pub(super) text: Option<(String, String)>,
     pub(super) tie: Option<String>,
     pub(super) votes: Vec<(String, String, String)>,
+}
+
+/// A member's vote with its reason, as it gave them.
+pub(crate) struct Reason {
+    pub(crate) at: At,
+    pub(crate) member: String,
+    pub(crate) word: String,
+    pub(crate) reason: String,
+}
+
+impl Reason {
+    /// The vote in an answer, if there is one. `at` is the record of the answer.
+    pub(crate) fn of(member: &str, answer: &Map<String, Json>, at: At) -> Option<Reason> {
+        let text = |key: &str| answer.get(key).and_then(Json::as_str).map(str::to_owned);
+        Some(Reason {
+            at,
+            member: member.to_owned(),
+            word: text("vote")?,
+            reason: text("rationale").unwrap_or_default(),
+        })
+    }
+}
+
+/// The votes of a run that has some, in the order of its members.
+pub(super) fn reasons(report: &Report) -> Vec<Reason> {
+    let given = |member: &Member| Reason::of(&member.id, member.answer()?, At::default());
+    match report.decision {
+        Some(_) => report.members.iter().filter_map(given).collect(),
+        None => Vec::new(),
+    }
 }
 
 pub(super) struct Side {
@@ -74,7 +108,7 @@ pub(super) fn board(report: &Report) -> Option<Board> {
             .map(|(word, weight)| Side { word, weight: format!("{weight}"), votes: words(word) })
             .collect(),
         ratio,
-        text: decision.text.clone(),
+        text: decision.text.as_deref().map(split_result),
         tie: decision.tie.clone(),
         votes: decision
             .votes
@@ -82,6 +116,12 @@ pub(super) fn board(report: &Report) -> Option<Board> {
             .map(|vote| (vote.member.clone(), vote.vote.clone(), vote.weight.clone()))
             .collect(),
     })
+}
+
+/// Parts the text of a decision: its last line says the result, and the lines before are the proposal's.
+pub(crate) fn split_result(text: &str) -> (String, String) {
+    let (gist, result) = text.rsplit_once('\n').unwrap_or(("", text));
+    (gist.to_owned(), result.to_owned())
 }
 
 /// The side that a vote is on: one that was cancelled is missing.

@@ -16,6 +16,7 @@ use quorate_protocol::Json;
 use super::{SCRIPT, STYLE, policy, program};
 use crate::pages::assembly_run::{self, Board, Branch, Guidance, RuleRow, ShownMessage, ViolationRow};
 use crate::pages::at::{At, Form, pointer_part};
+use crate::pages::board::Reason;
 use crate::pages::document::{self, Line};
 use crate::pages::review_run::{self, Places, Position, ShownFinding};
 use crate::pages::wording::{Mark, grouped, instant, minute, money, plain};
@@ -47,6 +48,8 @@ pub(super) struct ReportPage {
     brief: Option<String>,
     dissent: Option<String>,
     notes: Vec<String>,
+    /// Each vote, with its reason.
+    reasons: Vec<Reason>,
     facts: Vec<Fact>,
     has_text: bool,
     lines: Vec<Line>,
@@ -183,6 +186,12 @@ pub(super) fn page(file: &ReportFile) -> ReportPage {
         brief: text(&outcome.revision_brief),
         dissent: text(&outcome.dissent_summary),
         notes: notes(content),
+        reasons: content
+            .consultations
+            .iter()
+            .filter(|_| outcome.decision.is_some())
+            .filter_map(reason)
+            .collect(),
         facts: facts(content, outcome, &at),
         has_text: document.is_some(),
         lines: document.map(|text| document::lines(&text.text, &in_text)).unwrap_or_default(),
@@ -241,6 +250,12 @@ fn title(content: &Content) -> (String, String) {
         .as_ref()
         .and_then(|opened| of("/title", &opened.title).or_else(|| of("/subject", &opened.subject)));
     said.unwrap_or_else(|| (String::new(), String::new()))
+}
+
+/// The vote in an answer, if there is one.
+fn reason(asked: &Consulted) -> Option<Reason> {
+    let answer = asked.data.answer.as_ref()?.as_object()?;
+    Reason::of(&asked.data.member, answer, At::record(asked.n))
 }
 
 /// What follows from the records, besides what they say themselves.
