@@ -178,3 +178,6 @@ impl Findings {
         (self.divergences.into_values().collect(), self.count)
     }
 }
+
+#[cfg(test)]
+mod tests;

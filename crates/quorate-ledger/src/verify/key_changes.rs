@@ -130,3 +130,6 @@ impl KeyChanges {
         KeyChangeReport { accepted, pending, signers, own_refused: self.own_refused }
     }
 }
+
+#[cfg(test)]
+mod tests;

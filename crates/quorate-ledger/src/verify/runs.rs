@@ -269,3 +269,6 @@ pub(super) fn hash_columns(texts: &[String; 7]) -> Hash {
     }
     hash.finalize().into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -220,3 +220,6 @@ impl TreeCheck {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
