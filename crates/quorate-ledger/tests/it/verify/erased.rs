@@ -9,7 +9,7 @@ use quorate_ledger::store::WipeMode;
 use quorate_ledger::verify::{Kind, Options, Part};
 use serde_json::{Value, json};
 
-use super::world::{A, AT_MS, B, World, entry};
+use super::world::{A, AT_MS, B, World, append, entry, review};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
@@ -190,4 +190,86 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     // A missing key is reported.
     let report = world.verify(Options::default()).await;
     assert!(!report.is_clean(), "the checkpoints name one");
+}
+
+#[tokio::test]
+async fn answers_of_a_conversation_go_once_they_are_settled_and_of_age() {
+    // D4, D11: each of them ages by itself.
+    let world = World::new().await;
+    let talk = "turns/t/1";
+    let answer = |at_ms: i64| Entry { at_ms, ..entry(Word::Consultation, json!({"text": "It will do."})) };
+    let (turn, late) = (entry(Word::Turn, json!({})), AT_MS + DAY_MS / 2);
+    for said in [answer(AT_MS), turn.clone(), answer(late), turn, answer(AT_MS)] {
+        world.forge(talk, said, None).await;
+    }
+    let erase = async |records: Value, n: &[u64], at_ms: i64| {
+        let copy = world.copy();
+        let data = json!({"run": talk, "records": records, "bodies": [], "reason": "retention", "days": 1});
+        let at = copy.forge("ledger", Entry { at_ms, ..entry(Word::Erased, data) }, Some(&*copy.key())).await;
+        for n in n {
+            copy.sql(&format!("UPDATE record SET data = NULL WHERE run = '{talk}' AND n = {n}")).await;
+        }
+        let report = copy.verify(copy.options()).await;
+        assert_eq!(report.erased, n.len() as u64);
+        match report.is_clean() {
+            true => true,
+            false => {
+                is_found(&copy, at, Part::Record).await;
+                false
+            }
+        }
+    };
+    assert!(erase(json!([0]), &[0], AT_MS + DAY_MS).await);
+    assert!(erase(json!([[0, 2]]), &[0, 2], late + DAY_MS).await);
+    assert!(!erase(json!([0]), &[0], AT_MS + DAY_MS - 1).await, "it is not a day old");
+    assert!(!erase(json!([0, 2]), &[0, 2], late + DAY_MS - 1).await, "the other is not a day old");
+    assert!(!erase(json!([0, 4]), &[0, 4], late + DAY_MS).await, "no turn has settled the last one");
+    assert!(!erase(json!([5]), &[], late + DAY_MS).await, "there is no such record");
+    // Of a run the whole may be named.
+    let copy = world.copy();
+    let mut whole = erased(A, 2);
+    whole.data.insert("records".to_owned(), json!([[1, 5]]));
+    copy.forge("ledger", whole, Some(&*copy.key())).await;
+    nulled(&copy, A).await;
+    assert_eq!(copy.verify(copy.options()).await.divergences, []);
+}
+
+#[tokio::test]
+async fn a_text_goes_once_every_run_that_names_it_allows_it() {
+    // D4, D11
+    let world = World { dir: tempfile::tempdir().unwrap() };
+    let store = Store::open(&world.db()).await.unwrap().store;
+    append(&store, A, 0, &review(None)).await;
+    let later = |entry: Entry| Entry { at_ms: AT_MS + 5 * DAY_MS, ..entry };
+    append(&store, B, 0, &review(None).into_iter().map(later).collect::<Vec<_>>()).await;
+    world.seal(&store, false).await;
+    store.close().await;
+    let text = quorate_kernel::entropy::sha256_hex(b"What is reviewed.");
+    for (days, allowed) in [(2, false), (5, true)] {
+        let copy = world.copy();
+        let mut erased = erased(A, days);
+        erased.data.insert("bodies".to_owned(), json!([text]));
+        let n = copy.forge("ledger", erased, Some(&*copy.key())).await;
+        nulled(&copy, A).await;
+        copy.sql("DELETE FROM body").await;
+        match allowed {
+            true => assert_eq!(copy.verify(copy.options()).await.divergences, []),
+            false => is_found(&copy, n, Part::Record).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_erased_before_it_was_imported_is_missing_rightly() {
+    // D4: the ledger that it comes from says so, and this one's key signs that.
+    let world = World::new().await;
+    let imported = json!({"runs": [A], "erased": {A: [2]}, "from": "quorate/other"});
+    world.forge("ledger", entry(Word::Imported, imported), Some(&*world.key())).await;
+    world.sql(&format!("INSERT INTO imported VALUES ('{A}')")).await;
+    nulled(&world, A).await;
+    let report = world.verify(world.options()).await;
+    assert_eq!((report.divergences, report.erased), (vec![], 1));
+    world.sql(&format!("UPDATE record SET data = NULL WHERE run = '{A}' AND n = 3")).await;
+    let found = world.first_divergence(world.options()).await;
+    assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Record, Some(3)), "{found}");
 }

@@ -1,13 +1,18 @@
 //! Signatures in the ledger's own stream that were added or taken away (D11).
 
 use quorate_kernel::ports::ledger::{Durability, Kind as Word};
-use quorate_ledger::Store;
+use quorate_kernel::record::AcceptedKey;
 use quorate_ledger::local_checkpoints::{CheckpointCopy, LocalCheckpoints};
+use quorate_ledger::merkle::TreeHead;
+use quorate_ledger::note::{Checkpoint, Note, Signer};
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::Succession;
 use quorate_ledger::verify::{Kind, Options, Part, StartPoint};
 use quorate_ledger::witness::Witness;
-use serde_json::json;
+use quorate_ledger::{Store, keys};
+use serde_json::{Value, json};
 
-use super::world::{A, AT_MS, World, entry};
+use super::world::{A, AT_MS, B, World, append, entry, review};
 
 /// A world with a hold that is sealed; gives the hold's number in the stream.
 async fn world_with_hold() -> (World, u64) {
@@ -99,4 +104,129 @@ async fn a_signature_that_is_gone_is_found_under_a_checkpoint() {
     }
     let found = world.first_divergence(Default::default()).await;
     assert_eq!(found.kind, Kind::Removed, "the checkpoints name the key: {found}");
+}
+
+#[tokio::test]
+async fn what_was_signed_before_the_first_checkpoint_is_by_its_key() {
+    // D11: no key is known before, and none is given here.
+    let world = World { dir: tempfile::tempdir().expect("a directory") };
+    let store = Store::open(&world.db()).await.expect("it opens").store;
+    append(&store, A, 0, &review(None)).await;
+    append(&store, B, 0, &review(None)).await;
+    let held = |run: &str| entry(Word::Held, json!({"run": run, "by": "ada"}));
+    let own = keys::Directory::new(world.dir.path()).load_or_create(keys::Purpose::Ledger).expect("made");
+    world.forge("ledger", held(A), None).await;
+    store.append_ledger_record(held(B), &own).await.expect("written");
+    world.sql(&format!("INSERT OR IGNORE INTO held VALUES ('{A}')")).await;
+    let report = world.verify(Options::default()).await;
+    assert_eq!((report.divergences, report.unsigned_ledger_records), (vec![], 2), "nothing says which key");
+    let report = world.verify(Options { ledger_keys: vec![own.public()], ..Options::default() }).await;
+    let found: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect();
+    assert_eq!(found, [(Kind::Inserted, Part::Signature, Some(0))], "no checkpoint is over it");
+    assert_eq!(report.unsigned_ledger_records, 0);
+    store.sign_unsigned_ledger_records(&own).await.expect("signed");
+    store.seal(&[], AT_MS, false, Durability::Synced).await.expect("sealed");
+    store.seal(&[own.into()], AT_MS, true, Durability::Synced).await.expect("sealed");
+    store.close().await;
+    for options in [Options::default(), world.options()] {
+        assert_eq!(world.verify(options).await.divergences, []);
+    }
+    for forged in [
+        "signature = (SELECT signature FROM signature WHERE n = 0)",
+        "key = '00000000000000000000000000000000'",
+    ] {
+        let copy = World { dir: tempfile::tempdir().expect("a directory") };
+        std::fs::copy(world.db(), copy.db()).expect("copied");
+        copy.sql(&format!("UPDATE signature SET {forged} WHERE n = 1")).await;
+        let found = copy.first_divergence(Options::default()).await;
+        assert_eq!((found.kind, found.part, found.n), (Kind::Changed, Part::Signature, Some(1)), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn an_unsigned_record_behind_the_last_checkpoint_was_put_in() {
+    // D11
+    let world = World::new().await;
+    let n = world.forge("ledger", entry(Word::Held, json!({"run": A, "by": "mallory"})), None).await;
+    world.sql(&format!("INSERT INTO held VALUES ('{A}')")).await;
+    let report = world.verify(world.options()).await;
+    let found: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect();
+    assert_eq!(found, [(Kind::Inserted, Part::Signature, Some(n))]);
+}
+
+#[tokio::test]
+async fn an_unsigned_checkpoint_claims_nothing_that_takes_a_signature() {
+    // D2: the last one, which nothing else is over, is rewritten without its signature.
+    let world = World::new().await;
+    let rewritten = async |key: &str, value: Value| {
+        let copy = world.copy();
+        copy.rewrite("ledger", 3, |data| {
+            data.extend([("note".to_owned(), json!(null)), ("keys".to_owned(), json!([]))]);
+            data.insert(key.to_owned(), value.clone());
+        })
+        .await;
+        let report = copy.verify(copy.options()).await;
+        report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect::<Vec<_>>()
+    };
+    assert_eq!(rewritten("note", json!(null)).await, []);
+    let key = world.key().public();
+    let accepted = json!([{"key": key.to_string(), "by": "ada", "reason": "lost"}]);
+    for (key, value) in [
+        ("origin", json!("quorate/elsewhere")),
+        ("accepted", accepted),
+        ("keys", json!(["quorate/x+00000000+AQ=="])),
+    ] {
+        let found = rewritten(key, value).await;
+        assert_eq!(found, [(Kind::Changed, Part::Checkpoint, Some(3))], "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_note_says_what_its_record_says_and_no_more() {
+    // D2: it is signed by the ledger's key all the same.
+    let world = World::new().await;
+    let report = world.verify(world.options()).await;
+    let notes = Witness::parse(&std::fs::read_to_string(world.witness_path()).expect("read")).notes;
+    let tree =
+        *Checkpoint::parse(Note::parse(notes[3].as_bytes()).expect("a note").text()).expect("one").tree();
+    let origin = report.origin.expect("sealed");
+    let other = TreeHead { root: [7; 32], ..tree };
+    let signed = |checkpoint: Checkpoint| {
+        let signer = Signer::new(&origin, world.key()).expect("a name");
+        checkpoint.sign(&signer).expect("signed").to_string()
+    };
+    let own = Checkpoint::new(&origin, tree).expect("one");
+    for (note, holds) in [
+        (signed(own.clone()), true),
+        (signed(own.with_extension("more").expect("one")), false),
+        (signed(Checkpoint::new(&origin, other).expect("one")), false),
+    ] {
+        let copy = world.copy();
+        copy.rewrite("ledger", 3, |data| drop(data.insert("note".to_owned(), json!(note)))).await;
+        let report = copy.verify(copy.options()).await;
+        let found: Vec<_> = report.divergences.iter().map(|found| (found.part, found.n)).collect();
+        assert_eq!(found.contains(&(Part::Checkpoint, Some(3))), !holds, "{note}: {found:?}");
+        assert_eq!(report.is_clean(), holds);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_the_verifier_trusts_follows_without_a_voucher() {
+    // D11: the old one was lost, and the new one is known from elsewhere.
+    let world = World::new().await;
+    let new = std::sync::Arc::new(SecretKey::from_seed(&[8; 32]));
+    let accepted = AcceptedKey { key: new.public().to_string(), by: "ada".into(), reason: "lost".into() };
+    let says = Succession { accepted: vec![accepted], ..Succession::default() };
+    let store = Store::open(&world.db()).await.expect("it opens").store;
+    for says in [says, Succession::default()] {
+        let keys = std::slice::from_ref(&new);
+        store.seal_with(keys, AT_MS, true, Durability::Synced, says).await.expect("sealed");
+    }
+    store.close().await;
+    let trusted = |trusted_keys| Options { trusted_keys, ..Options::default() };
+    let report = world.verify(trusted(vec![new.public()])).await;
+    assert_eq!((report.divergences, report.key_changes.accepted.len()), (vec![], 1));
+    assert_eq!(report.key_changes.signers, [world.key().public(), new.public()]);
+    let found = world.first_divergence(trusted(Vec::new())).await;
+    assert_eq!((found.part, found.n), (Part::Checkpoint, Some(4)), "{found}");
 }

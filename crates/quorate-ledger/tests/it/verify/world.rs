@@ -48,7 +48,7 @@ pub fn entry(kind: Word, data: Value) -> Entry {
 }
 
 /// The records of a review.
-fn review(audit: Option<Value>) -> Vec<Entry> {
+pub fn review(audit: Option<Value>) -> Vec<Entry> {
     let sha256 = sha256_hex(TEXT.as_bytes());
     let mut opened = json!({
         "protocol": "council/1", "subject": "draft.md", "artifact_type": "post", "artifact_sha256": sha256,
@@ -68,7 +68,7 @@ fn review(audit: Option<Value>) -> Vec<Entry> {
     ]
 }
 
-async fn append(store: &Store, run: &str, from: u64, entries: &[Entry]) {
+pub async fn append(store: &Store, run: &str, from: u64, entries: &[Entry]) {
     let sha256 = sha256_hex(TEXT.as_bytes());
     let append = Append {
         run: run.into(),

@@ -1,0 +1,184 @@
+//! Records that do not continue their run, under no checkpoint and under one: which record is named, and that nothing else is
+//! said of it.
+
+use quorate_kernel::ports::ledger::{Entry, Kind as Word};
+use quorate_ledger::record;
+use quorate_ledger::verify::{Kind, Options, Part, Report, StartPoint};
+use serde_json::json;
+
+use super::world::{A, B, C, World, entry};
+
+/// Kind, part, run, number, first and last place.
+type Found<'a> = (Kind, Part, Option<&'a str>, Option<u64>, Option<u64>, Option<u64>);
+
+fn found(report: &Report) -> Vec<Found<'_>> {
+    let found = report.divergences.iter();
+    found
+        .map(|found| (found.kind, found.part, found.run.as_deref(), found.n, found.seq, found.last_seq))
+        .collect()
+}
+
+fn of_record(kind: Kind, run: &str, n: u64, seq: u64) -> Found<'_> {
+    (kind, Part::Record, Some(run), Some(n), Some(seq), None)
+}
+
+fn rule() -> Entry {
+    entry(Word::Rule, json!({"rule": "policy"}))
+}
+
+/// Writes a record at a place, with a number and the hash of a predecessor of the writer's choice.
+async fn put(world: &World, seq: u64, (run, n): (&str, u64), prev: Option<&str>, entry: Entry) -> String {
+    let forged = record::encode(run, n, prev, entry, &mut Default::default()).expect("a record");
+    let (kind, head, data) = (forged.kind, &forged.head, &forged.data);
+    world
+        .sql(&format!("INSERT INTO record VALUES ({seq}, '{run}', {n}, '{kind}', '{head}', '{data}')"))
+        .await;
+    record::leaf(&forged.head)
+}
+
+#[tokio::test]
+async fn a_run_without_a_gap_in_its_hashes_may_still_have_lost_records() {
+    // D2: who takes the last records of a run out writes the next one with the hash of what is left.
+    let world = World::new().await;
+    let stream = "turns/t/1";
+    let first = put(&world, 26, (stream, 0), None, rule()).await;
+    assert_eq!(found(&world.verify(world.options()).await), []);
+    put(&world, 27, (stream, 5), Some(&first), rule()).await;
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Removed, stream, 1, 27)]);
+    // Nor does a stream begin later than with its first record.
+    let world = World::new().await;
+    put(&world, 26, (stream, 5), None, rule()).await;
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Removed, stream, 0, 26)]);
+    // Its first record follows none.
+    let world = World::new().await;
+    put(&world, 26, (stream, 0), Some(&first), rule()).await;
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Changed, stream, 0, 26)]);
+}
+
+#[tokio::test]
+async fn an_unsealed_record_that_was_replaced_is_named() {
+    // D2: no tree tells which of two records was changed, so the one whose hash is not named is.
+    let world = World::new().await;
+    let stream = "turns/t/1";
+    let first = put(&world, 26, (stream, 0), None, rule()).await;
+    let second = put(&world, 27, (stream, 1), Some(&first), rule()).await;
+    put(&world, 28, (stream, 2), Some(&second), rule()).await;
+    assert_eq!(found(&world.verify(world.options()).await), []);
+    world.sql("DELETE FROM record WHERE seq = 27").await;
+    put(&world, 27, (stream, 1), Some(&first), entry(Word::Rule, json!({"rule": "another"}))).await;
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Changed, stream, 1, 27)]);
+}
+
+#[tokio::test]
+async fn of_two_sealed_records_the_one_that_is_not_in_the_tree_was_changed() {
+    // D2
+    let world = World::new().await;
+    let from_row = |seq: u64| format!("(SELECT head FROM record WHERE seq = {seq})");
+    let hash = async |world: &World, seq: u64| {
+        let mut sqlite = world.sqlite().await;
+        let head: String =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(from_row(seq)[1..from_row(seq).len() - 1].to_owned()))
+                .fetch_one(&mut sqlite)
+                .await
+                .expect("a head");
+        record::leaf(&head)
+    };
+    // The record before it was rewritten with all its hashes.
+    let copy = world.copy();
+    let before = hash(&copy, 15).await;
+    copy.sql("DELETE FROM record WHERE seq = 16").await;
+    put(&copy, 16, ("playbooks", 1), Some(&before), rule()).await;
+    assert_eq!(found(&copy.verify(copy.options()).await)[0], of_record(Kind::Changed, "playbooks", 1, 16));
+    // It names another record than the one before it.
+    let copy = world.copy();
+    copy.sql("DELETE FROM record WHERE seq = 17").await;
+    put(&copy, 17, ("playbooks", 2), Some(&before), rule()).await;
+    let report = copy.verify(copy.options()).await;
+    assert_eq!(found(&report)[0], of_record(Kind::Changed, "playbooks", 2, 17));
+    assert_eq!(report.divergences[0].what, "it does not name its predecessor's hash");
+    // The one before it was not walked over, and is not to blame.
+    let copy = world.copy();
+    let stream = "turns/t/1";
+    put(&copy, 26, (stream, 0), None, rule()).await;
+    let store = quorate_ledger::Store::open(&copy.db()).await.expect("it opens").store;
+    copy.seal(&store, false).await;
+    store.close().await;
+    put(&copy, 28, (stream, 1), Some(&before), rule()).await;
+    let since = Options { since: Some(StartPoint::Size(26)), ..copy.options() };
+    assert_eq!(found(&copy.verify(since).await), [of_record(Kind::Changed, stream, 1, 28)]);
+}
+
+#[tokio::test]
+async fn each_missing_record_is_named_at_its_place() {
+    // D2
+    let world = World::new().await;
+    let removed = |run, n, seq, last| (Kind::Removed, Part::Record, Some(run), Some(n), Some(seq), last);
+    let cases: [(&str, Vec<Found<'_>>); 4] = [
+        ("seq IN (7, 8)", vec![removed(A, 3, 7, Some(8))]),
+        ("seq IN (5, 7)", vec![removed(A, 2, 5, None), removed(A, 3, 7, None)]),
+        ("seq IN (5, 11)", vec![removed(A, 2, 5, None), removed(B, 3, 11, None)]),
+        ("seq IN (16, 20, 21)", vec![removed("playbooks", 1, 16, None), removed(C, 2, 20, Some(21))]),
+    ];
+    for (places, wanted) in cases {
+        let copy = world.copy();
+        copy.sql(&format!("DELETE FROM record WHERE {places}")).await;
+        let report = copy.verify(copy.options()).await;
+        let missing: Vec<_> = found(&report).into_iter().filter(|found| found.0 == Kind::Removed).collect();
+        assert_eq!(missing, wanted, "{places}");
+    }
+    let copy = world.copy();
+    copy.sql("DELETE FROM record WHERE seq IN (7, 8)").await;
+    let found = copy.first_divergence(copy.options()).await;
+    assert_eq!(found.what, "there are no records at 2 places");
+}
+
+#[tokio::test]
+async fn a_row_is_named_as_it_is_found_where_it_fits() {
+    // D2: the head says another run, and the row is where its run goes on.
+    let world = World::new().await;
+    for (change, n) in [(format!("'{A}', '{B}'"), 2), ("'\"n\":2', '\"n\":4'".to_owned(), 2)] {
+        let copy = world.copy();
+        copy.sql(&format!("UPDATE record SET head = replace(head, {change}) WHERE seq = 5")).await;
+        let report = copy.verify(copy.options()).await;
+        assert_eq!(found(&report)[0], of_record(Kind::Changed, A, n, 5), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_hold_says_nothing_of_its_run() {
+    // D2: its data is not what was recorded, so that the table of runs is not held against it.
+    let world = World::new().await;
+    world.sql("UPDATE record SET data = replace(data, 'SHIP', 'HOLD') WHERE seq = 8").await;
+    let consequence = of_record(Kind::Inserted, A, 5, 9);
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Changed, A, 4, 8), consequence]);
+    // One that is only at another place does.
+    let world = World::new().await;
+    world
+        .sql(
+            "UPDATE record SET seq = -1 WHERE seq = 8; UPDATE record SET seq = 8 WHERE seq = 9; UPDATE record SET seq = 9 WHERE seq = -1;
+             UPDATE run SET verdict = 'HOLD' WHERE seq = 1",
+        )
+        .await;
+    let report = world.verify(world.options()).await;
+    let parts: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
+    assert!(parts.contains(&(Kind::Changed, Part::Index)), "{:?}", report.divergences);
+}
+
+#[tokio::test]
+async fn a_record_that_its_run_does_not_allow_is_found() {
+    // D2
+    let world = World::new().await;
+    let n = world.forge(A, rule(), None).await;
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Inserted, A, n, 26)]);
+    let world = World::new().await;
+    world.forge("rddddddddddd0", rule(), None).await;
+    assert_eq!(
+        found(&world.verify(world.options()).await),
+        [of_record(Kind::Changed, "rddddddddddd0", 0, 26)]
+    );
+    // What a stream says of keys and signatures is no run's word.
+    let world = World::new().await;
+    let says = json!({"audit": {"signing": "required", "keyring": []}});
+    world.forge("notes", entry(Word::Rule, says), None).await;
+    assert_eq!(found(&world.verify(world.options()).await), []);
+}
