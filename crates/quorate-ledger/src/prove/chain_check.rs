@@ -127,3 +127,6 @@ impl RunKeys {
         Some(RunKeys { required, signer, keys })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -162,3 +162,49 @@ pub(crate) fn check_signer(
         (Some(Err(error)), _) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorate_kernel::consultation::object;
+    use serde_json::json;
+
+    use super::*;
+    use crate::signing::{Key, SecretKey};
+
+    #[test]
+    fn a_revoked_key_vouches_for_keys_that_are_known_alone() {
+        // D10
+        let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
+        let audit = json!({"audit": {"signing": "required", "keyring": [key(1).public().to_string()]}});
+        let vouched = Voucher::sign(Context::VOUCHER, &key(1), &key(2).public(), 50);
+        let keyring = object(json!({"vouched": [vouched.to_json()]}));
+        let by = |change: fn(&mut Key)| {
+            let mut by = Key::unbounded(key(1).public());
+            change(&mut by);
+            by
+        };
+        let of = Key::unbounded(key(2).public());
+        let cases = [
+            (None, true),
+            (Some(vec![]), true),
+            (Some(vec![by(|_| {})]), true),
+            (Some(vec![by(|by| by.revoked_at_ms = Some(60))]), false),
+            (Some(vec![by(|by| by.revoked_at_ms = Some(60)), of]), true),
+            (Some(vec![by(|by| by.revoked_at_ms = Some(40)), of]), false),
+            (Some(vec![by(|by| by.not_after_ms = Some(40)), of]), false),
+        ];
+        for (keys, counts) in cases {
+            let ring = keys.clone().map(|keys| {
+                let mut ring = Keyring::new();
+                for key in keys {
+                    ring.insert(key).unwrap();
+                }
+                ring
+            });
+            let authority = ExternalKeysRef { keyring: ring.as_ref(), signers: &[] };
+            let mut run = RunKeyring::from_opened(&object(audit.clone())).unwrap();
+            assert_eq!(run.extend(&keyring, authority).is_ok(), counts, "{keys:?}");
+            assert_eq!(run.keys.contains_key(&key(2).public().id()), counts, "all or none");
+        }
+    }
+}

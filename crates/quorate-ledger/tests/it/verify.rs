@@ -6,6 +6,7 @@ mod erased;
 mod flips;
 mod holds;
 mod kept_checkpoints;
+mod large;
 mod ledger_signatures;
 mod log;
 mod signed;

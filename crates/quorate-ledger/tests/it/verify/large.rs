@@ -1,0 +1,180 @@
+//! A ledger of several pages and stored rows: what is in the second of each is looked at as what is in the first.
+
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Kind as Word, Ledger as _};
+use quorate_ledger::Store;
+use quorate_ledger::verify::{Kind, Options, Part, Report, StartPoint};
+use serde_json::json;
+
+use super::world::{AT_MS, World, entry};
+
+const TALK: &str = "turns/t/1";
+/// More records than a page has, and more hashes than eight stored rows have.
+const TURNS: u64 = 2_100;
+
+/// Turns alone, sealed twice, the first time before the last hundred.
+async fn long_talk() -> World {
+    let world = World { dir: tempfile::tempdir().expect("a directory") };
+    let store = Store::open(&world.db()).await.expect("it opens").store;
+    let append = async |from: u64, to: u64| {
+        let entries = (from..to).map(|n| entry(Word::Turn, json!({"n": n}))).collect();
+        let run = TALK.into();
+        let append = Append { run, from, entries, bodies: Vec::new(), durability: Durability::Written };
+        store.append(append).await.expect("appended");
+    };
+    append(0, TURNS - 100).await;
+    world.seal(&store, false).await;
+    append(TURNS - 100, TURNS).await;
+    world.seal(&store, false).await;
+    store.close().await;
+    world
+}
+
+/// Kind, part, record, first and last place.
+type Found = (Kind, Part, Option<u64>, Option<u64>, Option<u64>);
+
+fn found(report: &Report) -> Vec<Found> {
+    let found = report.divergences.iter();
+    found.map(|found| (found.kind, found.part, found.n, found.seq, found.last_seq)).collect()
+}
+
+#[tokio::test]
+async fn every_stored_hash_is_compared() {
+    // D2
+    let world = long_talk().await;
+    let report = world.verify(world.witnessed()).await;
+    assert_eq!((found(&report), report.records, report.signed), (vec![], TURNS + 2, TURNS + 1));
+    let since = || Some(StartPoint::Size(TURNS - 100));
+    let report = world.verify(Options { since: since(), ..world.witnessed() }).await;
+    assert_eq!((found(&report), report.records), (vec![], 102));
+    let zeroed = |level: u32, idx: u64, at: usize| {
+        format!(
+            "UPDATE tile SET hashes = CAST(substr(hashes, 1, {from}) || zeroblob(32) || substr(hashes, {rest}) AS BLOB) \
+             WHERE level = {level} AND idx = {idx}",
+            from = at * 32,
+            rest = at * 32 + 33,
+        )
+    };
+    let leaf = |n: u64, seq: u64| vec![(Kind::Changed, Part::Tree, Some(n), Some(seq), None)];
+    let upper = |seq: u64| vec![(Kind::Changed, Part::Tree, None, Some(seq), None)];
+    let counted = vec![(Kind::Changed, Part::Tree, None, None, None)];
+    let cases: Vec<(String, Vec<Found>)> = vec![
+        (zeroed(0, 1, 44), leaf(300, 301)),
+        // The first checkpoint has the place 2001.
+        (zeroed(0, 7, 255), leaf(2046, 2048)),
+        (zeroed(0, 8, 40), leaf(2087, 2089)),
+        (zeroed(8, 0, 0), upper(256)),
+        (zeroed(8, 0, 3), upper(1024)),
+        (zeroed(8, 0, 7), upper(2048)),
+        ("UPDATE tile SET hashes = substr(hashes, 1, 224) WHERE level = 8".into(), counted.clone()),
+        (
+            "UPDATE tile SET hashes = CAST(hashes || zeroblob(32) AS BLOB) WHERE level = 8".into(),
+            counted.clone(),
+        ),
+        ("UPDATE tile SET idx = 1 WHERE level = 8".into(), counted.clone()),
+        ("DELETE FROM tile WHERE level = 8".into(), counted.clone()),
+        ("INSERT INTO tile VALUES (16, 0, zeroblob(32))".into(), counted.clone()),
+    ];
+    for (statement, wanted) in cases {
+        let copy = world.copy();
+        copy.sql(&statement).await;
+        assert_eq!(found(&copy.verify(copy.options()).await), wanted, "{statement}");
+        // From a checkpoint on the upper hashes before it are not computed again; how many there are is.
+        let options = Options { since: since(), ..copy.options() };
+        let found = found(&copy.verify(options).await);
+        assert!(wanted != counted || found.contains(&counted[0]), "{statement}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn stored_leaves_are_in_whole_rows_without_gaps() {
+    // D2
+    let world = long_talk().await;
+    let leaves = TURNS + 1;
+    for (statement, seq) in [
+        ("UPDATE tile SET idx = -1 WHERE level = 0 AND idx = 0", leaves + 1),
+        ("UPDATE tile SET idx = 9 WHERE level = 0 AND idx = 8", leaves + 1),
+        // As many as there are, and a row that is not full before the last one.
+        (
+            "UPDATE tile SET hashes = CAST(hashes || zeroblob(32) AS BLOB) WHERE level = 0 AND idx = 1; \
+             UPDATE tile SET hashes = substr(hashes, 1, 255 * 32) WHERE level = 0 AND idx = 2",
+            leaves + 1,
+        ),
+        ("UPDATE tile SET hashes = substr(hashes, 1, 8191) WHERE level = 0 AND idx = 2", leaves),
+        ("DELETE FROM tile WHERE level = 0 AND idx = 8", 8 * 256 + 1),
+    ] {
+        let copy = world.copy();
+        copy.sql(statement).await;
+        let found = found(&copy.verify(copy.options()).await);
+        assert!(
+            found.contains(&(Kind::Removed, Part::Tree, None, Some(seq), None)),
+            "{statement}: {found:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_follows_missing_records_is_still_compared() {
+    // D2: the stored leaves stand for them, as far as there are any.
+    let world = long_talk().await;
+    let copy = world.copy();
+    copy.sql("DELETE FROM record WHERE seq BETWEEN 300 AND 399").await;
+    copy.sql("UPDATE tile SET hashes = CAST(zeroblob(32) || substr(hashes, 33) AS BLOB) WHERE level = 0 AND idx = 3").await;
+    let report = copy.verify(copy.options()).await;
+    let wanted = [
+        (Kind::Removed, Part::Record, Some(299), Some(300), Some(399)),
+        (Kind::Changed, Part::Tree, Some(768), Some(769), None),
+    ];
+    assert_eq!(found(&report), wanted);
+    assert!(report.tree.is_some(), "the root is known");
+    // A stretch of places that no leaf stands for ends that; it is passed all the same.
+    for by in [70_000, 4_000_000_000_u64] {
+        let copy = world.copy();
+        copy.sql(&format!(
+            "UPDATE record SET seq = -seq WHERE seq > 2050; UPDATE record SET seq = {by} - seq WHERE seq < 0"
+        ))
+        .await;
+        let report = copy.verify(copy.options()).await;
+        let missing = (Kind::Removed, Part::Record, None, Some(2051), Some(2050 + by));
+        assert!(found(&report).contains(&missing), "{:?}", found(&report));
+        assert_eq!((report.tree, report.records), (None, TURNS + 2));
+    }
+}
+
+#[tokio::test]
+async fn tables_of_several_pages_are_compared() {
+    // D2: as many runs, each of a text of its own.
+    const RUNS: usize = 1_003;
+    let world = World { dir: tempfile::tempdir().expect("a directory") };
+    let store = Store::open(&world.db()).await.expect("it opens").store;
+    let runs: Vec<(String, String)> =
+        (0..RUNS).map(|at| (format!("r{at:012}"), format!("Text {at}."))).collect();
+    let appended = runs.iter().map(|(run, text)| {
+        let sha256 = sha256_hex(text.as_bytes());
+        let opened = json!({
+            "protocol": "council/1",
+            "inputs": [{"kind": "artifact", "name": "draft.md", "sha256": sha256}],
+        });
+        let append = Append {
+            run: run.as_str().into(),
+            from: 0,
+            entries: vec![entry(Word::RunOpened, opened), entry(Word::Outcome, json!({"verdict": "SHIP"}))],
+            bodies: vec![Body { sha256, text: text.as_str().into() }],
+            durability: Durability::Written,
+        };
+        store.append(append)
+    });
+    for appended in futures::future::join_all(appended).await {
+        appended.expect("appended");
+    }
+    store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.expect("sealed");
+    store.close().await;
+    let report = world.verify(world.options()).await;
+    assert_eq!((found(&report), report.texts, report.open), (vec![], RUNS as u64, RUNS as u64));
+    world.sql("UPDATE run SET verdict = 'HOLD' WHERE seq = 1002").await;
+    let last = "SELECT sha256 FROM body ORDER BY sha256 DESC LIMIT 1";
+    world.sql(&format!("UPDATE body SET text = text || '.' WHERE sha256 = ({last})")).await;
+    let report = world.verify(world.options()).await;
+    let parts: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
+    assert_eq!(parts, [(Kind::Changed, Part::Body), (Kind::Changed, Part::Index)]);
+}
