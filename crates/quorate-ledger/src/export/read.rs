@@ -322,3 +322,6 @@ fn next_line(
     }
     String::from_utf8(bytes).map(Some).map_err(|_| flaw("it is not UTF-8"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,3 +142,6 @@ pub(crate) fn from_exact_value<T: DeserializeOwned + Serialize>(value: Json) -> 
 pub(crate) fn to_hex_texts(path: &[Hash]) -> Vec<String> {
     path.iter().map(|hash| hex(hash)).collect()
 }
+
+#[cfg(test)]
+mod tests;

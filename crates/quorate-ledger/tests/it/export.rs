@@ -1,6 +1,7 @@
 //! Exports: the same ledger gives the same bytes, what was exported is verified when it is read, and what is merged is what
 //! it was (D2, D3).
 
+mod reader;
 pub(crate) mod world;
 
 use std::collections::BTreeMap;

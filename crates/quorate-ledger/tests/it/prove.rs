@@ -144,3 +144,55 @@ async fn a_proof_from_a_long_ledger_takes_no_time() {
     eprintln!("a proof from {wanted} records takes {each:?}");
     assert!(each.as_millis() < 100, "a proof takes {each:?}");
 }
+
+#[tokio::test]
+async fn a_proof_says_what_a_person_decided() {
+    // D2
+    let world = World::full().await;
+    let decided = [
+        json!({"verdict": "HOLD", "by": "ada", "council_verdict": "SHIP"}),
+        json!({"verdict": "HOLD", "by": ""}),
+        json!({"verdict": "", "by": "ada"}),
+    ];
+    let entries = decided.into_iter().map(|data| entry(Kind::Override, data)).collect();
+    world.append(PLAIN, 8, entries, vec![]).await;
+    world.seal().await;
+    let mut said = Vec::new();
+    for n in [7, 8, 9, 10] {
+        let text = world.store.prove(&PLAIN.into(), Some(n), &[]).await.expect("proven").text().unwrap();
+        let proven = check_proof(&text, &[], &[]).expect("it holds");
+        let decided = proven.records[0].override_decision.clone();
+        said.push(decided.map(|decided| (decided.verdict, decided.by, decided.council)));
+    }
+    let hold = |by: Option<&str>, council: Option<&str>| {
+        let (by, council) = (by.map(str::to_owned), council.map(str::to_owned));
+        Some(("HOLD".to_owned(), by, council))
+    };
+    assert_eq!(said, [None, hold(Some("ada"), Some("SHIP")), hold(None, None), None]);
+}
+
+#[tokio::test]
+async fn a_ledger_that_was_changed_proves_nothing() {
+    // D2
+    let world = World::full().await;
+    world.sql("UPDATE record SET n = 99 WHERE run = 'r0000000000p1' AND n = 4").await;
+    let failed = world.store.prove(&PLAIN.into(), Some(99), &[]).await.unwrap_err().to_string();
+    assert!(failed.contains("its head is of another record"), "{failed}");
+    let world = World::full().await;
+    world.sql("UPDATE tile SET hashes = CAST(substr(hashes, 1, 320) || zeroblob(32) || substr(hashes, 353) AS BLOB)").await;
+    let failed = world.store.prove(&PLAIN.into(), Some(0), &[]).await.unwrap_err().to_string();
+    assert!(failed.contains("its root is not the checkpoint's"), "{failed}");
+}
+
+#[test]
+fn a_proof_is_read_up_to_64_mebibytes() {
+    const MOST: usize = 64 * 1024 * 1024;
+    let mut text = " ".repeat(MOST);
+    for (longer, said) in [(false, "no line end"), (true, "more than the maximum")] {
+        if longer {
+            text.push(' ');
+        }
+        let failed = check_proof(&text, &[], &[]).unwrap_err().to_string();
+        assert!(failed.contains(said), "{failed}");
+    }
+}
