@@ -35,20 +35,18 @@ pub(super) enum Job {
     },
 }
 
-/// Signatures that wait, and how many were verified in which time.
+/// Signatures that wait, how many of them are of records, and how long verifying took.
 #[derive(Default)]
 pub(super) struct Jobs {
     pending: Vec<Job>,
     pub(super) records: u64,
-    pub(super) notes: u64,
     pub(super) duration: Duration,
 }
 
 impl Jobs {
     pub(super) fn add(&mut self, job: Job) {
-        match job {
-            Job::Record { .. } => self.records += 1,
-            Job::Note { .. } => self.notes += 1,
+        if matches!(job, Job::Record { .. }) {
+            self.records += 1;
         }
         self.pending.push(job);
     }

@@ -225,3 +225,30 @@ async fn leaves(engine: &mut Engine, first: u64, last: u64) -> Result<BTreeMap<u
         .await?;
     Ok(rows.iter().map(|row| (row.count(0), row.bytes(1).to_vec())).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_in_order_after_the_one_before_it() {
+        let page = |seqs: &[i64]| {
+            let row = |seq: &i64| PageRow::Unreadable { seq: *seq, why: String::new() };
+            Page { rows: seqs.iter().map(row).collect(), ..Page::default() }
+        };
+        let cases: [(&[i64], i64, bool); 9] = [
+            (&[], 7, true),
+            (&[8], 7, true),
+            (&[8, 9, 12], 7, true),
+            (&[7, 8], 7, false),
+            (&[3], 7, false),
+            (&[8, 8], 7, false),
+            (&[9, 8], 7, false),
+            (&[i64::MIN, 1], i64::MIN, true),
+            (&[2, 1], i64::MIN, false),
+        ];
+        for (seqs, after, ordered) in cases {
+            assert_eq!(page(seqs).is_ordered_after(after), ordered, "{seqs:?} after {after}");
+        }
+    }
+}

@@ -119,3 +119,38 @@ fn push_json_string(to: &mut String, text: &str) -> Option<()> {
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_written_as_json_writes_it() {
+        for text in [
+            "",
+            "run",
+            "a\"b",
+            "a\\b",
+            "a\nb",
+            "\u{1}",
+            "\u{1f}\"",
+            " ",
+            "\u{fc} \u{2028} \u{1f4c5}",
+            "\u{7f}",
+        ] {
+            let mut written = String::new();
+            push_json_string(&mut written, text).expect("it is written");
+            assert_eq!(written, serde_json::to_string(text).expect("it is written"));
+        }
+    }
+
+    #[test]
+    fn erased_data_leaves_its_hash() {
+        assert!(data_has_hash(None, &"0af9".repeat(16)));
+        for other in ["", "0a", &"0a".repeat(33), &"0A".repeat(32), &"0g".repeat(32)] {
+            assert!(!data_has_hash(None, other), "{other}");
+        }
+        assert!(data_has_hash(Some("{}"), &hex(&Sha256::digest(b"{}"))));
+        assert!(!data_has_hash(Some("{ }"), &hex(&Sha256::digest(b"{}"))));
+    }
+}

@@ -197,19 +197,24 @@ pub(super) async fn check_stored_tree(
         walk.findings.add(Divergence::new(Kind::Removed, Part::Tree, what).at_seq(leaves + 1));
         return Ok(());
     }
-    let (mut level, mut expected) = (STRIDE, BTreeMap::new());
-    while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
-        for idx in 0..hashes.div_ceil(HASHES_PER_ROW) {
-            let length = (hashes - idx * HASHES_PER_ROW).min(HASHES_PER_ROW) * 32;
-            expected.insert((level, idx), usize::try_from(length).unwrap_or(usize::MAX));
-        }
-        level += STRIDE;
-    }
-    if expected != *upper {
+    if upper_row_lengths(leaves) != *upper {
         let what = "the stored hashes above the records' own are not those of so many records";
         walk.findings.add(Divergence::new(Kind::Changed, Part::Tree, what));
     }
     Ok(())
+}
+
+/// The lengths of the stored rows above so many leaves, in bytes, by level and index.
+fn upper_row_lengths(leaves: u64) -> BTreeMap<(u32, u64), usize> {
+    let (mut level, mut lengths) = (STRIDE, BTreeMap::new());
+    while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
+        for idx in 0..hashes.div_ceil(HASHES_PER_ROW) {
+            let length = (hashes - idx * HASHES_PER_ROW).min(HASHES_PER_ROW) * 32;
+            lengths.insert((level, idx), usize::try_from(length).unwrap_or(usize::MAX));
+        }
+        level += STRIDE;
+    }
+    lengths
 }
 
 /// Checks the tables of holds and imports against what the ledger's stream says.
@@ -376,4 +381,26 @@ pub(super) fn check_bodies(walk: &mut Walk) {
 /// A broken file, which would be read forever.
 fn unordered_rows_error() -> sqlx::Error {
     sqlx::Error::Protocol("the database gives its rows in no order".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::upper_row_lengths;
+
+    #[test]
+    fn each_256_leaves_have_a_hash_above_them() {
+        let lengths = |leaves| upper_row_lengths(leaves).into_iter().collect::<Vec<_>>();
+        for leaves in [0, 1, 255] {
+            assert_eq!(lengths(leaves), []);
+        }
+        assert_eq!(lengths(256), [((8, 0), 32)]);
+        assert_eq!(lengths(1023), [((8, 0), 96)]);
+        assert_eq!(lengths(65_535), [((8, 0), 255 * 32)]);
+        assert_eq!(lengths(65_536), [((8, 0), 8192), ((16, 0), 32)]);
+        assert_eq!(lengths(70_000), [((8, 0), 8192), ((8, 1), 17 * 32), ((16, 0), 32)]);
+        assert_eq!(
+            lengths(200_000),
+            [((8, 0), 8192), ((8, 1), 8192), ((8, 2), 8192), ((8, 3), 13 * 32), ((16, 0), 96)]
+        );
+    }
 }

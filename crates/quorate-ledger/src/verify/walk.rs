@@ -187,7 +187,6 @@ impl Walk {
             if seq - self.seq > MAX_GAP {
                 self.tree.push_missing(None, &mut self.findings);
             }
-            self.seq = seq - 1;
         }
         Some(seq)
     }
@@ -299,7 +298,7 @@ impl Walk {
             return;
         }
         let before_is_sealed = state.matches_tree && !sound;
-        let divergence = if before_is_sealed || n == 0 || state.seq == 0 {
+        let divergence = if before_is_sealed || state.seq == 0 {
             let what = "it does not name its predecessor's hash";
             Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n).at_seq(place)
         } else {

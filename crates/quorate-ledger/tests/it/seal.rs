@@ -273,3 +273,13 @@ async fn nothing_is_appended_behind_a_place_without_a_record() {
         store.close().await;
     }
 }
+
+#[tokio::test]
+async fn an_unsigned_checkpoint_says_what_its_note_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir.path().join("ledger.db")).await;
+    append(&store, "notes", 0, 3).await;
+    let sealed = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
+    let read = Checkpoint::parse(&sealed.unsigned_text()).expect("a checkpoint");
+    assert_eq!((read.origin(), *read.tree(), sealed.note), (&*sealed.origin, sealed.tree, None));
+}

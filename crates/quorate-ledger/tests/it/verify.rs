@@ -11,4 +11,5 @@ mod ledger_signatures;
 mod log;
 mod signed;
 mod tamper;
+mod texts;
 mod world;

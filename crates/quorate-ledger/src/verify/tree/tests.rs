@@ -97,6 +97,11 @@ fn the_root_decides_between_record_and_stored_leaf() {
             vec![kept(1), Record(2, Some(9)), Record(3, None), Root(&[1, 9, 3])],
             vec![(Changed, Part::Record, Some(2), Some(2), None)],
         ),
+        (
+            "they end, and a root is over fewer records than there are",
+            vec![kept(1), Record(2, Some(9)), Record(3, None), Root(&[1, 9]), kept(4), Root(&[7])],
+            vec![(Changed, Part::Record, Some(2), Some(2), None)],
+        ),
     ];
     for (name, steps, wanted) in cases {
         assert_eq!(found(&steps), wanted, "{name}");
@@ -130,4 +135,33 @@ fn a_stored_leaf_stands_for_a_missing_record() {
     assert_eq!((walk(&unknown).0, found(&unknown)), (None, vec![]));
     let unknown = [Record(1, Some(9)), Gap(None), kept(3), Root(&[9, 2, 3])];
     assert_eq!(found(&unknown), [(Kind::Changed, Part::Record, Some(1), Some(1), None)]);
+}
+
+#[test]
+fn stored_hashes_above_the_leaves_are_compared_where_the_leaves_are_sound() {
+    let rows = |hash: Hash| TileRows::from([((8, 0), hash.to_vec())]);
+    let sealed = root(&[1; 256]).root;
+    let walk = |rows: TileRows, first: Step<'_>| {
+        let mut findings = Findings::default();
+        let mut tree = TreeCheck::new(Frontier::new(), rows);
+        for at in 0..256 {
+            match (at, first) {
+                (0, Gap(stored)) => tree.push_missing(stored.map(leaf), &mut findings),
+                (0, Record(of, stored)) => tree.push("r", 0, leaf(of), stored.map(leaf), &mut findings),
+                _ => tree.push("r", at, leaf(1), Some(leaf(1)), &mut findings),
+            }
+            if let (3, Root(of)) = (at, first) {
+                tree.check_root(&root(of).root, Part::Record, "the checkpoint", &mut findings);
+            }
+        }
+        let found = findings.into_parts().0;
+        found.iter().filter(|found| found.part == Part::Tree).map(|found| found.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(walk(rows(sealed), kept(1)), []);
+    assert_eq!(walk(rows([7; 32]), kept(1)), [Some(256)]);
+    assert_eq!(walk(TileRows::new(), kept(1)), []);
+    // What they are over is not what was sealed, which is said already.
+    for first in [Record(1, Some(9)), Gap(None), Root(&[9])] {
+        assert_eq!(walk(rows([7; 32]), first), []);
+    }
 }

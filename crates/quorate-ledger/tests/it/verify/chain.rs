@@ -182,3 +182,32 @@ async fn a_record_that_its_run_does_not_allow_is_found() {
     world.forge("notes", entry(Word::Rule, says), None).await;
     assert_eq!(found(&world.verify(world.options()).await), []);
 }
+
+#[tokio::test]
+async fn what_is_missing_in_one_run_says_nothing_of_another() {
+    // D2: a record was taken out of one run without a gap, and one of another is behind the next of its run.
+    let world = World::new().await;
+    world
+        .sql(
+            "DELETE FROM record WHERE seq = 16; UPDATE record SET seq = -seq WHERE seq > 16; \
+             UPDATE record SET seq = -seq - 1 WHERE seq < 0; UPDATE record SET seq = 99 WHERE seq = 19; \
+             UPDATE record SET seq = 19 WHERE seq = 20; UPDATE record SET seq = 20 WHERE seq = 99",
+        )
+        .await;
+    let report = world.verify(world.options()).await;
+    let found: Vec<_> =
+        report.divergences.iter().map(|found| (found.kind, found.run.as_deref(), found.n)).collect();
+    assert!(found.contains(&(Kind::Removed, Some("playbooks"), Some(1))), "{found:?}");
+    assert!(found.contains(&(Kind::Reordered, Some(C), Some(2))), "{found:?}");
+    // A gap is where the next record of its run is behind it.
+    let world = World::new().await;
+    world
+        .sql(
+            "DELETE FROM record WHERE seq = 5; UPDATE record SET seq = -seq WHERE seq > 5; \
+             UPDATE record SET seq = -seq - 1 WHERE seq < 0; DELETE FROM record WHERE seq = 10",
+        )
+        .await;
+    let report = world.verify(world.options()).await;
+    let gap = report.divergences.iter().find(|found| found.what == "there is no record at this place");
+    assert_eq!(gap.map(|gap| (gap.run.as_deref(), gap.n, gap.seq)), Some((Some(B), Some(3), Some(10))));
+}

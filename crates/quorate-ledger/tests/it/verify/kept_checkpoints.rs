@@ -98,7 +98,14 @@ async fn what_the_ledgers_own_key_has_written_anew_is_found_by_others() {
     }
     // From a checkpoint on whose tree is not the one that was kept, all records are walked over.
     let options = Options { since: Some(StartPoint::Size(24)), ..forged.witnessed() };
-    assert_eq!(forged.verify(options).await.since, 0);
+    let report = forged.verify(options).await;
+    assert_eq!((report.since, report.divergences[0].last_seq), (0, Some(23)));
+    assert!(report.divergences[0].what.ends_with("which is kept elsewhere"), "{}", report.divergences[0]);
+    // So are those of a ledger that another one was kept for.
+    let replaced =
+        LocalCheckpoints { replaced_origin: Some("quorate/other".into()), ..copies(&[Ok(&*notes[3])]) };
+    let report = forged.verify(Options { local_checkpoints: Some(replaced), ..forged.options() }).await;
+    assert!(parts(&report.divergences).contains(&(Kind::Changed, Part::Witness)), "{:?}", report.divergences);
     let same_size = Options { since: Some(StartPoint::Size(24)), ..kept(&notes[3]) };
     assert_eq!(forged.verify(same_size).await.since, 24, "the first walked place tells");
     // One of before the change is of both.
@@ -143,13 +150,16 @@ async fn what_others_keep_is_counted() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ledger.db");
     let store = Store::open(&path).await.expect("it opens").store;
-    let turn = Append::one(&"turns/t/1".into(), 0, entry(Word::Turn, json!({})), Durability::Synced);
-    store.append(turn).await.expect("appended");
+    let turns = (0..9).map(|n| entry(Word::Turn, json!({"n": n}))).collect();
+    let run = "turns/t/1".into();
+    let append = Append { run, from: 0, entries: turns, bodies: Vec::new(), durability: Durability::Synced };
+    store.append(append).await.expect("appended");
     store.close().await;
     let store = Store::open_read_only(&Address::from(&*path)).await.expect("it opens");
     for (local, size, wanted) in [
         (replaced("quorate/other", &[Ok(&*notes[0])]), 0, vec![wrong]),
-        (copies(&[Ok(&*notes[0])]), 9, vec![(Kind::Cut, Part::LocalCheckpoint), wrong]),
+        (copies(&[Ok(&*notes[0])]), 9, vec![(Kind::Changed, Part::Witness), wrong]),
+        (copies(&[Ok(&*notes[1])]), 13, vec![(Kind::Cut, Part::LocalCheckpoint), wrong]),
     ] {
         let report = verify(&store, Options { local_checkpoints: Some(local), ..Options::default() }).await;
         let report = report.expect("verified");
@@ -209,6 +219,10 @@ async fn a_trusted_checkpoint_is_over_records_that_are_there() {
     // The stored tree is not over all of them, so that the records are.
     let report = world.verify(Options { since: Some(StartPoint::Tree(whole)), ..world.options() }).await;
     assert_eq!((report.since, parts(&report.divergences)), (0, vec![(Kind::Changed, Part::Tree)]));
+    // And so are the tables of holds and imports.
+    world.sql(&format!("INSERT INTO held VALUES ('{C}')")).await;
+    let report = world.verify(Options { since: Some(StartPoint::Tree(whole)), ..world.options() }).await;
+    assert!(parts(&report.divergences).contains(&(Kind::Inserted, Part::Index)), "{:?}", report.divergences);
 }
 
 #[tokio::test]

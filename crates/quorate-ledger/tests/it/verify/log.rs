@@ -182,6 +182,17 @@ async fn what_is_of_no_run_here_is_counted() {
     let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
     let other = json!({"v": 2, "event": "note", "run": A, "span_id": A}).to_string();
     let nameless = r#"{"v":2,"event":"override","verdict":"SHIP"}"#;
+    // None of these names its run as this program does.
+    let mut unlike = y.clone();
+    for line in [
+        json!({"v": 2, "run": "rwwwwwwwwwwww", "span_id": "rwwwwwwwwwwww", "verdict": "SHIP"}),
+        json!({"v": 2, "event": "verdict", "run": "rwwwwwwwwwwww", "verdict": "SHIP"}),
+        json!({"v": 2, "event": "verdict", "span_id": "rwwwwwwwwwwww", "verdict": "SHIP"}),
+        json!({"v": 2, "event": "verdict", "run": "rwwwwwwwwwwww", "span_id": "council-1", "verdict": "SHIP"}),
+    ] {
+        unlike = format!("{unlike}\n{line}");
+    }
+    assert_eq!(world.check_text(&format!("{a}\n{b}\n{unlike}\n")).await.0.unknown, 1);
     let torn = &b[..b.len() - 1];
     let text = format!("{theirs}\n\n \n{a}\n{y}\nno JSON\n[1]\n{other}\n{b}\n{z}\n{nameless}\n{torn}");
     let (log, found) = world.check_text(&text).await;
@@ -338,23 +349,32 @@ async fn a_log_that_went_along_with_its_ledger_is_its_log() {
 async fn runs_before_the_trusted_checkpoint_and_imported_ones_are_not_compared() {
     let world = Logged::new().await;
     let (a, b) = (&*world.line(A, 2, Event::Verdict).await, &*world.line(B, 2, Event::Verdict).await);
+    let d = "rddddddddddd0";
+    world.append(d, &review(&world.log(), "SHIP")[..1]).await;
     world.store.seal(&[], AT_MS, false, Durability::Synced).await.expect("sealed");
     let c = "rcccccccccccc";
     world.append(c, &review(&world.log(), "SHIP")).await;
     let line = &*world.line(c, 2, Event::Verdict).await;
-    let since = || Options { since: Some(StartPoint::Size(6)), log: Some(world.log()), ..Options::default() };
+    let since = || Options { since: Some(StartPoint::Size(7)), log: Some(world.log()), ..Options::default() };
     world.check(&[&a.replace("\"SHIP\"", "\"HOLD\""), b, line]).await;
     let (log, found) = world.verify(since()).await;
     assert_eq!((log.ours, found), (3, vec![]), "what came before is not looked at");
     std::fs::write(world.log(), format!("{a}\n{b}\n")).expect("written");
     assert_eq!(kinds(&world.verify(since()).await.1), [(Kind::Removed, c)]);
+    // Of a run that began before it, the outcome may be from before as well.
+    world.append(d, &[entry(Word::Rule, json!({"rule": "policy"}))]).await;
+    std::fs::write(world.log(), format!("{a}\n{b}\n{line}\n{}\n", a.replace(A, d))).expect("written");
+    let (log, found) = world.verify(since()).await;
+    assert_eq!((log.unknown, found), (1, vec![]));
     // Without a log there are no lines.
     std::fs::remove_file(world.log()).expect("removed");
     let missing = world.verify(Options { log: Some(world.log()), ..Options::default() }).await.1;
     assert_eq!(kinds(&missing), [(Kind::Removed, A), (Kind::Removed, B), (Kind::Removed, c)]);
     // A log that cannot be read is no empty one.
     std::fs::create_dir(world.log()).expect("made");
-    verify(&world.store, Options { log: Some(world.log()), ..Options::default() }).await.unwrap_err();
+    for log in [world.log(), world.dir.path().join("ledger.db/council_log.jsonl")] {
+        verify(&world.store, Options { log: Some(log), ..Options::default() }).await.unwrap_err();
+    }
 }
 
 #[tokio::test]
@@ -373,4 +393,40 @@ async fn counts_that_do_not_follow_from_the_log_are_found() {
         .expect("verified");
     let found: Vec<(Kind, Part)> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
     assert_eq!(found, [(Kind::Changed, Part::LogIndex)]);
+}
+
+#[tokio::test]
+async fn a_line_with_words_that_were_erased_is_compared_by_what_is_left() {
+    // D4, D6: the answer was erased, so that the line cannot be made again; its verdict can still be read.
+    let world = Logged::empty().await;
+    let mut entries = review(&world.log(), "SHIP");
+    let answer = json!({
+        "invocation": "r1/skeptic", "step": "r1", "member": "skeptic", "status": "answered", "executor": "rubric",
+        "answer": {"score": 4, "text": "It will do."}, "model": "m", "spent": {"calls": 1, "ms": 40},
+    });
+    entries[0].data.insert("setup".to_owned(), json!({"deliberators": ["skeptic"]}));
+    entries.insert(1, entry(Word::Consultation, answer));
+    world.append(A, &entries).await;
+    let line = &*world.line(A, 3, Event::Verdict).await;
+    assert!(line.contains("It will do."), "{line}");
+    world.append(A, &[overrides("HOLD", true)]).await;
+    let decided = &*world.override_line(A, 4).await;
+    let db = format!("sqlite://{}", world.dir.path().join("ledger.db").display());
+    let mut sqlite = SqliteConnection::connect(&db).await.expect("it opens");
+    sqlx::raw_sql("UPDATE record SET data = NULL WHERE n = 1").execute(&mut sqlite).await.expect("written");
+    sqlite.close().await.expect("closed");
+    let check = async |lines: &[&str]| {
+        let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        std::fs::write(world.log(), text).expect("written");
+        let report = verify(&world.store, Options { log: Some(world.log()), ..Options::default() }).await;
+        let found = report.expect("verified").divergences;
+        found.into_iter().filter(|found| found.part == Part::Log).map(|found| found.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(check(&[line, decided]).await, []);
+    assert_eq!(check(&[&line.replace("It will do.", "It did."), decided]).await, [], "its words are gone");
+    assert_eq!(check(&[&line.replace("\"SHIP\"", "\"HOLD\""), decided]).await, [Kind::Changed]);
+    assert_eq!(check(&[&line.replacen(',', ", ", 1), decided]).await, [Kind::Changed]);
+    assert_eq!(check(&[line, &decided.replace("\"HOLD\"", "\"SHIP\"")]).await, [Kind::Changed]);
+    assert_eq!(check(&[line]).await, [Kind::Removed]);
+    assert_eq!(check(&[line, line]).await, [Kind::Removed, Kind::Inserted], "a verdict is no override");
 }

@@ -224,3 +224,37 @@ async fn a_run_that_says_that_it_is_signed_is_signed() {
     store.close().await;
     assert_eq!(world.verify(world.options()).await.divergences, []);
 }
+
+#[tokio::test]
+async fn a_run_that_says_so_is_signed_from_its_first_record_on() {
+    // D3: past the program, which would not have written it.
+    let keyring = json!([key(OLD).public().to_string(), key(NEW).public().to_string()]);
+    let named =
+        json!({"signing": "optional", "keyring": keyring, "signer": key(OLD).public().id().to_string()});
+    let required = json!({"signing": "required", "keyring": keyring});
+    let removed = |n: u64| Some((Kind::Removed, Part::Signature, Some(n)));
+    for (audit, by, wanted) in [
+        (&required, None, removed(0)),
+        (&required, Some(NEW), None),
+        (&named, None, removed(0)),
+        (&named, Some(NEW), Some((Kind::Changed, Part::Signature, Some(0)))),
+        (&named, Some(OLD), None),
+        (&json!({"signing": "optional", "keyring": keyring}), None, None),
+    ] {
+        let world = World::new().await;
+        let run = "rddddddddddd0";
+        let by = by.map(key);
+        let opened = entry(Word::RunOpened, json!({"protocol": "council/1", "audit": audit}));
+        world.forge(run, opened, by.as_deref()).await;
+        world
+            .sql(&format!(
+                "INSERT INTO run (run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, ended) \
+                 VALUES ('{run}', {AT_MS}, '', '', '', '', '', 0); INSERT INTO run_origin VALUES ('{run}', 'council', '')"
+            ))
+            .await;
+        let report = world.verify(world.options()).await;
+        let found: Vec<_> =
+            report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect();
+        assert_eq!(found, Vec::from_iter(wanted), "{audit}");
+    }
+}

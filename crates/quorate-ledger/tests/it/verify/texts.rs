@@ -1,0 +1,97 @@
+//! The texts beside the records: each is the one that a record names, and the record is said.
+
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{
+    Append, Body, Durability, Entry, Kind as Word, Ledger as _, PlaybookEvent,
+};
+use quorate_ledger::Store;
+use quorate_ledger::verify::{Kind, Options, Part, Report, StartPoint};
+use serde_json::json;
+
+use super::world::{A, World, entry};
+
+const PROMPT: &str = "What the member was asked.";
+const SHADOW: &str = "What a shadow would have been asked.";
+const NOTE: &str = "What an entry was changed to.";
+
+/// A world in which a playbook's stream names texts: two that were composed, and one in another event.
+async fn with_texts() -> World {
+    let world = World::new().await;
+    let store = Store::open(&world.db()).await.expect("it opens").store;
+    let sha256 = |text: &str| sha256_hex(text.as_bytes());
+    let composed = json!({"sha256": sha256(PROMPT), "shadows": {"a-playbook": {"sha256": sha256(SHADOW)}}});
+    let entries: Vec<Entry> = vec![
+        entry(Word::Playbook(PlaybookEvent::Composed), composed),
+        entry(Word::Rule, json!({"output": {"kept": sha256(NOTE)}})),
+    ];
+    let bodies = [PROMPT, SHADOW, NOTE].map(|text| Body { sha256: sha256(text), text: text.into() });
+    let run = "playbooks".into();
+    let append = Append { run, from: 3, entries, bodies: bodies.into(), durability: Durability::Written };
+    store.append(append).await.expect("appended");
+    store.close().await;
+    world
+}
+
+/// What is said of texts: kind, run and number.
+fn of_texts(report: &Report) -> Vec<(Kind, Option<&str>, Option<u64>)> {
+    let found = report.divergences.iter().filter(|found| found.part == Part::Body);
+    found.map(|found| (found.kind, found.run.as_deref(), found.n)).collect()
+}
+
+#[tokio::test]
+async fn a_text_that_is_gone_or_changed_is_said_of_the_record_that_names_it() {
+    // D2
+    let world = with_texts().await;
+    let report = world.verify(world.options()).await;
+    assert_eq!((report.divergences, report.texts), (vec![], 4));
+    let is = |text: &str| format!("WHERE sha256 = '{}'", sha256_hex(text.as_bytes()));
+    let reviewed = is("What is reviewed.");
+    for (statement, wanted) in [
+        (format!("DELETE FROM body {}", is(PROMPT)), Some((Kind::Removed, Some("playbooks"), Some(3)))),
+        (format!("DELETE FROM body {}", is(SHADOW)), Some((Kind::Removed, Some("playbooks"), Some(3)))),
+        (format!("DELETE FROM body {reviewed}"), Some((Kind::Removed, Some(A), Some(0)))),
+        (
+            format!("UPDATE body SET text = 'x' {}", is(PROMPT)),
+            Some((Kind::Changed, Some("playbooks"), Some(3))),
+        ),
+        (format!("UPDATE body SET text = 'x' {reviewed}"), Some((Kind::Changed, Some(A), Some(0)))),
+        // What only other records name need not be kept; if it is, it is the right one.
+        (format!("DELETE FROM body {}", is(NOTE)), None),
+        (format!("UPDATE body SET text = 'x' {}", is(NOTE)), Some((Kind::Changed, None, None))),
+    ] {
+        let copy = world.copy();
+        copy.sql(&statement).await;
+        assert_eq!(of_texts(&copy.verify(copy.options()).await), Vec::from_iter(wanted), "{statement}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_no_record_names_was_put_in() {
+    // D2
+    let world = with_texts().await;
+    let composed = sha256_hex(PROMPT.as_bytes());
+    let marker = "<!-- quorate:version ";
+    for (text, put_in) in [
+        ("Another text.".to_owned(), true),
+        (format!("{marker}1 -->"), true),
+        (format!("It names {composed}."), true),
+        // An older version's history of a playbook, beside the texts that its stream names.
+        (format!("{marker}{composed} -->"), false),
+    ] {
+        let copy = world.copy();
+        let sha256 = sha256_hex(text.as_bytes());
+        copy.sql(&format!("INSERT INTO body VALUES ('{sha256}', '{text}')")).await;
+        let report = copy.verify(copy.options()).await;
+        let said: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
+        let wanted = put_in.then_some((Kind::Inserted, Part::Body));
+        assert_eq!(said, Vec::from_iter(wanted), "{text}");
+        assert!(report.divergences.iter().all(|found| found.what.contains(&sha256)), "{text}");
+        // Where not all records are walked over, nothing says what they name.
+        let since = Options { since: Some(StartPoint::Size(24)), ..copy.options() };
+        assert_eq!(of_texts(&copy.verify(since).await), []);
+    }
+    // Nor where the first record of a run, which names its text, has lost its body.
+    let copy = world.copy();
+    copy.sql("UPDATE record SET data = NULL WHERE n = 0 AND kind = 'run.opened'").await;
+    assert_eq!(of_texts(&copy.verify(copy.options()).await), []);
+}
