@@ -84,7 +84,7 @@ fn conflicts(served: &Served, run: &str) -> [(Value, String); 3] {
 fn pages_and_answers_say_which_process_works_on_a_run_and_what_to_do() {
     let place = TestDir::scripted_slowly(&all_ship(), "delay = \"600s\"");
     let served = Served::start(&place, &[]);
-    let mut review = place.start(&["review", "draft.md"]);
+    let mut review = Some(place.start(&["review", "draft.md"]));
     let listed = || served.get("/api/v1/runs").json()["runs"].as_array().unwrap().len() == 1;
     wait_until(Duration::from_secs(60), "the run is listed", listed);
     let run = served.get("/api/v1/runs/latest").json()["run"].as_str().unwrap().to_owned();
@@ -103,12 +103,10 @@ fn pages_and_answers_say_which_process_works_on_a_run_and_what_to_do() {
         "{overridden:?}"
     );
     // Who watches it is told that its process is gone.
-    let mut killed = false;
     data_of(&served, "/api/v1/runs/latest/live/events", "state", |state| {
-        if !killed {
+        if let Some(mut review) = review.take() {
             review.kill().unwrap();
             review.wait().unwrap();
-            killed = true;
         }
         state["state"] == "interrupted"
     });
