@@ -140,7 +140,7 @@ pub(crate) fn history(
         vec![
             Paint::Strong.on(&version.version.to_string()),
             one_line(&version.at),
-            one_line(&version.what()),
+            one_line(&version.event),
             one_line(version.by.as_deref().unwrap_or_default()),
             one_line(&version.summary),
         ]

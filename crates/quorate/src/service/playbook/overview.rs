@@ -185,14 +185,6 @@ impl ShownVersion {
         record.versions.iter().map(|version| ShownVersion::of(version).with_gate(entries)).collect()
     }
 
-    /// What was done, with the gate of a promotion.
-    pub fn what(&self) -> String {
-        match self.gate {
-            Some(gate) => format!("{} through the gate {gate}", self.event),
-            None => self.event.clone(),
-        }
-    }
-
     fn of(version: &Version) -> ShownVersion {
         ShownVersion {
             version: version.n,
