@@ -129,6 +129,8 @@ mod tests {
         for text in [
             "",
             "run",
+            "\\",
+            "\"",
             "a\"b",
             "a\\b",
             "a\nb",

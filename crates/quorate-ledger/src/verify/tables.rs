@@ -43,7 +43,7 @@ pub(super) async fn check_runs(
             .rows(engine, &[Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int, Text, Text])
             .await?;
         let Some(last) = rows.last() else { break };
-        if last.int(0) <= after && after != i64::MIN {
+        if last.int(0) <= after {
             return Err(unordered_rows_error());
         }
         after = last.int(0);

@@ -151,7 +151,7 @@ impl TreeCheck {
         let rows = &self.rows;
         let mut differs = None;
         self.ours.push_with(leaf, |Subtree { level, index }, hash| {
-            if level > 0 && stores_level(level) && sound && !rows.is_empty() {
+            if stores_level(level) && sound && !rows.is_empty() {
                 let start = usize::try_from(index % HASHES_PER_ROW).unwrap_or(0) * 32;
                 let stored =
                     rows.get(&(level, index / HASHES_PER_ROW)).and_then(|row| row.get(start..start + 32));

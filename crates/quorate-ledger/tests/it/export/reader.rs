@@ -28,6 +28,10 @@ async fn a_line_that_is_wrong_is_named_by_its_number() {
         };
         assert_eq!(line, at as u64 + 1);
     }
+    // So is one that the file ends in.
+    let end = text.lines().take(5).map(|line| line.len() + 1).sum::<usize>() - 1;
+    let cut = read(&text[..end], &[]);
+    assert!(matches!(cut, Err(InvalidExport::InvalidLine { line: 5, .. })), "{cut:?}");
     // Once the last line has come, all is there, and the hash of the file is known.
     let mut reader = Reader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
     assert_eq!(reader.file_sha256(), None);
@@ -74,12 +78,11 @@ async fn records_of_several_runs_are_in_the_ledgers_order() {
     let text = world.export(&both).await;
     read(&text, &[]).expect("it holds");
     let of = |line: &Value, run: &str| line["head"].as_str().is_some_and(|head| head.contains(run));
-    // The last record of one run before the first of the other: each run is still whole.
+    // The last record of the first run behind all of the second: each run is still whole.
     let swapped = rewritten(&text, |_, lines| {
-        let first = lines.iter().position(|line| of(line, PLAIN)).expect("there");
         let last = lines.iter().rposition(|line| of(line, SIGNED)).expect("there");
-        let moved = lines.remove(last.min(first));
-        lines.insert(last.max(first), moved);
+        let moved = lines.remove(last);
+        lines.push(moved);
     });
     assert_ne!(swapped, text);
     assert!(read(&swapped, &[]).is_err());
@@ -120,4 +123,15 @@ async fn a_checkpoint_is_signed_by_its_keys_and_no_others() {
     let trusts = |key: &str| opened.trusted_key(&[TrustedKey::from_text(key).expect("a key")]).is_some();
     assert!(trusts(&keys[0]) && trusts(&world.ledger_key().public().to_string()));
     assert!(!trusts(&their_key) && !trusts(&other.ledger_key().public().to_string()));
+}
+
+#[tokio::test]
+async fn a_record_under_another_number_is_not_exported() {
+    // D2
+    let world = World::full().await;
+    world.sql("UPDATE record SET n = 99 WHERE run = 'r0000000000p1' AND n = 7").await;
+    let mut out = Vec::new();
+    let format = quorate_ledger::export::ExportFormat::Jsonl;
+    let refused = world.store.export(&only(PLAIN), format, &world.signers(), &mut out).await.unwrap_err();
+    assert!(refused.to_string().contains("its head is of another record"), "{refused}");
 }

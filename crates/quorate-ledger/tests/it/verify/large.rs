@@ -183,3 +183,51 @@ async fn tables_of_several_pages_are_compared() {
     let parts: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
     assert_eq!(parts, [(Kind::Changed, Part::Body), (Kind::Changed, Part::Index)]);
 }
+
+#[tokio::test]
+async fn what_is_before_an_unreadable_stretch_is_still_verified() {
+    // D2: a page of the file that holds records was overwritten.
+    let world = long_talk().await;
+    let (mut bytes, page) = with_page(&world);
+    bytes[page].fill(0);
+    let copy = world.copy();
+    std::fs::write(copy.db(), bytes).expect("written");
+    let report = copy.verify(copy.options()).await;
+    let ended =
+        report.divergences.iter().find(|found| found.what.contains("nothing can be read from here on"));
+    let ended = ended.expect("it is said where").seq.expect("a place");
+    assert!((1_400..=1_501).contains(&ended), "{ended}");
+    assert_eq!(report.records, ended - 1, "all before it are verified");
+    // A change before it is found.
+    copy.sql("UPDATE record SET data = '{}' WHERE seq = 700").await;
+    let found = found(&copy.verify(copy.options()).await);
+    assert_eq!(found[0], (Kind::Changed, Part::Record, Some(699), Some(700), None));
+}
+
+/// The bytes of its file, and where in them the page is that has the turn 1,500.
+fn with_page(world: &World) -> (Vec<u8>, std::ops::Range<usize>) {
+    let bytes = std::fs::read(world.db()).expect("read");
+    let head = b"\"kind\":\"turn\",\"n\":1500,";
+    let at = bytes.windows(head.len()).position(|window| window == head).expect("it is in the file");
+    let size = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+    (bytes, at / size * size..(at / size + 1) * size)
+}
+
+#[tokio::test]
+async fn a_file_that_gives_its_rows_in_no_order_ends_the_walk() {
+    // D2: two rows of a page changed places, which the database does not notice.
+    let world = long_talk().await;
+    let (mut bytes, page) = with_page(&world);
+    // A leaf's header has eight bytes; the places of its rows follow, two bytes each.
+    let rows = &mut bytes[page][8..12];
+    rows.rotate_left(2);
+    let copy = world.copy();
+    std::fs::write(copy.db(), bytes).expect("written");
+    let report = copy.verify(copy.options()).await;
+    assert!(
+        report.divergences[0].what.ends_with("the database gives its rows in no order"),
+        "{}",
+        report.divergences[0]
+    );
+    assert_eq!((report.divergences[0].seq, report.records), (Some(1), 0));
+}
