@@ -104,24 +104,24 @@ fn a_reason_of_an_override_has_a_limit_everywhere() {
     let decide = |reason: &str, by: &str| {
         served.post("/api/v1/runs/latest/override", &json!({"verdict": "HOLD", "reason": reason, "by": by}))
     };
-    let long = decide(&"ü".repeat(4_001), "Ada");
+    let long = decide(&"ü".repeat(8_001), "Ada");
     assert_problem(&long, 400, "quorate:usage", "a long reason");
     assert!(
-        long.json()["message"].as_str().unwrap().contains("`reason` has 4001 characters"),
+        long.json()["message"].as_str().unwrap().contains("`reason` has 8001 characters"),
         "{}",
         long.body
     );
     assert_problem(&decide("so", &"a".repeat(201)), 400, "quorate:usage", "a long name");
-    let flags = ["override", "latest", "--by", "Ada", "--verdict", "hold", "--reason", &"ü".repeat(4_001)];
+    let flags = ["override", "latest", "--by", "Ada", "--verdict", "hold", "--reason", &"ü".repeat(8_001)];
     place
         .run(&flags)
         .assert_code(64)
-        .assert_stderr_contains("`reason` has 4001 characters, and may have 4000");
-    assert_eq!(decide(&"ü".repeat(4_000), "Ada").status, 200);
+        .assert_stderr_contains("`reason` has 8001 characters, and may have 8000");
+    assert_eq!(decide(&"ü".repeat(8_000), "Ada").status, 200);
     let page = served.get("/runs/latest").body;
-    assert!(page.contains("maxlength=\"4000\""), "{page}");
+    assert!(page.contains("maxlength=\"8000\""), "{page}");
     let document = served.get("/api/v1/openapi.json").to_string_of("/components/schemas");
-    assert!(document.contains("\"maxLength\":4000"), "{document}");
+    assert!(document.contains("\"maxLength\":8000"), "{document}");
 }
 
 impl Answered {

@@ -22,7 +22,7 @@ use crate::openapi;
 pub(crate) struct Body {
     verdict: DecidedVerdict,
     /// Why: the next review learns from it
-    #[schemars(length(min = 1, max = 4_000))]
+    #[schemars(length(min = 1, max = 8_000))]
     reason: String,
     /// Who decided; by default Git's `user.name <user.email>`
     #[schemars(length(max = 200))]

@@ -21,7 +21,7 @@ use super::signer::KeySource;
 const MAX_ATTEMPTS: usize = 50;
 
 /// The longest reason and the longest name of a decider, in characters.
-pub const MAX_REASON_CHARS: usize = 4_000;
+pub const MAX_REASON_CHARS: usize = 8_000;
 pub const MAX_BY_CHARS: usize = 200;
 
 #[derive(Debug, Clone, Copy)]
