@@ -81,7 +81,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         settings.contract = contract;
         settings.into_generator()
     };
-    // What is left out of an answer is not required in it, though whoever sends the same has to send it.
+    // A field that an answer may omit is not required there, though a request with the same type must have it.
     let mut schemas =
         Schemas { taken: generator(Contract::Deserialize), given: generator(Contract::Serialize) };
     let mut paths: Map<String, Value> = Map::new();

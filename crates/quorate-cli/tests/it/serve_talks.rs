@@ -120,7 +120,8 @@ fn who_is_next_is_said_before_a_participant_is_asked() {
     assert_eq!((&next["participants"], &next["open"]), (&json!(["bo"]), &json!(1)));
     assert!(next["why"].as_str().unwrap().contains("`mention`"), "{next}");
     place.run(&["say", "swarm.yaml", "@Adda, you?"]).assert_code(0);
-    // Without a text, what is open is answered.
+    // Without a text, what is open is answered; what was read just before is outdated then.
+    served.get(&path);
     let posted = served.post(&format!("{path}/messages"), &json!({})).json();
     assert_eq!(posted["turn"], Value::Null);
     let result = served.finish(posted["job"].as_str().unwrap());

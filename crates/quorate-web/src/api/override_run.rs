@@ -22,10 +22,10 @@ use crate::openapi;
 pub(crate) struct Body {
     verdict: DecidedVerdict,
     /// Why: the next review learns from it
-    #[schemars(length(min = 1, max = 8_000))]
+    #[schemars(length(min = 1, max = override_run::MAX_REASON_CHARS))]
     reason: String,
     /// Who decided; by default Git's `user.name <user.email>`
-    #[schemars(length(max = 200))]
+    #[schemars(length(max = override_run::MAX_BY_CHARS))]
     by: Option<String>,
 }
 

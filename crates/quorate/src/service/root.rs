@@ -14,8 +14,8 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::manifests::{find_root, search_start};
 
-/// Directories whose files are nobody's draft: the ledger with its keys, and a repository; also by the short name that
-/// Windows gives it.
+/// Directories that hold no drafts: the ledger's with its keys, and the repository's, also by the short name that Windows
+/// gives it.
 const STATE: [&str; 3] = [".quorate", ".git", "git~1"];
 
 /// The directory that confines all paths of clients.
@@ -193,7 +193,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test's own files")]
-    fn directories_of_state_are_nobodys_drafts() {
+    fn no_draft_is_read_from_a_directory_of_state() {
         let (dir, root) = place();
         for folder in [".quorate", ".git", ".Quorate/keys", "in/.git"] {
             std::fs::create_dir_all(dir.path().join("root").join(folder)).unwrap();

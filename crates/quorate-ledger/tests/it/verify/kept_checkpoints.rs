@@ -1,5 +1,5 @@
 //! The ledger against checkpoints that others keep (D12): a witness's file, the copies on this machine, and a witness that is
-//! asked over HTTP. They find what whoever holds the ledger's key has written anew, which nothing in the file tells.
+//! asked over HTTP. They detect records that were rewritten with the ledger's own key; the file alone cannot show that.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
