@@ -28,3 +28,7 @@ pub mod replay;
 pub mod single_call;
 pub mod strict_json;
 pub mod turn;
+
+/// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
+/// async function that it calls.
+pub(crate) use async_recursion::async_recursion as boxed;

@@ -85,6 +85,7 @@ impl SingleCall {
     ///
     /// # Errors
     /// See [`Error`].
+    #[crate::boxed]
     pub async fn ask(
         &self,
         id: &Name,

@@ -252,6 +252,7 @@ impl Runner {
     ///
     /// # Errors
     /// See [`Error`].
+    #[crate::boxed]
     pub async fn open(swarm: Arc<Swarm>, begin: Begin) -> Result<Runner, Error> {
         let about = swarm.substrate.about();
         let stream = Runner::stream(&swarm.runtime, &about.place);
@@ -298,11 +299,13 @@ impl Runner {
     ///
     /// # Errors
     /// When the substrate cannot tell.
+    #[crate::boxed]
     pub async fn changed(&self) -> Result<(), Error> {
         Ok(self.swarm.substrate.changed().await?)
     }
 
     /// Waits for the hooks that are under way, each as long as it may take.
+    #[crate::boxed]
     pub async fn settle_hooks(&mut self) {
         self.hooks.settle(DEADLINE).await;
     }
@@ -312,6 +315,7 @@ impl Runner {
     ///
     /// # Errors
     /// When a record could not be written.
+    #[crate::boxed]
     pub async fn close(mut self, limit: Duration) -> Result<Option<UnfinishedCycle>, Error> {
         // An interrupt must not lose answers that were paid for.
         let left = self.interrupt().or_else(|| match &self.phase {

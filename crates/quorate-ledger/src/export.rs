@@ -81,6 +81,7 @@ impl Store {
     ///
     /// # Errors
     /// [`ExportError`]; what was written by then is no whole export, and its reader sees that.
+    #[crate::boxed]
     pub async fn export(
         &self,
         selection: &Selection,
@@ -100,6 +101,7 @@ impl Store {
     ///
     /// # Errors
     /// When the ledger does not answer, or its stored tree is not whole.
+    #[crate::boxed]
     pub async fn root_at(&self, size: u64) -> Result<Option<Hash>, Error> {
         let sealed = self.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
         if size > sealed {
@@ -118,6 +120,7 @@ impl Store {
     ///
     /// # Errors
     /// When the ledger does not answer, or a head cannot be read.
+    #[crate::boxed]
     pub async fn records_before(&self, at_ms: i64) -> Result<u64, Error> {
         select::records_before(self, at_ms).await
     }

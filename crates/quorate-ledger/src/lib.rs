@@ -25,5 +25,9 @@ pub mod store;
 pub mod verify;
 pub mod witness;
 
+/// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
+/// async function that it calls.
+pub(crate) use async_recursion::async_recursion as boxed;
+
 pub use memory::Memory;
 pub use store::Store;

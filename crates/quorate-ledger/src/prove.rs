@@ -105,6 +105,7 @@ impl Store {
     ///
     /// # Errors
     /// [`ProveError`].
+    #[crate::boxed]
     pub async fn prove(&self, run: &Name, n: Option<u64>, known: &[PublicKey]) -> Result<Proof, ProveError> {
         let sealed = self.last_checkpoint().await?;
         let mut connection = self.writer().await;

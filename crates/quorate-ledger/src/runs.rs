@@ -64,6 +64,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn runs(&self, limit: u32) -> Result<Vec<Run>, Error> {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
     }
@@ -72,6 +73,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn open_runs_on(&self, subject: &str) -> Result<Vec<(Name, String)>, Error> {
         let query =
             sql("SELECT run, artifact_sha256 FROM run WHERE ended = 0 AND verdict IS NULL AND subject = $1 \
@@ -85,6 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn decided_since(&self, since_ms: i64) -> Result<Vec<Name>, Error> {
         let query = sql("SELECT record.run, MAX(record.seq) FROM record JOIN run ON run.run = record.run \
              WHERE record.kind = 'outcome' AND run.verdict IS NOT NULL AND run.opened_ms >= $1 \
@@ -97,6 +100,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, Error> {
         let prefix = prefix.to_ascii_lowercase();
         let end = format!("{prefix}\u{7f}");
@@ -114,6 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn decided_unfinished(&self) -> Result<Vec<Run>, Error> {
         self.select(sql(runs!(
             "WHERE ended = 0 AND verdict IS NOT NULL \
@@ -126,6 +131,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn is_imported(&self, run: &Name) -> Result<bool, Error> {
         let query = sql("SELECT run FROM imported WHERE run = $1").bind(&**run);
         Ok(!self.rows(query, &[Column::Text]).await?.is_empty())
@@ -135,6 +141,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn runs_of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
         let query = sql(runs!(
             "WHERE artifact_type = $1 \
@@ -149,6 +156,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn previous_run(&self, run: &Name) -> Result<Option<Name>, Error> {
         let query = sql("SELECT before.run FROM run AS before JOIN run AS this ON this.run = $1 \
              WHERE before.seq < this.seq AND before.verdict IS NOT NULL AND before.subject = this.subject \
@@ -163,6 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, Error> {
         // From one name to the next, however many records the streams have.
         let query = sql(
@@ -180,6 +189,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn undecided_runs(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
         let query =
             sql("SELECT subject, artifact_sha256, run FROM run WHERE council = $1 AND verdict IS NULL \
@@ -193,6 +203,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeSet<String>, Error> {
         let query = sql(
             "SELECT artifact_sha256 FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \

@@ -79,6 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn stats(&self, since_ms: i64) -> Result<Stats, Error> {
         let rows = self.rows(sql(COUNTS), &[Column::Int; 13]).await?;
         let recent = self.rows(sql(RECENT).bind(since_ms).bind(rfc3339(since_ms)), &[Column::Int; 3]).await?;

@@ -118,6 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn server_bytes(&self) -> Result<Option<u64>, Error> {
         let mut connection = self.writer().await;
         match connection.engine().await.map_err(|error| self.error(error))? {
@@ -155,6 +156,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or a `keyring` record does not hold.
+    #[crate::boxed]
     pub async fn run_keys(&self, run: &Name) -> Result<Option<Vec<PublicKey>>, Error> {
         let unknown = |what| Error::InvalidRecord { run: run.clone(), what };
         let outside =
@@ -169,6 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn is_signed(&self, run: &Name) -> Result<bool, Error> {
         let statement = sql("SELECT n FROM signature WHERE run = $1 AND n = 0").bind(&**run);
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
@@ -187,11 +190,13 @@ impl Store {
 
     /// Returns when everything that was appended so far is written or refused. An append continues although the future that
     /// asked for it is dropped; reading would otherwise overtake it.
+    #[crate::boxed]
     pub async fn flush(&self) {
         self.queue.commit(&mut *self.writer().await, &self.address).await;
     }
 
     /// Closes it; SQLite folds its log into its file.
+    #[crate::boxed]
     pub async fn close(self) {
         let mut connection = self.connection;
         loop {

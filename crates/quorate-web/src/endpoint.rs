@@ -105,54 +105,122 @@ pub(crate) trait Endpoint: 'static {
     fn call(server: Arc<Server>, call: Call<Self>) -> impl Future<Output = Result<Response, Failure>> + Send;
 }
 
-type Respond = for<'a> fn(
-    Arc<Server>,
-    BTreeMap<String, String>,
-    Option<&'a str>,
-    HeaderMap,
-    Bytes,
-) -> Pin<Box<dyn Future<Output = Response> + Send>>;
+type Answered = Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
+type Respond =
+    for<'a> fn(Arc<Server>, BTreeMap<String, String>, &'a str, HeaderMap, Bytes) -> Result<Answered, Failure>;
 
 /// A route without its types.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
-    pub(crate) respond: Respond,
-    describe: fn(&mut Schemas) -> Value,
+    about: &'static str,
+    respond: Respond,
+    answer: fn() -> Answer,
+    query_schema: fn(&mut SchemaGenerator) -> Schema,
+    body_schema: fn(&mut SchemaGenerator) -> Schema,
+    body_reference: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl Route {
     pub(crate) fn of<E: Endpoint>() -> Route {
-        Route { method: E::METHOD, path: E::PATH, respond: respond::<E>, describe: describe::<E> }
-    }
-
-    /// Its operation in the OpenAPI document.
-    pub(crate) fn describe(&self, schemas: &mut Schemas) -> Value {
-        (self.describe)(schemas)
+        Route {
+            method: E::METHOD,
+            path: E::PATH,
+            about: E::ABOUT,
+            respond: respond::<E>,
+            answer: E::answer,
+            query_schema: SchemaGenerator::root_schema_for::<E::Query>,
+            body_schema: SchemaGenerator::root_schema_for::<E::Body>,
+            body_reference: SchemaGenerator::subschema_for::<E::Body>,
+        }
     }
 
     /// Whether a server that only shows things has it.
     pub(crate) fn is_for_reading(&self) -> bool {
         self.method == Method::Get
     }
-}
 
-fn respond<E: Endpoint>(
-    server: Arc<Server>,
-    path: BTreeMap<String, String>,
-    query: Option<&str>,
-    headers: HeaderMap,
-    bytes: Bytes,
-) -> Pin<Box<dyn Future<Output = Response> + Send>> {
-    let call = read::<E>(path, query.unwrap_or_default(), headers, bytes);
-    Box::pin(async move {
+    /// Answers a request.
+    pub(crate) async fn respond(
+        &self,
+        server: Arc<Server>,
+        path: BTreeMap<String, String>,
+        query: Option<&str>,
+        headers: HeaderMap,
+        bytes: Bytes,
+    ) -> Response {
         let redactor = server.environment.redactor.clone();
-        let answered = match call {
-            Ok(call) => E::call(server, call).await,
+        let answered = match (self.respond)(server, path, query.unwrap_or_default(), headers, bytes) {
+            Ok(answered) => answered.await,
             Err(failure) => Err(failure),
         };
         answered.unwrap_or_else(|failure| failure.redacted(&redactor).into_response())
-    })
+    }
+
+    /// Its operation in the OpenAPI document.
+    pub(crate) fn describe(&self, schemas: &mut Schemas) -> Value {
+        let mut parameters: Vec<Value> = self
+            .path
+            .split('/')
+            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+            .map(|name| {
+                json!({"name": name, "in": "path", "required": true, "description": path_part(name), "schema": {"type": "string"}})
+            })
+            .collect();
+        let query = (self.query_schema)(&mut schemas.taken).to_value();
+        let required = query["required"].as_array().cloned().unwrap_or_default();
+        for (name, schema) in query["properties"].as_object().into_iter().flatten() {
+            let mut schema = schema.clone();
+            let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            parameters.push(json!({
+                "name": name, "in": "query", "required": required.contains(&json!(name)),
+                "description": about, "schema": schema,
+            }));
+        }
+        if self.method == Method::Post {
+            parameters.push(json!({
+                "name": "Idempotency-Key", "in": "header", "required": false, "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+                "description": "Chosen by the client: a request that is repeated with the same key is answered as the first was, and does nothing",
+            }));
+        }
+        let answer = (self.answer)();
+        let problem = json!({
+            "description": "It failed",
+            "content": {"application/json": {"schema": schemas.given.subschema_for::<crate::failure::Problem>()}},
+        });
+        let mut operation = json!({
+            "operationId": operation_id(self.method, self.path),
+            "summary": self.about,
+            "parameters": parameters,
+            "responses": {
+                answer.status.as_str(): {
+                    "description": answer.about,
+                    "content": {answer.content_type: {"schema": (answer.schema)(&mut schemas.given)}},
+                },
+                "default": problem,
+            },
+        });
+        let body = (self.body_schema)(&mut schemas.taken);
+        if self.method == Method::Post && body.get("properties").is_some() {
+            operation["requestBody"] = json!({
+                "required": true,
+                "content": {"application/json": {"schema": (self.body_reference)(&mut schemas.taken)}},
+            });
+        }
+        operation
+    }
+}
+
+/// The part of a route that depends on its types.
+fn respond<E: Endpoint>(
+    server: Arc<Server>,
+    path: BTreeMap<String, String>,
+    query: &str,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Result<Answered, Failure> {
+    let call = read::<E>(path, query, headers, bytes)?;
+    Ok(Box::pin(E::call(server, call)))
 }
 
 fn read<E: Endpoint>(
@@ -178,58 +246,6 @@ fn read<E: Endpoint>(
 }
 
 const SEE_SCHEMA: &str = "/api/v1/openapi.json has the schema of what this route takes";
-
-/// The operation of a route in the OpenAPI document.
-fn describe<E: Endpoint>(schemas: &mut Schemas) -> Value {
-    let mut parameters: Vec<Value> = E::PATH
-        .split('/')
-        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-        .map(|name| {
-            json!({"name": name, "in": "path", "required": true, "description": path_part(name), "schema": {"type": "string"}})
-        })
-        .collect();
-    let query = schemas.taken.root_schema_for::<E::Query>().to_value();
-    let required = query["required"].as_array().cloned().unwrap_or_default();
-    for (name, schema) in query["properties"].as_object().into_iter().flatten() {
-        let mut schema = schema.clone();
-        let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-        parameters.push(json!({
-            "name": name, "in": "query", "required": required.contains(&json!(name)),
-            "description": about, "schema": schema,
-        }));
-    }
-    if E::METHOD == Method::Post {
-        parameters.push(json!({
-            "name": "Idempotency-Key", "in": "header", "required": false, "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-            "description": "Chosen by the client: a request that is repeated with the same key is answered as the first was, and does nothing",
-        }));
-    }
-    let answer = E::answer();
-    let problem = json!({
-        "description": "It failed",
-        "content": {"application/json": {"schema": schemas.given.subschema_for::<crate::failure::Problem>()}},
-    });
-    let mut operation = json!({
-        "operationId": operation_id(E::METHOD, E::PATH),
-        "summary": E::ABOUT,
-        "parameters": parameters,
-        "responses": {
-            answer.status.as_str(): {
-                "description": answer.about,
-                "content": {answer.content_type: {"schema": (answer.schema)(&mut schemas.given)}},
-            },
-            "default": problem,
-        },
-    });
-    let body = schemas.taken.root_schema_for::<E::Body>();
-    if E::METHOD == Method::Post && body.get("properties").is_some() {
-        operation["requestBody"] = json!({
-            "required": true,
-            "content": {"application/json": {"schema": schemas.taken.subschema_for::<E::Body>()}},
-        });
-    }
-    operation
-}
 
 fn path_part(name: &str) -> &'static str {
     match name {

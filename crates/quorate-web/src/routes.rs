@@ -63,7 +63,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
     let (mut router, routes) = (Router::new(), api(server.read_only));
     server.openapi.get_or_init(|| openapi::document(&routes));
     for route in routes {
-        router = router.route(route.path, api_route(&route, server));
+        router = router.route(route.path, api_route(Arc::new(route), server));
     }
     for page in pages::all() {
         let (server, show) = (server.clone(), page.show);
@@ -93,8 +93,8 @@ async fn asset(path: Result<RawPathParams, RawPathParamsRejection>) -> Response 
     }
 }
 
-fn api_route(route: &Route, server: &Arc<Server>) -> MethodRouter {
-    let (respond, server) = (route.respond, server.clone());
+fn api_route(route: Arc<Route>, server: &Arc<Server>) -> MethodRouter {
+    let (method, server) = (route.method, server.clone());
     let answer = move |path: Result<RawPathParams, RawPathParamsRejection>,
                        RawQuery(query): RawQuery,
                        headers: HeaderMap,
@@ -104,7 +104,7 @@ fn api_route(route: &Route, server: &Arc<Server>) -> MethodRouter {
             Err(malformed) => Err(malformed_path(&malformed)),
         };
         match read {
-            Ok((parts, body)) => respond(server, parts, query.as_deref(), headers, body).await,
+            Ok((parts, body)) => route.respond(server, parts, query.as_deref(), headers, body).await,
             Err(failure) => {
                 let mut response = failure.into_response();
                 // The rest of the request is not read.
@@ -113,7 +113,7 @@ fn api_route(route: &Route, server: &Arc<Server>) -> MethodRouter {
             }
         }
     };
-    match route.method {
+    match method {
         Method::Get => get(answer),
         Method::Post => post(answer),
         Method::Delete => delete(answer),

@@ -34,6 +34,10 @@ mod review;
 #[doc(hidden)]
 pub mod service;
 
+/// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
+/// async function that it calls.
+pub(crate) use async_recursion::async_recursion as boxed;
+
 pub use builder::{Builder, Quorate, Trust};
 pub use convene::{Convening, Decision};
 pub use conversation::{Conversation, Turn};

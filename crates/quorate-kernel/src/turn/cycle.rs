@@ -29,6 +29,7 @@ impl Runner {
     ///
     /// # Errors
     /// When substrate or ledger fail. What was said and could not be appended is kept, and appended by the next call.
+    #[crate::boxed]
     pub async fn cycle(&mut self) -> Result<CycleResult, Error> {
         self.interrupt();
         match self.finish().await? {

@@ -25,6 +25,7 @@ pub enum Forecast {
 }
 
 /// Who would answer the last turn of a window.
+#[crate::boxed]
 pub async fn forecast(
     dispatcher: &dyn Dispatcher,
     roster: &[Participant],

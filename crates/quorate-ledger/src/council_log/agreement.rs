@@ -83,6 +83,7 @@ impl Pair {
 ///
 /// # Errors
 /// When the store does not answer.
+#[crate::boxed]
 pub async fn agreement(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Agreement, Error> {
     let Some(log) = indexed.id else { return Ok(Agreement::default()) };
     let rows = {

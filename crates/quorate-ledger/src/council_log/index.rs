@@ -58,6 +58,7 @@ enum LogState {
 ///
 /// # Errors
 /// When the store cannot be written.
+#[crate::boxed]
 pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
     let mut connection = index_writer(store).await?;
     let forgotten = async {
@@ -74,6 +75,7 @@ pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When log or store cannot be read.
+#[crate::boxed]
 pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, Error> {
     let mut file = match files::open(log) {
         Ok(file) => file,

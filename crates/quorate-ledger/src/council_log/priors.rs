@@ -21,6 +21,7 @@ const MAX_TEXT_CHARS: usize = 500;
 ///
 /// # Errors
 /// When log or store cannot be read.
+#[crate::boxed]
 pub async fn priors(
     store: &Store,
     log: &Path,

@@ -69,6 +69,7 @@ impl ReviewCounts {
 ///
 /// # Errors
 /// When the store does not answer.
+#[crate::boxed]
 pub async fn producers(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Producers, Error> {
     let Some(log) = indexed.id else { return Ok(Producers::new()) };
     let mut producers = Producers::new();

@@ -122,6 +122,7 @@ pub(super) fn filtered<'q>(
 ///
 /// # Errors
 /// When the store does not answer.
+#[crate::boxed]
 pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Stats, Error> {
     let Some(log) = indexed.id else { return Ok(Stats::default()) };
     let mut stats = Stats::default();

@@ -26,6 +26,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn is_on_hold(&self, run: &Name) -> Result<bool, Error> {
         let statement = sql("SELECT run FROM held WHERE run = $1").bind(&**run);
         Ok(!self.rows(statement, &[Column::Text]).await?.is_empty())
@@ -35,6 +36,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn holds(&self) -> Result<Vec<LegalHold>, Error> {
         let held = self.rows(sql("SELECT run FROM held"), &[Column::Text]).await?;
         let statement = sql("SELECT head, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC");
@@ -69,6 +71,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not take it.
+    #[crate::boxed]
     pub async fn append_ledger_record(&self, entry: Entry, key: &SecretKey) -> Result<(), Error> {
         let mut connection = self.writer().await;
         let appending = async {

@@ -105,6 +105,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn plan_erasure(&self, terms: &Settings<'_>) -> Result<Plan, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
@@ -149,6 +150,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn plan_erasure_at_end(&self, run: &Name, terms: &Settings<'_>) -> Result<Plan, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;

@@ -106,6 +106,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn listed_runs(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, Error> {
         let sealed = sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint");
         let sealed = self.rows(sealed, &[Column::Int]).await?.first().map_or(0, |row| row.int(0));
@@ -127,6 +128,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn count_listed(&self, filter: &Filter) -> Result<u64, Error> {
         let query = sql("SELECT COUNT(*) FROM run LEFT JOIN run_origin USING (run) \
              WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \

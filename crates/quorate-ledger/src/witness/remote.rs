@@ -67,6 +67,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or its stored tree is not whole.
+    #[crate::boxed]
     pub async fn consistency(&self, old: u64, tree: &TreeHead) -> Result<Vec<Hash>, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;

@@ -72,6 +72,7 @@ pub fn empty(
 ///
 /// # Errors
 /// If the log does not exist or cannot be read.
+#[crate::boxed]
 pub async fn audit_file(
     environment: &Environment,
     log: &Path,
@@ -138,6 +139,7 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
 ///
 /// # Errors
 /// If log or ledger cannot be read.
+#[crate::boxed]
 pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, ServiceError> {
     if request.reindex {
         council_log::forget_index(&session.store, &session.workspace.log).await?;

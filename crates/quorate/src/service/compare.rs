@@ -126,6 +126,7 @@ struct Content {
 ///
 /// # Errors
 /// `quorate:runs_incomparable` where they are not on one artifact or not of one kind; and as loading either run.
+#[crate::boxed]
 pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comparison, ServiceError> {
     let (a, b) = (load(session, a).await?, load(session, b).await?);
     let same_text = a.run.artifact_sha256.is_some() && a.run.artifact_sha256 == b.run.artifact_sha256;
@@ -151,6 +152,7 @@ pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comp
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name>, ServiceError> {
     Ok(session.store.previous_run(run).await?)
 }
@@ -160,6 +162,7 @@ pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name
 ///
 /// # Errors
 /// As [`compare`]; when there is no such run.
+#[crate::boxed]
 pub async fn compare_named(
     session: &LedgerSession,
     a: Option<&str>,

@@ -202,6 +202,7 @@ impl Sources {
     ///
     /// # Errors
     /// When the ledger does not answer.
+    #[crate::boxed]
     pub async fn record(
         &self,
         store: &Store,

@@ -102,6 +102,7 @@ pub fn prepare_with(
 ///
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
+#[crate::boxed]
 pub async fn convene(
     session: &LedgerSession,
     input: &ConveneInput,

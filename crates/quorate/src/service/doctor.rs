@@ -48,6 +48,7 @@ pub enum Status {
 ///
 /// # Errors
 /// If the configuration is refused; every other problem is a check.
+#[crate::boxed]
 pub async fn doctor(
     environment: &Environment,
     places: &PathOverrides,

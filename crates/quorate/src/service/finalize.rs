@@ -18,6 +18,7 @@ use super::signer::KeySource;
 ///
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
+#[crate::boxed]
 pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
     let mut history = session.partial_history(run).await?;
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {

@@ -27,6 +27,7 @@ const SCOPES: [[&str; 2]; 3] =
 ///
 /// # Errors
 /// If there is neither, or `by` is not a valid name.
+#[crate::boxed]
 pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, ServiceError> {
     let refused = |message: &str, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))

@@ -148,6 +148,7 @@ impl<F: Failure> Jobs<F> {
 
     /// Ends a job; returns false if it had ended before. Work that is computing is dropped at its next `await`, which this
     /// does not wait for.
+    #[crate::boxed]
     pub async fn cancel(&self, id: &str) -> Result<bool, F> {
         let job = self.find(id)?;
         if !job.running() {

@@ -96,6 +96,7 @@ impl LiveState {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, ServiceError> {
     Ok(match session.store.driver(run).await? {
         Some(Driver::Local) => LiveState::Elsewhere,

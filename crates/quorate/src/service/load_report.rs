@@ -17,6 +17,7 @@ use super::session::LedgerSession;
 ///
 /// # Errors
 /// If its records are missing or corrupt, or the ledger does not answer.
+#[crate::boxed]
 pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
     load_from(session, &session.partial_history(run).await?).await
 }
@@ -25,6 +26,7 @@ pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, Service
 ///
 /// # Errors
 /// If the ledger does not answer.
+#[crate::boxed]
 pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
     let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
     let text = match artifact {

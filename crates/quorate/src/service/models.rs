@@ -15,6 +15,7 @@ use super::workspace::{self, PathOverrides};
 ///
 /// # Errors
 /// If there is no such executor, its key is missing, it cannot list models, or the service does not answer.
+#[crate::boxed]
 pub async fn models(
     environment: &Environment,
     places: &PathOverrides,

@@ -19,6 +19,7 @@ use super::workspace::{self, Workspace};
 ///
 /// # Errors
 /// When the ledger cannot be opened.
+#[crate::boxed]
 pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
     let resources = WorkspaceResources::of(&environment, &workspace);
     Box::pin(open_with(environment, resources, workspace)).await
@@ -28,6 +29,7 @@ pub async fn open(environment: Environment, workspace: Workspace) -> Result<Ledg
 ///
 /// # Errors
 /// When there is no ledger, or it cannot be read.
+#[crate::boxed]
 pub async fn open_read_only(
     environment: Environment,
     workspace: Workspace,
@@ -39,6 +41,7 @@ pub async fn open_read_only(
 ///
 /// # Errors
 /// As [`open`].
+#[crate::boxed]
 pub async fn open_with(
     environment: Environment,
     resources: WorkspaceResources,
@@ -55,6 +58,7 @@ pub async fn open_with(
 ///
 /// # Errors
 /// As [`open`], and when the log cannot be appended to.
+#[crate::boxed]
 pub async fn open_for_writing(
     environment: Environment,
     workspace: Workspace,

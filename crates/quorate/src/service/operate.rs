@@ -60,6 +60,7 @@ pub struct Response {
 ///
 /// # Errors
 /// If the participant gives no answer, or substrate or ledger fail.
+#[crate::boxed]
 pub async fn operate(
     ready: &OpenRuntime,
     request: Request,

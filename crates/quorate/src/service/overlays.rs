@@ -38,6 +38,7 @@ fn stream_of(assembly: &str) -> Name {
 ///
 /// # Errors
 /// If the ledger does not answer, or a record is malformed.
+#[crate::boxed]
 pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceError> {
     Ok(load_stream(store, &stream_of(assembly)).await?.0)
 }
@@ -86,6 +87,7 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
     let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
@@ -217,6 +219,7 @@ pub struct OverlayEntry {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<OverlayEntry>, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
     let mut listed = Vec::new();
@@ -241,6 +244,7 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
 ///
 /// # Errors
 /// If none or several match.
+#[crate::boxed]
 pub async fn find(
     session: &LedgerSession,
     whose: &OverlayFilter,
@@ -267,6 +271,7 @@ pub async fn find(
 ///
 /// # Errors
 /// As [`find`], and if the ledger does not answer.
+#[crate::boxed]
 pub async fn expire(
     session: &LedgerSession,
     whose: &OverlayFilter,
@@ -290,6 +295,7 @@ pub async fn expire(
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
     let mut evicted = Vec::new();
     for stream in whose.streams(&session.store).await? {
@@ -304,6 +310,7 @@ pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
     OverlayCache::default().holding(store, assembly).await
 }
@@ -317,6 +324,7 @@ impl OverlayCache {
     ///
     /// # Errors
     /// When the ledger does not answer.
+    #[crate::boxed]
     pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();

@@ -116,6 +116,7 @@ const MANIFESTS: [&str; 4] = ["yaml", "yml", "md", "mdx"];
 ///
 /// # Errors
 /// If there is no package, or the folder or its store is unusable. Refused files are in the outcome.
+#[crate::boxed]
 pub async fn install(
     environment: &Environment,
     provisioning: &dyn Provisioning,

@@ -29,6 +29,7 @@ pub struct Replay {
 ///
 /// # Errors
 /// If the run's records or texts are incomplete, or another version of the mode wrote it.
+#[crate::boxed]
 pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
     let mut history = session.history(run).await?;
     // A run that was closed because its draft changed has a verdict that no protocol derives.

@@ -28,6 +28,7 @@ use super::signer::KeySource;
 ///
 /// # Errors
 /// If the run has a verdict, was altered, or the ledger fails; and if a policy is given for an assembly's run.
+#[crate::boxed]
 pub async fn resume(
     session: &LedgerSession,
     run: &Name,

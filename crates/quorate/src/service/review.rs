@@ -64,6 +64,7 @@ pub enum ReviewOutcome {
 ///
 /// # Errors
 /// If configuration or ledger are unusable.
+#[crate::boxed]
 pub async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
@@ -127,6 +128,7 @@ fn load(
 ///
 /// # Errors
 /// If the executor is refused, or the ledger fails.
+#[crate::boxed]
 pub async fn review(
     session: &LedgerSession,
     artifact: Artifact,

@@ -116,6 +116,7 @@ pub struct RunPage {
 ///
 /// # Errors
 /// When the ledger does not answer, and when it has no run that the page is to begin after.
+#[crate::boxed]
 pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Result<RunPage, ServiceError> {
     if let Some(cursor) = &filter.after {
         match session.store.find_by_prefix(&cursor.run).await? {
@@ -140,6 +141,7 @@ pub fn unknown_cursor(cursor: &Cursor) -> ServiceError {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn count(session: &LedgerSession, filter: &Filter) -> Result<u64, ServiceError> {
     Ok(session.store.count_listed(filter).await?)
 }
@@ -148,6 +150,7 @@ pub async fn count(session: &LedgerSession, filter: &Filter) -> Result<u64, Serv
 ///
 /// # Errors
 /// If configuration or ledger are unusable.
+#[crate::boxed]
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     open_session::open(environment.clone(), workspace).await
@@ -157,6 +160,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
 ///
 /// # Errors
 /// When configuration or ledger are unusable, or the log cannot be appended to.
+#[crate::boxed]
 pub async fn open_for_writing(
     environment: &Environment,
     places: &PathOverrides,
@@ -169,6 +173,7 @@ pub async fn open_for_writing(
 ///
 /// # Errors
 /// If configuration or ledger are unusable, or there is no ledger.
+#[crate::boxed]
 pub async fn open_read_only(
     environment: &Environment,
     places: &PathOverrides,
@@ -192,6 +197,7 @@ pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Servi
 ///
 /// # Errors
 /// If configuration or ledger are unusable, or the run does not exist.
+#[crate::boxed]
 pub async fn open_run(
     environment: &Environment,
     places: &PathOverrides,
@@ -207,6 +213,7 @@ pub async fn open_run(
 ///
 /// # Errors
 /// As [`open_run`], and if the run was imported.
+#[crate::boxed]
 pub async fn open_run_for_append(
     environment: &Environment,
     places: &PathOverrides,
@@ -228,6 +235,7 @@ pub async fn open_run_for_append(
 ///
 /// # Errors
 /// As [`open_run_for_append`], and if that configuration is unusable.
+#[crate::boxed]
 pub async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,
@@ -260,6 +268,7 @@ pub enum RunReport {
 ///
 /// # Errors
 /// If its records are missing, incomplete or corrupt.
+#[crate::boxed]
 pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
     Ok(run_opened::is_assembly(&session.partial_history(run).await?))
 }
@@ -268,6 +277,7 @@ pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, Se
 ///
 /// # Errors
 /// As [`is_assembly`].
+#[crate::boxed]
 pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
     let history = session.partial_history(run).await?;
     Ok(match run_opened::is_assembly(&history) {
@@ -281,6 +291,7 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
 ///
 /// # Errors
 /// As [`is_assembly`].
+#[crate::boxed]
 pub async fn decided_before_interruption(
     session: &LedgerSession,
     run: &Name,

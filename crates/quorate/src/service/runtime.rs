@@ -168,6 +168,7 @@ impl Runtime {
     }
 
     /// Who would answer the last turn of a window, as far as that is known without asking an executor.
+    #[crate::boxed]
     pub async fn forecast(&self, window: &[Turn]) -> Forecast {
         let Ports { dispatcher, policy, .. } = &self.ports;
         let capabilities = self.substrate.about().capabilities;
@@ -192,6 +193,7 @@ impl Runtime {
     ///
     /// # Errors
     /// If it cannot be opened.
+    #[crate::boxed]
     pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
         self.report.absorb(self.ports.cautions.clone());
         let opened = Box::pin(Store::open_at(&self.ledger)).await?;
@@ -214,6 +216,7 @@ impl Runtime {
     ///
     /// # Errors
     /// If the ledger cannot be opened or read.
+    #[crate::boxed]
     pub async fn records(&self) -> Result<Vec<Record>, ServiceError> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
@@ -230,6 +233,7 @@ impl OpenRuntime {
     ///
     /// # Errors
     /// If another process runs it, or substrate or ledger fail.
+    #[crate::boxed]
     pub async fn runner(
         &self,
         begin: Begin,
@@ -315,6 +319,7 @@ impl OpenRuntime {
     }
 
     /// Seals the ledger if this run appended to it; failures become warnings.
+    #[crate::boxed]
     pub async fn seal(&self) -> Report {
         if !self.store.has_appended() {
             return Report::new();
@@ -324,6 +329,7 @@ impl OpenRuntime {
         sealing::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
     }
 
+    #[crate::boxed]
     pub async fn close(self) {
         // A dropped runner may still be writing; the file closes with the process.
         if let Ok(store) = Arc::try_unwrap(self.store) {

@@ -129,6 +129,7 @@ impl Sealer<'_> {
     }
 
     /// Seals; failures become warnings, since no record depends on it.
+    #[crate::boxed]
     pub async fn seal_or_warn(&self) -> Report {
         // A witness over HTTP gets the same time again.
         let limit = match self.witness {
@@ -157,6 +158,7 @@ impl Sealer<'_> {
     ///
     /// # Errors
     /// If it is missing or does not follow the key that signed so far: an unsigned record would count for nothing.
+    #[crate::boxed]
     pub async fn required_key(&self) -> Result<Arc<SecretKey>, ServiceError> {
         let own = self.signing_key().await?;
         if !own.vouched.is_empty() {
@@ -260,6 +262,7 @@ impl Sealer<'_> {
 }
 
 /// Closes a ledger. If it does not answer, the system closes its files when the process exits.
+#[crate::boxed]
 pub async fn close(store: Store) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
 }
@@ -277,6 +280,7 @@ pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) ->
 }
 
 /// As [`close`]; for an interrupted command, the process's exit closes it.
+#[crate::boxed]
 pub async fn close_within_deadline(store: Store) {
     match store.is_interrupted() {
         true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),

@@ -140,6 +140,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// If another process holds it.
+    #[crate::boxed]
     pub async fn acquire_run(&self, run: &Name) -> Result<RunGuard, ServiceError> {
         self.ensure_writable()?;
         let body = match self.store.lock_run(run).await? {
@@ -159,6 +160,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// If none or several match.
+    #[crate::boxed]
     pub async fn find_run(&self, prefix: &str) -> Result<Run, ServiceError> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
@@ -191,6 +193,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// If its records are missing, incomplete or corrupt.
+    #[crate::boxed]
     pub async fn history(&self, run: &Name) -> Result<History, ServiceError> {
         Ok(History::from_records(run, self.store.records(run).await?)?)
     }
@@ -199,6 +202,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// If they are missing or corrupt.
+    #[crate::boxed]
     pub async fn partial_history(&self, run: &Name) -> Result<History, ServiceError> {
         Ok(History::from_remaining_records(run, self.store.records(run).await?)?)
     }
@@ -207,6 +211,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// `quorate:body_evicted` if a text was erased.
+    #[crate::boxed]
     pub async fn load_inputs(&self, history: &History) -> Result<Vec<Part>, ServiceError> {
         let mut inputs = Vec::new();
         for (kind, name, sha256) in history.inputs() {
@@ -246,6 +251,7 @@ impl LedgerSession {
     }
 
     /// Seals the ledger; failures become warnings, since no record depends on it.
+    #[crate::boxed]
     pub async fn seal(&self) {
         self.absorb(Box::pin(self.sealer().seal_or_warn()).await);
     }
@@ -257,6 +263,7 @@ impl LedgerSession {
 
     /// Closes the ledger, and seals unsealed records before, unless the command was interrupted and the ledger takes too
     /// long: then the next command seals them.
+    #[crate::boxed]
     pub async fn close(self) {
         if self.store.has_appended() {
             sealing::within_deadline(&self.store, Box::pin(self.seal())).await;
@@ -267,6 +274,7 @@ impl LedgerSession {
     }
 
     /// Closes the ledger and returns the workspace's resources, to open it with another configuration.
+    #[crate::boxed]
     pub async fn close_into_resources(self) -> WorkspaceResources {
         let resources = WorkspaceResources::of(&self.environment, &self.workspace);
         self.close().await;

@@ -42,6 +42,7 @@ impl Signer {
     /// # Errors
     /// If signatures are required and there is no key that the keyring lets sign now; and if a key or the keyring exists
     /// but is unusable.
+    #[crate::boxed]
     pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, ServiceError> {
         if signing == Signing::None {
             return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
@@ -73,6 +74,7 @@ impl Signer {
     ///
     /// # Errors
     /// As [`Signer::new`], and if governance asks for approvals, which Quorate cannot check.
+    #[crate::boxed]
     pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, ServiceError> {
         ensure_no_approvals(resolved)?;
         ensure_supported(resolved)?;
@@ -118,6 +120,7 @@ impl Signer {
     ///
     /// # Errors
     /// If the run is signed, and no key may sign for it.
+    #[crate::boxed]
     pub async fn for_existing_run(
         keys: &Keys,
         store: &Store,
@@ -148,6 +151,7 @@ impl Signer {
     ///
     /// # Errors
     /// As [`Signer::new`]; if the stream is signed and there is no key; and if it must be signed but began unsigned.
+    #[crate::boxed]
     pub async fn sign_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
         let signed = store.is_signed(stream).await?;
         if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {

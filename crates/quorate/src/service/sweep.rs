@@ -146,6 +146,7 @@ pub struct SweepReport {
 ///
 /// # Errors
 /// If no folder can be read, the executor is refused, or the ledger fails.
+#[crate::boxed]
 pub async fn sweep(
     session: &Arc<LedgerSession>,
     request: &Request,

@@ -62,6 +62,7 @@ impl TierModel {
     ///
     /// # Errors
     /// If the executor is refused, or the ledger fails.
+    #[crate::boxed]
     pub async fn open(
         session: &LedgerSession,
         options: &RunOptions,
@@ -107,6 +108,7 @@ impl TierModel {
     ///
     /// # Errors
     /// If the ledger fails.
+    #[crate::boxed]
     pub async fn sort(
         &self,
         session: &LedgerSession,

@@ -91,6 +91,7 @@ impl Prompt {
 /// # Errors
 /// If the operator or persona does not exist or is refused, or the ledger cannot be read. Without a ledger there are no
 /// overlays.
+#[crate::boxed]
 pub async fn weave(
     environment: &Environment,
     places: &PathOverrides,

@@ -85,6 +85,7 @@ impl Witness {
     }
 
     /// Sends it a signed checkpoint. Failures become warnings, since no record depends on it.
+    #[crate::boxed]
     pub async fn submit(&self, context: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let (name, submitted) = match self {

@@ -48,6 +48,7 @@ impl Costs {
     ///
     /// # Errors
     /// If the ledger cannot be read.
+    #[crate::boxed]
     pub async fn load(session: &LedgerSession, filter: &Filter) -> Result<Costs, ServiceError> {
         let mut costs = Costs::default();
         session.store.member_costs(filter, |cost| costs.add(cost)).await?;

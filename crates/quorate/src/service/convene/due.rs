@@ -30,6 +30,7 @@ pub enum Due {
 ///
 /// # Errors
 /// When the ledger does not answer, or the heuristic is a host's own that is not registered.
+#[crate::boxed]
 pub async fn check_due(
     session: &LedgerSession,
     input: &ConveneInput,

@@ -70,6 +70,7 @@ pub struct DeferredQuestion {
 ///
 /// # Errors
 /// If an existing ledger cannot be read.
+#[crate::boxed]
 pub async fn build(
     environment: &Environment,
     workspace: &Workspace,

@@ -121,6 +121,7 @@ pub struct Report {
 ///
 /// # Errors
 /// If the texts it derives from were erased, or another version of the mode wrote it.
+#[crate::boxed]
 pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.

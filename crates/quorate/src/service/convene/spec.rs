@@ -112,6 +112,7 @@ pub fn build(
 ///
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
+#[crate::boxed]
 pub async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,
@@ -161,6 +162,7 @@ fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
 }
 
 /// The run's subject, as recorded and shown to members.
+#[crate::boxed]
 pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Part, usize) {
     let subject_text = input.subject.text.clone();
     // Members can read what a JSON escape hides from a pattern.

@@ -54,6 +54,7 @@ pub struct InitResult {
 ///
 /// # Errors
 /// If a file cannot be read, used or written.
+#[crate::boxed]
 pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
@@ -111,6 +112,7 @@ pub struct Rotation {
 /// # Errors
 /// If the ledger goes by another key than the one that is here, a file cannot be used or written, or the ledger does not
 /// answer. Then nothing is written that verifying would refuse.
+#[crate::boxed]
 pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
@@ -164,6 +166,7 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
 /// # Errors
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
 /// written.
+#[crate::boxed]
 pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(Purpose::Signing));
@@ -219,6 +222,7 @@ pub struct Vouch {
 ///
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
+#[crate::boxed]
 pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;

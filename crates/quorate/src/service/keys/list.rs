@@ -70,6 +70,7 @@ pub struct KeyList {
 ///
 /// # Errors
 /// If a file cannot be read or used.
+#[crate::boxed]
 pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
     let directory = keys.directory();
     let ring = keys.load_keyring()?;
@@ -146,6 +147,7 @@ pub enum KeySelector {
 ///
 /// # Errors
 /// If there is no such key, or a file cannot be read or used.
+#[crate::boxed]
 pub async fn export(keys: &Keys, which: &KeySelector) -> Result<PublicKey, ServiceError> {
     match which {
         KeySelector::Ledger => ledger_key(keys),
@@ -164,6 +166,7 @@ pub async fn export(keys: &Keys, which: &KeySelector) -> Result<PublicKey, Servi
 ///
 /// # Errors
 /// If there is no key or no checkpoint, or the ledger does not answer.
+#[crate::boxed]
 pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, ServiceError> {
     let public = ledger_key(keys)?;
     let unsealed = || {

@@ -28,6 +28,7 @@ impl Keys {
     ///
     /// # Errors
     /// If a key exists but is unusable: it is malformed, or others can read it.
+    #[crate::boxed]
     pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
         self.signing_key.get_or_try_init(|| find(self)).await.cloned()
     }

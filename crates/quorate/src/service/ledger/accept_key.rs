@@ -37,6 +37,7 @@ pub struct AcceptedKeys {
 /// # Errors
 /// If the reason is empty, there is no usable key, the ledger differs otherwise from what was recorded, or a file cannot be
 /// written.
+#[crate::boxed]
 pub async fn accept(session: &LedgerSession, request: &Request) -> Result<AcceptedKeys, ServiceError> {
     let reason = request.reason.trim();
     if reason.is_empty() {

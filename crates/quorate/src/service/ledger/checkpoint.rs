@@ -17,6 +17,7 @@ use crate::service::session::LedgerSession;
 ///
 /// # Errors
 /// As [`checkpoint`], and when the ledger differs from what was recorded.
+#[crate::boxed]
 pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, ServiceError> {
     let sealing = session.sealer();
     // A rollback has its own help, which differs from that for an altered ledger.
@@ -29,6 +30,7 @@ pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, 
 ///
 /// # Errors
 /// If the ledger does not answer, or does not extend its last checkpoint.
+#[crate::boxed]
 pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceError> {
     session.sealer().seal().await
 }
@@ -37,6 +39,7 @@ pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceEr
 ///
 /// # Errors
 /// As [`checkpoint`].
+#[crate::boxed]
 pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, ServiceError> {
     session.sealer().seal_unchecked(false).await
 }
@@ -46,6 +49,7 @@ pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, Servi
 /// # Errors
 /// When there is no key, when the ledger does not answer, and when anything else differs from what was recorded: a
 /// signature would make what was forged look true.
+#[crate::boxed]
 pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = session.sealer().required_key().await?;
     let unsigned = session.store.unsigned_ledger_records().await?;
@@ -63,6 +67,7 @@ pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, Servic
 ///
 /// # Errors
 /// As [`checkpoint`].
+#[crate::boxed]
 pub async fn vouch(
     session: &LedgerSession,
     keys: &[Arc<SecretKey>],
@@ -83,6 +88,7 @@ pub async fn vouch(
 ///
 /// # Errors
 /// As [`checkpoint`].
+#[crate::boxed]
 pub async fn seal_again(session: &LedgerSession) -> Result<Report, ServiceError> {
     let sealing = session.sealer();
     sealing.check_continuity().await?;

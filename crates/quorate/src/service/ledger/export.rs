@@ -91,6 +91,7 @@ impl Write for StagedFile {
 ///
 /// # Errors
 /// If there is nothing to export, the ledger is inconsistent, or the export cannot be written.
+#[crate::boxed]
 pub async fn export(
     session: &LedgerSession,
     request: &Request,

@@ -39,6 +39,7 @@ pub struct GcResult {
 ///
 /// # Errors
 /// When the ledger does not answer. Then nothing is erased.
+#[crate::boxed]
 pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
     let days = session.workspace.host.ledger.retention_days;
@@ -93,6 +94,7 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
     let history = session.partial_history(run).await?;
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {

@@ -23,6 +23,7 @@ pub struct HoldChange {
 ///
 /// # Errors
 /// If there is no such run, the reason is empty, or the ledger rejects the record.
+#[crate::boxed]
 pub async fn hold(
     session: &LedgerSession,
     prefix: &str,
@@ -40,6 +41,7 @@ pub async fn hold(
 ///
 /// # Errors
 /// If there is no such run, or the ledger rejects the record.
+#[crate::boxed]
 pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
     set_hold(session, prefix, false, None).await
 }
@@ -48,6 +50,7 @@ pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn holds(session: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
     Ok(session.store.holds().await?)
 }

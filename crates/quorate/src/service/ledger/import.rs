@@ -95,6 +95,7 @@ impl PreparedImport {
 ///
 /// # Errors
 /// As [`import()`].
+#[crate::boxed]
 pub async fn preview(
     environment: &Environment,
     workspace: &Workspace,
@@ -110,6 +111,7 @@ pub async fn preview(
 ///
 /// # Errors
 /// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
+#[crate::boxed]
 pub async fn import(session: &LedgerSession, request: &Request) -> Result<ImportSummary, ServiceError> {
     let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
     if !request.dry_run {

@@ -15,6 +15,7 @@ use crate::service::session::LedgerSession;
 ///
 /// # Errors
 /// If the record does not exist or is not sealed, the last checkpoint is unsigned, or the record was altered.
+#[crate::boxed]
 pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
     try_prove(session, what).await.map_err(ServiceError::corrupt_as_refused)
 }

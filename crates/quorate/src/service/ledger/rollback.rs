@@ -24,6 +24,7 @@ pub struct AcceptedRollback {
 ///
 /// # Errors
 /// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.
+#[crate::boxed]
 pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRollback, ServiceError> {
     if reason.trim().is_empty() {
         let body = Body::new("cannot accept a rollback: the reason is empty")

@@ -23,6 +23,7 @@ pub struct LedgerStats {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError> {
     let since_ms = session.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);
     let address = session.store.address();

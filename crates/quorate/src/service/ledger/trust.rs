@@ -86,6 +86,7 @@ pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
 
 /// The public keys that may have signed records here: the keyring's, the signing key's, retired ones. Skips unreadable
 /// keys.
+#[crate::boxed]
 pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
     let keys = session.keys();
     let ring = keys.load_keyring().unwrap_or_default();

@@ -24,6 +24,7 @@ use crate::service::host::Host;
 ///
 /// # Errors
 /// If it does not exist, is archived already, or a file cannot be written.
+#[crate::boxed]
 pub async fn archive(
     keeping: &mut LibraryWriter,
     slug: &str,
@@ -66,6 +67,7 @@ async fn archive_missing(
 ///
 /// # Errors
 /// As [`archive`].
+#[crate::boxed]
 pub async fn shadow(
     keeping: &mut LibraryWriter,
     slug: &str,
@@ -87,6 +89,7 @@ pub async fn shadow(
 ///
 /// # Errors
 /// If a file cannot be read or written.
+#[crate::boxed]
 pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
     let now_ms = keeping.session.environment.clock.now_ms();
     let is_over =

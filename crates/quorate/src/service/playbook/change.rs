@@ -142,6 +142,7 @@ fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn record_events(
     store: &Store,
     (root, scope): (&Path, &Scope),

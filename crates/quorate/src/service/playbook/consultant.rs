@@ -69,6 +69,7 @@ impl Consultant {
     ///
     /// # Errors
     /// When the ledger fails.
+    #[crate::boxed]
     pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, ServiceError> {
         let (step, member) = id.split_once('/').unwrap_or((id, id));
         match self.call.ask(&Name::from(id), &Name::from(member), &self.config, question).await {

@@ -19,6 +19,7 @@ const MAX_TITLE_CHARS: usize = 120;
 ///
 /// # Errors
 /// If there is no such run, or it has no fragments.
+#[crate::boxed]
 pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
     let run = keeping.session.find_run(prefix).await?.run;
     let history = keeping.session.partial_history(&run).await?;

@@ -20,6 +20,7 @@ pub use evidence::{Answer, Approver, GateClosed, GateEvidence};
 ///
 /// # Errors
 /// If a file cannot be read or the gate cannot be asked at all.
+#[crate::boxed]
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,

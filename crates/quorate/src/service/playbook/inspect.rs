@@ -276,6 +276,7 @@ fn lacks_frontmatter(path: &Path) -> bool {
 ///
 /// # Errors
 /// If there is no ledger, or it does not answer.
+#[crate::boxed]
 pub async fn log(
     environment: &Environment,
     places: &PathOverrides,

@@ -39,6 +39,7 @@ impl Judge {
     ///
     /// # Errors
     /// When the ledger fails.
+    #[crate::boxed]
     pub async fn judge(
         &self,
         keeping: &LibraryWriter,

@@ -222,6 +222,7 @@ pub fn sorted(library: &Library) -> Vec<&PlaybookFile> {
 ///
 /// # Errors
 /// When its files cannot be read, or the ledger does not answer.
+#[crate::boxed]
 pub async fn view(
     library: &Library,
     file: &PlaybookFile,

@@ -41,6 +41,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// If there is no such playbook, or a file cannot be read or written. A closed gate is an outcome.
+#[crate::boxed]
 pub async fn promote(
     keeping: &mut LibraryWriter,
     slug: &str,

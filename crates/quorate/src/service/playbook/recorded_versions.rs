@@ -60,6 +60,7 @@ impl RecordedVersions {
     ///
     /// # Errors
     /// When the ledger does not answer.
+    #[crate::boxed]
     pub async fn load(store: &Store, scope: &Scope) -> Result<Self, ServiceError> {
         let mut recalled = RecordedVersions::default();
         store.records(&stream(scope)).await?.iter().for_each(|record| recalled.add(record));

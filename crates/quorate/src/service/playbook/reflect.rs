@@ -48,6 +48,7 @@ pub struct Reflection {
 ///
 /// # Errors
 /// If there is no such operator or run, no executor is available, or it gives no answer.
+#[crate::boxed]
 pub async fn reflect(
     keeping: &LibraryWriter,
     operator: &str,

@@ -32,6 +32,7 @@ use crate::service::paths::display_path;
 ///
 /// # Errors
 /// If a file cannot be read or written, or a history is incomplete.
+#[crate::boxed]
 pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
     let environment = keeping.session.environment.clone();
     let mut done = Vec::new();

@@ -40,6 +40,7 @@ pub struct RollbackResult {
 ///
 /// # Errors
 /// If there is no such version, it may no longer be woven, or a file cannot be written.
+#[crate::boxed]
 pub async fn rollback(
     keeping: &mut LibraryWriter,
     slug: &str,

@@ -40,6 +40,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If a file cannot be opened, another process holds the lock, or a change was interrupted.
+    #[crate::boxed]
     pub async fn open(
         environment: &Environment,
         places: &PathOverrides,
@@ -57,6 +58,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// As [`LibraryWriter::open`], but for that.
+    #[crate::boxed]
     pub async fn open_with_pending(
         environment: &Environment,
         places: &PathOverrides,
@@ -92,6 +94,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If a file was edited meanwhile, or cannot be written. `repair` finishes what was begun.
+    #[crate::boxed]
     pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         let folder = self.library.folder();
         for file in &change.files {
@@ -128,6 +131,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If a file cannot be written.
+    #[crate::boxed]
     pub async fn apply(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
@@ -175,6 +179,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// When the ledger does not answer, or the log cannot be read or written.
+    #[crate::boxed]
     pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
         let folder = self.library.folder();
         let records = self.session.store.records(&stream(&self.library.scope)).await?;

@@ -27,6 +27,7 @@ pub enum Scope {
 ///
 /// # Errors
 /// If the run does not exist or cannot be proven, or the ledger does not answer.
+#[crate::boxed]
 pub async fn collect(session: &LedgerSession, run: &Name, scope: Scope) -> Result<ReportFile, ServiceError> {
     if session.store.read_only_reason().is_none() {
         session.absorb(checkpoint::checkpoint(session).await?.report);

@@ -112,6 +112,7 @@ pub fn build(
 ///
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
+#[crate::boxed]
 pub async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,

@@ -22,6 +22,7 @@ const PAGE: usize = 512;
 
 impl Runtime {
     /// The redacted message, and warnings about it.
+    #[crate::boxed]
     pub async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
         let (text, bytes) = (text.to_owned(), text.len());
         let work = move |redactor: &Redactor| {
@@ -35,6 +36,7 @@ impl Runtime {
 ///
 /// # Errors
 /// When there is nothing to say, or the substrate refuses or fails.
+#[crate::boxed]
 pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
     let invalid = |message: &str, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
@@ -59,6 +61,7 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
 ///
 /// # Errors
 /// As [`say`], and where no other process could find it.
+#[crate::boxed]
 pub async fn post(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
     check_shared(runtime, "post it to the process that answers: `quorate run MANIFEST --say TEXT`")?;
     say(runtime, text, by).await
@@ -113,6 +116,7 @@ impl ConversationReader {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn next_page(&mut self) -> Result<Vec<Turn>, ServiceError> {
         let page = self.substrate.read(self.at.as_ref(), PAGE).await?;
         if let Some(last) = page.turns.last() {
@@ -125,6 +129,7 @@ impl ConversationReader {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, ServiceError> {
         let mut turns = Vec::new();
         loop {
@@ -145,6 +150,7 @@ impl ConversationReader {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn changed(&self) -> Result<(), ServiceError> {
         Ok(self.substrate.changed().await?)
     }
@@ -154,6 +160,7 @@ impl ConversationReader {
 ///
 /// # Errors
 /// When there is no such participant, or the store fails.
+#[crate::boxed]
 pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, ServiceError> {
     if !runtime.participants.iter().any(|known| *known.id == *participant) {
         let ids: Vec<&str> = runtime.participants.iter().map(|participant| &*participant.id).collect();

@@ -50,6 +50,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn newest(&self, limit: usize) -> Result<TurnPage, Error> {
         let Some(last) = self.newest_id().await? else {
             return Ok(TurnPage { known: true, ..TurnPage::default() });
@@ -64,6 +65,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let mut turns = self.substrate.window(at, limit + 2).await?;
         let known = turns.pop().is_some();
@@ -76,6 +78,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let page = self.substrate.read(Some(at), limit + 1).await?;
         let (mut turns, known) = (page.turns, page.known);
@@ -91,6 +94,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn first(&self, limit: usize) -> Result<TurnPage, Error> {
         let page = self.substrate.read(None, limit + 1).await?;
         let mut turns = page.turns;
@@ -143,6 +147,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When the substrate fails.
+    #[crate::boxed]
     pub async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
         loop {

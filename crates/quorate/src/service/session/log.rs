@@ -19,6 +19,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// When log or ledger cannot be read.
+    #[crate::boxed]
     pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
         let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
         if indexed.newly_corrupt > 0 {

@@ -32,6 +32,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// When the run is signed, and there is no key that may sign for it; and when the record cannot be appended.
+    #[crate::boxed]
     pub async fn resume_signing(
         &self,
         history: &mut History,
@@ -65,6 +66,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// When the stream is signed, and there is no key that may sign for it.
+    #[crate::boxed]
     pub async fn sign_stream(&self, stream: &Name, run: Option<&Name>) -> Result<(), ServiceError> {
         if self.signer(stream).is_some() {
             return Ok(());

@@ -94,6 +94,7 @@ pub struct FailedAnswer {
 ///
 /// # Errors
 /// When the substrate or the ledger fails, or only the process that runs the conversation could read it.
+#[crate::boxed]
 pub async fn state(
     talk: &Talk,
     runtime: &Runtime,

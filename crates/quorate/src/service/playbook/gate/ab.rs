@@ -26,6 +26,7 @@ use crate::service::session::LedgerSession;
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
@@ -77,6 +78,7 @@ pub struct CountedRun {
 ///
 /// # Errors
 /// When the ledger does not answer.
+#[crate::boxed]
 pub async fn evaluate(
     library: &Library,
     session: &LedgerSession,

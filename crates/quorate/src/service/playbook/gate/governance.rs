@@ -22,6 +22,7 @@ use crate::service::run_options::RunOptions;
 ///
 /// # Errors
 /// If the assembly is refused or the ledger fails.
+#[crate::boxed]
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,

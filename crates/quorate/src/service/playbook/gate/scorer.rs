@@ -35,6 +35,7 @@ struct Scores {
 ///
 /// # Errors
 /// If the file that names the command is not trusted. A failing command keeps the gate closed.
+#[crate::boxed]
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
