@@ -23,7 +23,7 @@ use crate::observer::Observer;
 use crate::ports::ledger::{self, Body, Entry, Ledger};
 use crate::record::{RunIntent, RunOpened};
 use crate::redact::Redactor;
-use run_loop::{EarlierSessions, RunLoop};
+use run_loop::{EarlierSessions, RunLoop, Step};
 
 /// What one run needs: protocol, members, limits and ports.
 pub struct RunConfig {
@@ -92,6 +92,7 @@ impl RunConfig {
     ///
     /// # Errors
     /// See [`Error`].
+    #[crate::boxed]
     pub async fn open(self, opening: Opening) -> Result<RunResult, Error> {
         let span = self.span();
         self.open_in_span(opening).instrument(span).await
@@ -105,7 +106,8 @@ impl RunConfig {
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry::of(&opening.opened, at_ms);
         let mut session = RunLoop::new(self, 0, EarlierSessions::default());
-        session.append_and_perform(at_ms, vec![entry], bodies, commands, RunIntent::default()).await?;
+        let step = Step { entries: vec![entry], bodies, commands, ..Step::default() };
+        session.append_and_perform(at_ms, step).await?;
         session.run().await
     }
 
@@ -114,6 +116,7 @@ impl RunConfig {
     ///
     /// # Errors
     /// See [`Error`]; [`Error::ReplayMismatch`] when the recorded facts do not follow from the recorded events.
+    #[crate::boxed]
     pub async fn resume(
         self,
         history: &History,
@@ -160,7 +163,7 @@ impl RunConfig {
         let before = EarlierSessions { calls: history.calls, charged: history.charged, wall: history.wall };
         let mut session = RunLoop::new(self, history.next, before);
         session.outcome = history.outcome_data().cloned();
-        session.append_and_perform(at_ms, Vec::new(), Vec::new(), commands, intent).await?;
+        session.append_and_perform(at_ms, Step { commands, intent, ..Step::default() }).await?;
         session.run().await
     }
 

@@ -22,6 +22,7 @@ type Script = dyn Fn(&Invocation) -> Action + Send + Sync;
 
 pub struct ScriptedExecutor {
     script: Box<Script>,
+    asks_a_model: bool,
     calls: Arc<Mutex<Vec<(String, u32)>>>,
 }
 
@@ -43,7 +44,14 @@ impl ScriptedExecutor {
     }
 
     pub fn new(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> Self {
-        ScriptedExecutor { script: Box::new(script), calls: Arc::default() }
+        ScriptedExecutor { script: Box::new(script), asks_a_model: false, calls: Arc::default() }
+    }
+
+    /// Says that its answers come from a model, and so cost something.
+    #[must_use]
+    pub fn as_model(mut self) -> Self {
+        self.asks_a_model = true;
+        self
     }
 
     /// Records calls in a list that outlives the executor.
@@ -62,7 +70,7 @@ impl ScriptedExecutor {
 #[async_trait]
 impl Executor for ScriptedExecutor {
     fn about(&self) -> About {
-        About { kind: "scripted", asks_a_model: false, model: None }
+        About { kind: "scripted", asks_a_model: self.asks_a_model, model: None }
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {

@@ -66,6 +66,17 @@ enum End {
     HostCall(Name, Box<HostCallResult>),
 }
 
+/// What is recorded at once, and what follows from it.
+#[derive(Default)]
+pub(super) struct Step {
+    pub(super) entries: Vec<Entry>,
+    pub(super) bodies: Vec<Body>,
+    pub(super) commands: Vec<Command>,
+    pub(super) intent: RunIntent,
+    /// Whether an answer of a model is in it, which is not to be asked for and paid twice: it is synced.
+    pub(super) was_paid: bool,
+}
+
 enum LoopEvent {
     CallEnded(Invoke, Box<FinishedCall>),
     HostCallEnded(HostCallResult),
@@ -202,7 +213,7 @@ impl RunLoop {
     /// Feeds what happened, and does what follows from it.
     async fn handle_events(&mut self, happened: Vec<LoopEvent>) -> Result<(), Error> {
         let at_ms = self.config.clock.now_ms();
-        let (mut entries, mut commands) = (Vec::new(), Vec::new());
+        let (mut entries, mut commands, mut was_paid) = (Vec::new(), Vec::new(), false);
         let mut cancelled: BTreeSet<Name> = BTreeSet::new();
         for one in happened {
             // X10: what is fed is read from the record, as it will be on resume and on replay.
@@ -214,6 +225,7 @@ impl RunLoop {
                 }
                 LoopEvent::CallEnded(invoke, asked) => {
                     let late = cancelled.contains(&invoke.id);
+                    was_paid |= self.member_config(&invoke.member)?.executor.about().asks_a_model;
                     entries.extend(asked.attempt.map(|attempt| attempt.into_entry(at_ms)));
                     let consultation = self.consultation_record(&invoke, asked.consultation, late)?;
                     let event = consultation.event();
@@ -231,7 +243,7 @@ impl RunLoop {
             }));
             commands.extend(follow);
         }
-        self.append_and_perform(at_ms, entries, Vec::new(), commands, RunIntent::default()).await
+        self.append_and_perform(at_ms, Step { entries, commands, was_paid, ..Step::default() }).await
     }
 
     /// The record of an invocation that ended; one that was cancelled meanwhile is late.
@@ -251,15 +263,10 @@ impl RunLoop {
     }
 
     /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
-    pub(super) async fn append_and_perform(
-        &mut self,
-        at_ms: i64,
-        mut entries: Vec<Entry>,
-        bodies: Vec<Body>,
-        commands: Vec<Command>,
-        mut intent: RunIntent,
-    ) -> Result<(), Error> {
-        let durability = if commands.is_empty() { Durability::Written } else { Durability::Synced };
+    pub(super) async fn append_and_perform(&mut self, at_ms: i64, step: Step) -> Result<(), Error> {
+        let Step { mut entries, bodies, commands, mut intent, was_paid } = step;
+        let durability =
+            if commands.is_empty() && !was_paid { Durability::Written } else { Durability::Synced };
         let (mut invokes, mut host_calls) = (Vec::<Invoke>::new(), Vec::new());
         let mut taken_back: Vec<ActiveCall> = Vec::new();
         for command in commands {

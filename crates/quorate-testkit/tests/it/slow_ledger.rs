@@ -202,7 +202,18 @@ async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
     }
 }
 
-fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
+/// Answers each member's invocation, after this many milliseconds.
+fn answering(after_ms: fn(&str) -> u64) -> ScriptedExecutor {
+    ScriptedExecutor::new(move |invocation| {
+        let answer = match &*invocation.step {
+            "adjudicate" => json!({"verdict": "SHIP", "reasoning": "fine"}),
+            _ => json!({"would_block": false, "irreducible": false, "score": 4, "findings": []}),
+        };
+        Action::Say(answer.to_string(), after_ms(&invocation.member))
+    })
+}
+
+fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>, executor: ScriptedExecutor) -> RunConfig {
     let setup = Setup {
         deliberators: ["a", "b", "c"].map(Name::from).to_vec(),
         rounds: Rounds::One,
@@ -211,13 +222,7 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
         min_deliberators: 3,
         policy: policy::Policy::Seed,
     };
-    let executor = Arc::new(ScriptedExecutor::new(|invocation| {
-        let answer = match &*invocation.step {
-            "adjudicate" => json!({"verdict": "SHIP", "reasoning": "fine"}),
-            _ => json!({"would_block": false, "irreducible": false, "score": 4, "findings": []}),
-        };
-        Action::Say(answer.to_string(), 2_000)
-    }));
+    let executor = Arc::new(executor);
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
     let members: BTreeMap<_, _> =
         members.map(|member| (member, executor.clone().into_member_config())).collect();
@@ -253,7 +258,7 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
         });
         let began = Instant::now();
         let stopped =
-            council(&ledger, Some(Duration::from_secs(30))).open(opening()).await.expect_err("no ledger");
+            council(&ledger, Some(Duration::from_secs(30)), answering(|_| 2_000)).open(opening()).await.expect_err("no ledger");
         assert!(
             matches!(&stopped, driver::Error::Ledger(Error::InDoubt { run, what })
                 if &**run == "rslow" && what.contains("`budget.wall`")),
@@ -263,6 +268,19 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
     }
     // One that is slow and answers is waited for: what the run came to is recorded after its time.
     let ledger = SlowLedger::new(Duration::from_secs(4), true);
-    let concluded = council(&ledger, Some(Duration::from_secs(5))).open(opening()).await.expect("recorded");
+    let concluded = council(&ledger, Some(Duration::from_secs(5)), answering(|_| 2_000)).open(opening()).await.expect("recorded");
     assert_eq!(concluded.outcome["verdict"], "INCOMPLETE");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_of_a_model_is_synced_and_another_with_what_follows_from_it() {
+    // X7: of three members that answer one after another, two have no consequence yet.
+    let one_by_one = |member: &str| if member == "a" { 1_000 } else if member == "b" { 2_000 } else { 3_000 };
+    let mut syncs = Vec::new();
+    for executor in [answering(one_by_one), answering(one_by_one).as_model()] {
+        let ledger = SlowLedger::new(Duration::ZERO, false);
+        council(&ledger, None, executor).open(opening()).await.expect("recorded");
+        syncs.push(ledger.memory.syncs());
+    }
+    assert_eq!(syncs[1], syncs[0] + 2);
 }
