@@ -9,6 +9,8 @@
 
 mod assemblies;
 mod caching;
+#[cfg(feature = "postgres")]
+mod cluster;
 mod critical_path;
 mod inside;
 mod large_log;
@@ -84,8 +86,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let public = peer.map(|dir| PublicTool::new(&dir)).transpose()?;
     let quorate = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
     let mut bench = Bench { place, quorate, public, table: Table::default() };
-    let steps: [(&str, Step); 15] = [
-        ("review", single_review::measure),
+    let steps = [
+        ("review", single_review::measure as Step),
         ("critical-path", critical_path::measure),
         ("syncs", syncs::measure),
         ("log", large_log::measure),
@@ -100,6 +102,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("caching", caching::measure),
         ("models", models::measure),
         ("web", web::measure),
+        #[cfg(feature = "postgres")]
+        ("cluster", cluster::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());
