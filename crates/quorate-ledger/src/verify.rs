@@ -88,6 +88,8 @@ pub struct Options {
     pub remote_witness: Option<(Cosigner, Option<checkpoint_files::CheckpointCopy>)>,
     /// Whether missing local checkpoints and unproven records are divergences.
     pub strict: bool,
+    /// Whether the ledger is on a server: a copy that took over, or a backup, may lack the newest records.
+    pub is_on_server: bool,
     /// The log whose lines are checked against the runs.
     pub log: Option<PathBuf>,
 }
@@ -195,6 +197,7 @@ pub enum VerifyError {
 ///
 /// # Errors
 /// [`VerifyError`]. Divergences of the ledger's content are in the report.
+#[crate::boxed]
 pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyError> {
     let options = Arc::new(options);
     let (mut report, mut walk) = {

@@ -269,17 +269,33 @@ fn a_driver_whose_run_was_taken_writes_nothing_more() {
 }
 
 #[test]
-fn a_connection_that_is_lost_ends_the_run_with_a_code_and_it_can_be_resumed() {
+fn a_witness_shows_what_a_failover_has_lost() {
+    let Some(database) = database() else { return };
+    let one = Machine::new(TestDir::scripted(&all_ship()), &database);
+    one.run(&["review", "draft.md"]).assert_code(0);
+    wait(copied(&database, false));
+    one.run(&["review", "draft.md"]).assert_code(0);
+    let sealed = one.run(&["ledger", "checkpoint", "--format", "json"]).assert_code(0).json();
+    one.place.write("witness.txt", sealed["note"].as_str().expect("a signed note"));
+    one.run(&["ledger", "verify", "--witness", "witness.txt"]).assert_code(0);
+    wait(copied(&database, true));
+    let verified = one.run(&["ledger", "verify", "--witness", "witness.txt"]).assert_code(1);
+    let size = sealed["size"].as_u64().expect("a size");
+    assert!(verified.stdout.contains(&format!("witness.txt has seen {size} records")), "{}", verified.stdout);
+    assert!(verified.stdout.contains("(failover)"), "{}", verified.stdout);
+}
+
+#[test]
+fn a_run_goes_on_over_a_lost_connection() {
     let Some(database) = database() else { return };
     let one = Machine::new(TestDir::scripted_slowly(&all_ship(), "delay = \"300ms\""), &database);
     let child = one.start(&["review", "draft.md"]);
-    wait_until(SOON, "a consultation", || wait(database.consultations()) >= 1);
-    wait(database.terminate_others());
-    let ended = finish(child).assert_code(5);
-    ended.assert_stderr_contains("quorate:ledger_unavailable");
-    let run = one.runs()[0]["run"].as_str().unwrap().to_owned();
-    one.run(&["resume", &run]).assert_code(0);
-    assert_eq!(wait(database.consultations()), 9);
+    for answers in [1, 5] {
+        wait_until(SOON, "a consultation", || wait(database.consultations()) >= answers);
+        wait(database.terminate_others());
+    }
+    finish(child).assert_code(0);
+    assert_eq!(wait(database.consultations()), 9, "no member is asked twice");
     one.run(&["ledger", "verify"]).assert_code(0);
 }
 

@@ -13,6 +13,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::engine::Engine;
 use super::gap_check::GapCheck;
 use super::leases::Leases;
+#[cfg(feature = "postgres")]
+use super::postgres::call::{WriteCall, is_gap};
+#[cfg(feature = "postgres")]
+use super::postgres::server::{RESTART_TIMEOUT, is_absent};
 use super::run_signers::RunSigners;
 use super::sqlite;
 use super::timeouts::Timeouts;
@@ -40,6 +44,8 @@ pub(crate) struct Connection {
     pub(super) leases: Leases,
     /// The position up to which no gap was found.
     gap_check: GapCheck,
+    /// How often the engine had connected when these were seen.
+    connects: u64,
 }
 
 /// The ends of runs.
@@ -64,6 +70,7 @@ pub(crate) struct Transaction<'a> {
 impl Connection {
     pub(super) fn new(engine: Engine, closed_to_writers: Option<String>, patience: Arc<Timeouts>) -> Self {
         Connection {
+            connects: engine.connects(),
             engine,
             durability: None,
             left_open: false,
@@ -191,6 +198,48 @@ impl Connection {
         Ok(Transaction { connection: self })
     }
 
+    /// Whether what is written goes to a server, in calls of its functions.
+    pub(super) fn is_server(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => false,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => true,
+        }
+    }
+
+    /// Calls a function of the server that writes; `None` where there is no server. A call whose connection was lost is
+    /// made again: whoever calls must recognize what was done by the first. Says also whether that happened.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn write_call<C: WriteCall>(
+        &mut self,
+        call: &C,
+    ) -> Result<Option<(C::Output, bool)>, sqlx::Error> {
+        self.in_doubt = false;
+        self.ensure_writable()?;
+        let began = tokio::time::Instant::now();
+        loop {
+            self.roll_back_leftover().await?;
+            let Engine::Postgres(server) = &mut self.engine else { return Ok(None) };
+            let error = match call.call(server, self.gap_check.known()).await {
+                Ok((done, last)) => {
+                    self.gap_check.set_known(last);
+                    return Ok(Some((done, std::mem::take(&mut self.in_doubt))));
+                }
+                Err(error) => error,
+            };
+            if is_gap(&error) {
+                self.gap_check.check(&mut self.engine).await?;
+                return Err(error);
+            }
+            self.in_doubt |= self.engine.may_have_committed(&error);
+            let may_pass =
+                self.engine.is_locked(&error) || is_absent(&error) && began.elapsed() < RESTART_TIMEOUT;
+            if !may_pass || !self.timeouts.pause_before_retry(began).await {
+                return Err(error);
+            }
+        }
+    }
+
     /// The database for one statement, which is a transaction of its own and this durable; `None` where the engine
     /// needs one around it.
     pub(super) async fn single_statement(
@@ -254,10 +303,13 @@ impl Connection {
                 _ => {}
             }
         }
-        if !self.engine.is_connected() {
+        self.engine.reconnect().await?;
+        if std::mem::replace(&mut self.connects, self.engine.connects()) != self.connects {
+            // A copy of the server that takes over may have lost what was seen.
             self.gap_check.reset();
+            self.tails.clear();
         }
-        self.engine.reconnect().await
+        Ok(())
     }
 }
 

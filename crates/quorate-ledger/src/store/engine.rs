@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ColumnIndex, Connection as _, Database, Decode, Encode, SqlSafeStr as _, SqlStr};
 
 #[cfg(feature = "postgres")]
-use super::postgres::server::{Server, is_locked, is_lost};
+use super::postgres::server::{RESTART_TIMEOUT, Server, is_absent, is_locked, is_lost};
 use super::sqlite::is_file_broken;
 #[cfg(feature = "postgres")]
 use futures::TryStreamExt as _;
@@ -190,7 +190,8 @@ impl Statement {
         }
     }
 
-    /// Rows of a server. Outside of a transaction, what waits for a table that is being rewritten is asked again.
+    /// Rows of a server. Outside of a transaction, what waits for a table that is being rewritten is asked again, and so is
+    /// what lost its connection.
     #[cfg(feature = "postgres")]
     async fn server_rows(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         if server.in_transaction() {
@@ -198,14 +199,15 @@ impl Statement {
         }
         let began = tokio::time::Instant::now();
         loop {
-            match self.clone().rows_once(server, columns).await {
-                Err(error) if is_locked(&error) => {
-                    if !server.pause_before_retry(began).await {
-                        return Err(error);
-                    }
-                }
+            let error = match self.clone().rows_once(server, columns).await {
+                Err(error) if is_locked(&error) => error,
+                Err(error) if is_absent(&error) && began.elapsed() < RESTART_TIMEOUT => error,
                 done => return done,
+            };
+            if !server.pause_before_retry(began).await {
+                return Err(error);
             }
+            server.reconnect().await?;
         }
     }
 
@@ -387,6 +389,15 @@ impl Engine {
             Engine::Sqlite(_) => Ok(()),
             #[cfg(feature = "postgres")]
             Engine::Postgres(server) => Box::pin(server.reconnect()).await,
+        }
+    }
+
+    /// How often it has connected: what was seen on an earlier connection may be gone.
+    pub(super) fn connects(&self) -> u64 {
+        match self {
+            Engine::Sqlite(_) => 1,
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(server) => server.connects(),
         }
     }
 

@@ -51,6 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer. Then nothing is erased.
+    #[crate::boxed]
     pub async fn erase(
         &self,
         mut plan: Plan,

@@ -28,6 +28,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or a record is malformed.
+    #[crate::boxed]
     pub async fn records_after(
         &self,
         run: &Name,

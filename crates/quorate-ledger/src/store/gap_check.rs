@@ -48,6 +48,18 @@ impl GapCheck {
         })
     }
 
+    /// The position, where it is known.
+    #[cfg(feature = "postgres")]
+    pub(super) fn known(&self) -> Option<i64> {
+        self.0.and_then(|known| i64::try_from(known).ok())
+    }
+
+    /// The server has checked up to its last record.
+    #[cfg(feature = "postgres")]
+    pub(super) fn set_known(&mut self, last: i64) {
+        self.0 = u64::try_from(last).ok();
+    }
+
     /// Forgets the position: what was seen may be gone with the connection.
     pub(super) fn reset(&mut self) {
         self.0 = None;

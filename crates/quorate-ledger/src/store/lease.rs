@@ -49,6 +49,7 @@ impl Store {
     ///
     /// # Errors
     /// When the lock's file cannot be made, or the store does not answer.
+    #[crate::boxed]
     pub async fn lock_run(&self, run: &Name) -> Result<LockOutcome, Error> {
         let cannot = |error| unavailable(format!("cannot take hold of {run}"), error);
         let Some(hold) = RunLock::acquire(self.dir(), &lock_name(run)).await.map_err(cannot)? else {
@@ -72,6 +73,7 @@ impl Store {
     ///
     /// # Errors
     /// When the lock's file cannot be read, or the store does not answer.
+    #[crate::boxed]
     pub async fn driver(&self, run: &Name) -> Result<Option<Driver>, Error> {
         let cannot = |error| unavailable(format!("cannot see who drives {run}"), error);
         if RunLock::is_held(self.dir(), &lock_name(run)).map_err(cannot)? {
@@ -85,6 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn runs_driven_elsewhere(&self) -> Result<BTreeSet<Name>, Error> {
         let mut connection = self.writer().await;
         let leases = connection.leases.clone();

@@ -25,7 +25,15 @@ const LIVE: &str = concat!("SELECT run, owner, CASE WHEN until_ms > ", now!(), "
 /// The leases of this process: whose name is in the row of a run.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file needs none"))]
-pub(crate) struct Leases(Arc<Mutex<BTreeMap<Name, String>>>);
+pub(crate) struct Leases(Arc<Mutex<OwnLeases>>);
+
+#[derive(Debug, Default)]
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file needs none"))]
+struct OwnLeases {
+    owners: BTreeMap<Name, String>,
+    /// Whether a task renews them.
+    are_renewed: bool,
+}
 
 /// Runs that nothing may be appended to by this process, since another drives them.
 #[derive(Debug, Default)]
@@ -58,19 +66,39 @@ impl Fence {
 
 #[cfg(feature = "postgres")]
 impl Leases {
-    pub(super) fn insert(&self, run: &Name, owner: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .insert(run.clone(), owner.to_owned());
+    /// Adds one; says whether a task has to be started that renews them.
+    pub(super) fn insert(&self, run: &Name, owner: &str) -> bool {
+        let mut own = self.lock();
+        own.owners.insert(run.clone(), owner.to_owned());
+        !std::mem::replace(&mut own.are_renewed, true)
     }
 
-    pub(super) fn remove(&self, run: &Name) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(run);
+    /// Removes one, unless the run was taken again meanwhile.
+    pub(super) fn remove(&self, run: &Name, owner: &str) {
+        let mut own = self.lock();
+        if own.owners.get(run).is_some_and(|now| now == owner) {
+            own.owners.remove(run);
+        }
+    }
+
+    /// The name in this process's lease of a run.
+    pub(super) fn owner(&self, run: &Name) -> Option<String> {
+        self.lock().owners.get(run).cloned()
+    }
+
+    /// All of them, for the task that renews them; `None` where there is none, and the task ends.
+    pub(super) fn all_or_stop(&self) -> Option<BTreeMap<Name, String>> {
+        let mut own = self.lock();
+        own.are_renewed = !own.owners.is_empty();
+        own.are_renewed.then(|| own.owners.clone())
     }
 
     fn all(&self) -> BTreeMap<Name, String> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.lock().owners.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, OwnLeases> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

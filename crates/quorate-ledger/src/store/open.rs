@@ -53,6 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
+    #[crate::boxed]
     pub async fn open(path: &Path) -> Result<OpenedStore, Error> {
         let address = Address::from(path);
         let dir = address.dir();
@@ -98,6 +99,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`] if it does not exist, is not a ledger, or cannot be read.
+    #[crate::boxed]
     pub async fn open_read_only(address: &Address) -> Result<Store, Error> {
         let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
         match Box::pin(connect_read_only(path)).await {
@@ -116,6 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
+    #[crate::boxed]
     pub async fn open_log_only(log: &Path) -> Result<Store, Error> {
         match log_index_in_memory().await {
             Ok(connection) => {
@@ -129,6 +132,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
+    #[crate::boxed]
     pub async fn open_at(address: &Address) -> Result<OpenedStore, Error> {
         match address {
             Address::File(path) => Store::open(path).await,

@@ -1,6 +1,7 @@
 //! A ledger in a Postgres database, which several machines write to. A writer acquires one lock first, so records have
 //! positions in the order of the commits, without gaps. The index of the log is in a local file.
 
+pub(super) mod call;
 mod options;
 pub(super) mod server;
 mod server_error;
@@ -18,7 +19,11 @@ pub use options::InvalidAddress;
 pub(super) use options::connect_options;
 
 /// What brings a database from one version of the schema to the next; the table `quorate_schema` counts them.
-const SCHEMAS: [&str; 2] = [include_str!("postgres/schema.sql"), include_str!("postgres/schema-2.sql")];
+const SCHEMAS: [&str; 3] = [
+    include_str!("postgres/schema.sql"),
+    include_str!("postgres/schema-2.sql"),
+    include_str!("postgres/schema-3.sql"),
+];
 /// The lock of the schema's making, which other schemas of the database may share.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";
 

@@ -1,6 +1,9 @@
 //! The queue of the group commit: pending appends, and writing them.
 
+#[cfg(feature = "postgres")]
+mod on_server;
 mod rows;
+mod tail;
 mod write_error;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +16,14 @@ use tokio::sync::oneshot;
 use super::STREAM;
 use super::address::Address;
 use super::connection::{Connection, Tail, Tails};
-use super::engine::{Column, Engine, Value, sql};
+use super::engine::{Engine, Value, sql};
 use super::index::Change;
 use super::leases::Fence;
-use super::run_signers::{self, KeyEvent, RunSigners};
+use super::run_signers::{self, KeyEvent};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
 use crate::signing::{ExternalKeys, SecretKey};
 pub(super) use rows::{RecordRow, insert_rows, insert_signatures};
+use tail::find_tail;
 use write_error::{RecordRange, write_error};
 
 pub(super) type Reply = Result<u64, Error>;
@@ -68,6 +72,8 @@ struct AppendRules<'a> {
     outside: Option<Result<ExternalKeys, String>>,
     /// The ledger's key, which signs its own stream.
     ledger_key: Option<&'a SecretKey>,
+    /// Whether what is remembered of a run's end may be out of date: writing finds that out.
+    tails_are_checked: bool,
 }
 
 impl Queue {
@@ -174,6 +180,10 @@ async fn write(
     durability: Durability,
     outside: Option<Result<ExternalKeys, String>>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
+    #[cfg(feature = "postgres")]
+    if connection.is_server() && appends.iter().all(on_server::is_one_call) {
+        return on_server::append(connection, appends, durability).await;
+    }
     // Cached tails are dropped until the commit succeeds; the next writer reads them again.
     let mut tails = std::mem::take(&mut connection.tails);
     let alone = match &appends[..] {
@@ -187,7 +197,7 @@ async fn write(
             let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
             let fence = Fence::read(transaction.engine(), &leases).await?;
-            let rules = AppendRules { fence, outside, ledger_key: None };
+            let rules = AppendRules { fence, outside, ..AppendRules::default() };
             let results = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
             results
@@ -242,6 +252,9 @@ struct TailAhead {
 struct ChainedAppend {
     run: Name,
     from: u64,
+    /// The leaf of the record before its first.
+    #[cfg(feature = "postgres")]
+    after: Option<String>,
     records: Vec<EncodedRecord>,
     signatures: Vec<Vec<Value>>,
     changes: Vec<Change>,
@@ -287,6 +300,8 @@ async fn chain(
         Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
     };
     let ledger_key = rules.ledger_key.filter(|_| *run == *STREAM);
+    #[cfg(feature = "postgres")]
+    let after = before.leaf.clone();
     let mut leaf_before = before.leaf;
     let mut records = Vec::with_capacity(entries.len());
     let mut signatures = Vec::new();
@@ -310,7 +325,16 @@ async fn chain(
             Err(error) => return Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
         }
     }
-    let links = ChainedAppend { run, from, records, signatures, changes, bodies };
+    let links = ChainedAppend {
+        run,
+        from,
+        #[cfg(feature = "postgres")]
+        after,
+        records,
+        signatures,
+        changes,
+        bodies,
+    };
     let tail = Tail { next: links.next(), leaf: leaf_before, signers: standing };
     ahead.insert(links.run.clone(), TailAhead { tail, ends });
     Ok(Ok(links))
@@ -407,54 +431,6 @@ pub(super) fn signature_row(key: &SecretKey, run: &str, n: u64, head: &str) -> V
     let leaf = crate::merkle::leaf(head.as_bytes());
     let signature = key.sign(crate::signing::Context::RECORD, &leaf);
     vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
-}
-
-/// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by another
-/// who has a key for it is a signed one, and stays one.
-async fn find_tail(
-    engine: &mut Engine,
-    tails: &mut Tails,
-    run: &Name,
-    from: u64,
-    key: Option<&SecretKey>,
-    rules: &AppendRules<'_>,
-) -> Result<Result<Tail, String>, sqlx::Error> {
-    let fresh = || key.map(|_| RunSigners::default());
-    match tails.remove(run) {
-        _ if !engine.can_cache_tails() => {}
-        Some(tail) if tail.next == from => return Ok(Ok(tail)),
-        // That a run is new shows when its first record is written.
-        None if from == 0 => return Ok(Ok(Tail { next: 0, leaf: None, signers: fresh() })),
-        _ => {}
-    }
-    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1")
-        .bind(&**run)
-        .row(engine, &[Column::Int, Column::Text])
-        .await?;
-    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1")
-        .bind(&**run)
-        .row(engine, &[Column::Int])
-        .await?;
-    let signers = match (&last, signed) {
-        (None, _) => fresh(),
-        // What is done to the ledger is signed by its key, record by record.
-        (Some(_), Some(_)) if **run != *STREAM => {
-            let outside = match rules.external_keys(key) {
-                Ok(outside) => outside,
-                Err(what) => return Ok(Err(what)),
-            };
-            match RunSigners::read(engine, run, &outside).await? {
-                Ok(signers) => Some(signers),
-                Err(what) => return Ok(Err(what)),
-            }
-        }
-        _ => None,
-    };
-    Ok(Ok(Tail {
-        next: last.as_ref().map_or(0, |row| row.count(0) + 1),
-        leaf: last.map(|row| leaf(row.text(1))),
-        signers,
-    }))
 }
 
 /// The result of inserting records.

@@ -25,6 +25,7 @@ impl RunLock {
     ///
     /// # Errors
     /// As [`RunLock::try_acquire`].
+    #[crate::boxed]
     pub async fn acquire(dir: &Path, run: &str) -> Result<Option<RunLock>> {
         RunLock::acquire_within(dir, run, ACQUIRE_TIMEOUT).await
     }
@@ -33,6 +34,7 @@ impl RunLock {
     ///
     /// # Errors
     /// As [`RunLock::try_acquire`].
+    #[crate::boxed]
     pub async fn acquire_within(dir: &Path, run: &str, patience: Duration) -> Result<Option<RunLock>> {
         let until = tokio::time::Instant::now() + patience;
         loop {

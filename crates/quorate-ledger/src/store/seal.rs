@@ -25,6 +25,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or the checkpoint's record cannot be read.
+    #[crate::boxed]
     pub async fn last_checkpoint(&self) -> Result<Option<CheckpointRecord>, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
@@ -35,6 +36,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or a checkpoint's record cannot be read.
+    #[crate::boxed]
     pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
@@ -46,6 +48,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn unsigned_ledger_records(&self) -> Result<Vec<u64>, Error> {
         let rows = self.rows(unsigned_ledger_rows(), &[Column::Int, Column::Text]).await?;
         Ok(rows.iter().map(|row| row.count(0)).collect())
@@ -56,6 +59,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn sign_unsigned_ledger_records(&self, key: &SecretKey) -> Result<Vec<u64>, Error> {
         let mut connection = self.writer().await;
         let signing = async {
@@ -72,6 +76,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or the last checkpoint's record cannot be read.
+    #[crate::boxed]
     pub async fn has_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
         let tree = *checkpoint.tree();
         let mut connection = self.writer().await;
@@ -92,6 +97,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[crate::boxed]
     pub async fn unsealed_records(&self) -> Result<u64, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
@@ -109,6 +115,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer, the records do not continue the tree of the last checkpoint, or one that it would
     /// newly be over does not hold: then nothing is signed.
+    #[crate::boxed]
     pub async fn seal(
         &self,
         keys: &[Arc<SecretKey>],
@@ -124,6 +131,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::seal`], and where the keys do not follow: verifying would refuse the checkpoint.
+    #[crate::boxed]
     pub async fn seal_with(
         &self,
         keys: &[Arc<SecretKey>],

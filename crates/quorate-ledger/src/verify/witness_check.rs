@@ -96,7 +96,12 @@ pub(super) fn check_note(walk: &mut Walk, note: &str, part: Part, name: &str) ->
 pub(super) fn check_not_cut(walk: &mut Walk, size: u64, part: Part, name: &str) {
     let last_seq = walk.seq();
     if size > last_seq {
-        let what = format!("{name} has seen {size} records, and there are {last_seq}");
+        let mut what = format!("{name} has seen {size} records, and there are {last_seq}");
+        if walk.options.is_on_server {
+            what.push_str(
+                "; a copy of the server that took over (failover), or a backup, may have lacked the rest",
+            );
+        }
         walk.findings.add(Divergence::new(Kind::Cut, part, what).at_seq(last_seq + 1).up_to_seq(size));
     }
 }

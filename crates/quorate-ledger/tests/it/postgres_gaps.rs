@@ -24,11 +24,11 @@ fn text(error: &dyn std::error::Error) -> String {
 async fn an_empty_database_is_opened_by_many_at_once() {
     for _ in 0..4 {
         let Some(database) = Database::new().await else { return };
-        let machines = ["one", "two", "three"];
+        let machines = ["one", "two", "three", "four"];
         let addresses = machines.map(|machine| database.address(machine));
-        let [one, two, three] = addresses.each_ref().map(|address| Box::pin(Store::open_at(address)));
-        let (one, two, three) = tokio::join!(one, two, three);
-        let stores = [one, two, three].map(|opened| opened.expect("it opens").store);
+        let [one, two, three, four] = addresses.each_ref().map(|address| Box::pin(Store::open_at(address)));
+        let (one, two, three, four) = tokio::join!(one, two, three, four);
+        let stores = [one, two, three, four].map(|opened| opened.expect("it opens").store);
         let made = addresses.map(|address| address.dir().join("keys/ledger.ed25519").exists());
         assert_eq!(made.iter().filter(|made| **made).count(), 1, "one of them made the ledger: {made:?}");
         for (from, store) in (0..).zip(&stores) {

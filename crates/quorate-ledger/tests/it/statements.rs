@@ -15,8 +15,7 @@ use support::Database;
 /// What only one engine is asked.
 const SQLITE: [&str; 8] =
     ["ZEROBLOB", "pragma_", "sqlite_master", "?", " log ", " log_line", " log_seat", "dbstat"];
-const POSTGRES: [&str; 6] =
-    ["clock_timestamp", "to_regclass", "current_setting", "pg_", "quorate_schema", "lease"];
+const POSTGRES: [&str; 6] = ["clock_timestamp", "to_regclass", "current_setting", "pg_", "quorate_", "lease"];
 
 /// The statements in all files below a directory, with where they stand.
 fn statements(dir: &Path, found: &mut Vec<(String, String)>) {

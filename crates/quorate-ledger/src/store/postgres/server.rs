@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::ports::ledger::Durability;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
+use sqlx::query::Query;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::{ConnectOptions as _, Connection as _, Postgres};
+use tokio::time::Instant;
 
 use crate::store::timeouts::{RESPONSE_TIMEOUT, Timeouts};
 
@@ -17,11 +19,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long rewriting a table may take.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// How long a server may be away that was there before, as one that is restarted or whose copy takes over.
+pub(in crate::store) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a connection. A wait for a lock ends at the server before the client gives the server up, and is then
-/// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. A server that
-/// acknowledges before it has synced is configured not to.
-const SESSION: &str = "SET lock_timeout = '15s'; \
+/// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. No statement goes
+/// on for long after its client is gone. A server that acknowledges before it has synced is configured not to.
+const SESSION: &str = "SET lock_timeout = '15s'; SET statement_timeout = '10min'; \
     SET idle_in_transaction_session_timeout = '30s'; \
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '25s'; \
     SET client_min_messages = 'warning'; \
@@ -45,6 +49,8 @@ pub(crate) struct Server {
     timeouts: Arc<Timeouts>,
     /// Whether a transaction is open.
     in_transaction: bool,
+    /// How often it has connected.
+    connects: u64,
 }
 
 /// What is done to begin a transaction that writes. What was looked up before it began may be out of date; what is looked
@@ -70,7 +76,14 @@ impl Server {
         timeouts: Arc<Timeouts>,
     ) -> Result<Server, sqlx::Error> {
         let connection = Some(open(&options, &timeouts).await?);
-        Ok(Server { connection, options, log_index: log_index.await?, timeouts, in_transaction: false })
+        Ok(Server {
+            connection,
+            options,
+            log_index: log_index.await?,
+            timeouts,
+            in_transaction: false,
+            connects: 1,
+        })
     }
 
     /// The connection, with what waits for the server on it; an error where it was lost.
@@ -113,6 +126,11 @@ impl Server {
         self.connection.is_some()
     }
 
+    /// How often it has connected: what was seen on an earlier connection may be gone.
+    pub(in crate::store) fn connects(&self) -> u64 {
+        self.connects
+    }
+
     /// Whether a transaction is open.
     pub(in crate::store) fn in_transaction(&self) -> bool {
         self.in_transaction
@@ -124,14 +142,26 @@ impl Server {
             self.in_transaction = true;
         }
         let (connection, mut wait) = self.connection_and_wait()?;
-        if text.starts_with("VACUUM") {
+        let done = if text.starts_with("VACUUM") {
             wait.limit = REWRITE_TIMEOUT;
-        }
-        let done = wait.on(sqlx::raw_sql(text).execute(connection)).await;
+            wait.on(rewrite(connection, text)).await
+        } else {
+            wait.on(sqlx::raw_sql(text).execute(connection)).await.map(drop)
+        };
         if text.ends_with("COMMIT") || text == "ROLLBACK" {
             self.in_transaction = false;
         }
-        self.track_result(done).map(|_| ())
+        self.track_result(done)
+    }
+
+    /// All rows of an answer.
+    pub(super) async fn all_rows(
+        &mut self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        let (connection, wait) = self.connection_and_wait()?;
+        let done = wait.on(query.fetch_all(connection)).await;
+        self.track_result(done)
     }
 
     pub(in crate::store) fn log_index(&mut self) -> &mut SqliteConnection {
@@ -150,10 +180,23 @@ impl Server {
         done
     }
 
-    /// Connects again where the connection was lost.
+    /// Connects again where the connection was lost. A server that refuses is waited for, since it may be about to start;
+    /// one that is silent is not, since that took its time.
     pub(in crate::store) async fn reconnect(&mut self) -> Result<(), sqlx::Error> {
-        if self.connection.is_none() {
-            self.connection = Some(open(&self.options, &self.timeouts).await?);
+        let began = Instant::now();
+        while self.connection.is_none() {
+            match open(&self.options, &self.timeouts).await {
+                Ok(connection) => {
+                    self.connection = Some(connection);
+                    self.connects += 1;
+                }
+                Err(error) if is_absent(&error) && began.elapsed() < RESTART_TIMEOUT => {
+                    if !self.pause_before_retry(began).await {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -202,6 +245,14 @@ pub(in crate::store) fn is_locked(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("55P03"))
 }
 
+/// Rewrites a table, which may take longer than any other statement.
+async fn rewrite(connection: &mut PgConnection, statement: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("SET statement_timeout = 0").execute(&mut *connection).await?;
+    let done = sqlx::raw_sql(statement).execute(&mut *connection).await;
+    let restored = sqlx::raw_sql("SET statement_timeout = '10min'").execute(connection).await;
+    done.and(restored).map(drop)
+}
+
 async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<PgConnection, sqlx::Error> {
     let connecting = async {
         let mut connection = options.connect().await?;
@@ -209,6 +260,15 @@ async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<Pg
         Ok(connection)
     };
     Wait { timeouts: patience.clone(), limit: CONNECT_TIMEOUT }.on(connecting).await
+}
+
+/// Whether a server is not there, or not ready: it refuses connections, ends them, starts or stops.
+pub(in crate::store) fn is_absent(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
+        sqlx::Error::Io(error) => error.kind() != io::ErrorKind::TimedOut,
+        _ => false,
+    }
 }
 
 /// Whether the connection is lost, or in an unknown state: an error of the system or of the

@@ -20,6 +20,48 @@ pub(crate) enum Forwarding {
     ToCommit,
     /// Everything until a `COMMIT` comes, and nothing from then on.
     BeforeCommit,
+    /// Everything until a record comes, and that; no answer to it.
+    ToRecord,
+    /// Everything until a record comes, and nothing from then on.
+    BeforeRecord,
+    /// Everything until a record comes, and that; then the connection ends, and later ones are let through.
+    CutAfterRecord,
+    /// Everything until a record comes; then the connection ends, and later ones are let through.
+    CutBeforeRecord,
+}
+
+impl Forwarding {
+    const ALL: [Forwarding; 8] = [
+        Forwarding::All,
+        Forwarding::Nothing,
+        Forwarding::ToCommit,
+        Forwarding::BeforeCommit,
+        Forwarding::ToRecord,
+        Forwarding::BeforeRecord,
+        Forwarding::CutAfterRecord,
+        Forwarding::CutBeforeRecord,
+    ];
+
+    /// What a part of what a client sends is to be recognized by.
+    fn trigger(self) -> Option<&'static [u8]> {
+        match self {
+            Forwarding::All | Forwarding::Nothing => None,
+            // As the last word of what is asked, not in the name of an isolation level.
+            Forwarding::ToCommit | Forwarding::BeforeCommit => Some(b"COMMIT\0"),
+            // Every record's head has it.
+            _ => Some(b"\"data_sha256\""),
+        }
+    }
+
+    /// Whether that part goes through, and what does from then on.
+    fn after(self) -> (bool, Forwarding) {
+        let passes = matches!(self, Forwarding::ToCommit | Forwarding::ToRecord | Forwarding::CutAfterRecord);
+        (passes, if self.cuts() { Forwarding::All } else { Forwarding::Nothing })
+    }
+
+    fn cuts(self) -> bool {
+        matches!(self, Forwarding::CutAfterRecord | Forwarding::CutBeforeRecord)
+    }
 }
 
 /// A server behind a connection like that.
@@ -42,8 +84,14 @@ impl Proxy {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&server).await.expect("the server answers");
                 let ((from, back), (answers, to)) = (client.into_split(), server.into_split());
-                tokio::spawn(pass(from, to, shared.clone(), true));
-                tokio::spawn(pass(answers, back, shared.clone(), false));
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    // When one direction ends, so does the other.
+                    tokio::select! {
+                        () = pass(from, to, &shared, true) => {}
+                        () = pass(answers, back, &shared, false) => {}
+                    }
+                });
             }
         });
         Proxy { url: format!("postgres://quorate@127.0.0.1:{port}/{database}"), lets }
@@ -60,25 +108,22 @@ impl Proxy {
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, lets: Arc<AtomicU8>, is_client: bool) {
-    let mut part = [0; 8192];
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, lets: &AtomicU8, is_client: bool) {
+    let mut part = [0; 65_536];
     loop {
         let read = match from.read(&mut part).await {
             Ok(0) | Err(_) => return,
             Ok(read) => read,
         };
-        let now = lets.load(Ordering::SeqCst);
-        // As the last word of what is asked, not in the name of an isolation level.
-        let commits = is_client && part[..read].windows(7).any(|word| word == b"COMMIT\0");
-        let passes = match (commits, now) {
-            (_, now) if now == Forwarding::Nothing as u8 => false,
-            (true, now) if now == Forwarding::ToCommit as u8 || now == Forwarding::BeforeCommit as u8 => {
-                lets.store(Forwarding::Nothing as u8, Ordering::SeqCst);
-                now == Forwarding::ToCommit as u8
-            }
-            _ => true,
-        };
-        if passes && to.write_all(&part[..read]).await.is_err() {
+        let now = Forwarding::ALL[usize::from(lets.load(Ordering::SeqCst))];
+        let is_triggered = now.trigger().is_some_and(|trigger| {
+            is_client && part[..read].windows(trigger.len()).any(|window| window == trigger)
+        });
+        let (passes, next) = if is_triggered { now.after() } else { (now != Forwarding::Nothing, now) };
+        if is_triggered {
+            lets.store(next as u8, Ordering::SeqCst);
+        }
+        if passes && to.write_all(&part[..read]).await.is_err() || is_triggered && now.cuts() {
             return;
         }
     }

@@ -60,6 +60,7 @@ pub struct Verification {
 /// # Errors
 /// If configuration, keys or witness are unusable, the ledger does not exist or cannot be read, or there is no such
 /// checkpoint. Divergences are no error.
+#[crate::boxed]
 pub async fn verify(environment: &Environment, request: &Request) -> Result<Verification, ServiceError> {
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
@@ -102,6 +103,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         local_checkpoints: Some(copies.read(origin.as_deref())),
         remote_witness: cosigned,
         strict: request.strict,
+        is_on_server: store.is_shared(),
         log: Some(workspace.log.clone()),
     };
     let report = verify::verify(&store, options).await;
