@@ -38,7 +38,11 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
             );
             let is_goal = round_trip == ROUND_TRIPS[2] && processes == PROCESSES[1];
             match is_goal {
-                true => bench.table.limited(what, Measure::Time(per_review), Measure::Time(Duration::from_millis(25))),
+                true => bench.table.limited(
+                    what,
+                    Measure::Time(per_review),
+                    Measure::Time(Duration::from_millis(25)),
+                ),
                 false => bench.table.unlimited(what, Measure::Time(per_review)),
             }
             let rate = (1.0 / per_review.as_secs_f64()).round();
@@ -53,7 +57,9 @@ fn sweeps(bench: &mut Bench, server: &str, port: u16, processes: usize) -> Resul
     let schema = format!("bench_{}_{port}_{processes}", std::process::id());
     execute(server, &format!("CREATE SCHEMA {schema}"))?;
     let (user, database) = parts(server)?;
-    let url = format!("postgres://{user}@127.0.0.1:{port}/{database}?sslmode=disable&options=-csearch_path%3D{schema}");
+    let url = format!(
+        "postgres://{user}@127.0.0.1:{port}/{database}?sslmode=disable&options=-csearch_path%3D{schema}"
+    );
     let mut dirs = Vec::new();
     for number in 0..processes {
         let dir = bench.place.dir(&format!("cluster-{port}-{processes}-{number}"))?;

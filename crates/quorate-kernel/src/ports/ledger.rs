@@ -198,7 +198,7 @@ pub enum Durability {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another writer has appended to the run meanwhile.
-    #[error("another process has appended to run {run}")]
+    #[error("run {run} does not end where this process left it")]
     Conflict { run: Name },
     /// A record does not fit its own hashes or its predecessor.
     #[error("record {run}/{n} is corrupt: {what}")]

@@ -15,11 +15,9 @@ use super::gap_check::GapCheck;
 use super::leases::Leases;
 #[cfg(feature = "postgres")]
 use super::postgres::call::{WriteCall, is_gap};
-#[cfg(feature = "postgres")]
-use super::postgres::server::{RESTART_TIMEOUT, is_absent};
 use super::run_signers::RunSigners;
 use super::sqlite;
-use super::timeouts::Timeouts;
+use super::timeouts::{RESTART_TIMEOUT, Timeouts};
 use crate::files;
 
 pub(crate) struct Connection {
@@ -184,13 +182,12 @@ impl Connection {
             self.left_open = true;
             match self.engine.execute_raw(begin).await {
                 Ok(()) => break,
-                // The owner of the lock may be rewriting the tables, which takes time in proportion to their size.
-                Err(error)
-                    if self.engine.is_locked(&error) && self.timeouts.pause_before_retry(began).await =>
-                {
+                Err(error) => {
+                    if !self.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await {
+                        return Err(error);
+                    }
                     self.roll_back_leftover().await?;
                 }
-                Err(error) => return Err(error),
             }
         }
         self.durability = Some(durability);
@@ -232,9 +229,7 @@ impl Connection {
                 return Err(error);
             }
             self.in_doubt |= self.engine.may_have_committed(&error);
-            let may_pass =
-                self.engine.is_locked(&error) || is_absent(&error) && began.elapsed() < RESTART_TIMEOUT;
-            if !may_pass || !self.timeouts.pause_before_retry(began).await {
+            if !self.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await {
                 return Err(error);
             }
         }
@@ -254,6 +249,12 @@ impl Connection {
         self.set_durability(durability).await?;
         self.gap_check.check(&mut self.engine).await?;
         Ok(Some(&mut self.engine))
+    }
+
+    /// Whether what kept a transaction from beginning since `began` may pass: the owner of the lock may be rewriting the
+    /// tables, which takes time in proportion to their size, or the server is restarted.
+    fn may_pass(&self, error: &sqlx::Error, began: tokio::time::Instant) -> bool {
+        self.engine.is_locked(error) || self.engine.is_absent(error) && began.elapsed() < RESTART_TIMEOUT
     }
 
     /// Makes the next commit this durable.

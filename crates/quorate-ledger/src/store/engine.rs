@@ -1,14 +1,20 @@
 //! The databases behind the ledger. A statement has one text for all of them, with `$1`, `$2`, … for its values, and
 //! integers, texts and bytes alone, which every engine takes.
 
+mod value;
+
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ColumnIndex, Connection as _, Database, Decode, Encode, SqlSafeStr as _, SqlStr};
 
 #[cfg(feature = "postgres")]
-use super::postgres::server::{RESTART_TIMEOUT, Server, is_absent, is_locked, is_lost};
+use super::postgres::server::{Server, is_absent, is_locked, is_lost};
 use super::sqlite::is_file_broken;
 #[cfg(feature = "postgres")]
+use super::timeouts::RESTART_TIMEOUT;
+#[cfg(feature = "postgres")]
 use futures::TryStreamExt as _;
+
+pub(crate) use value::Value;
 
 /// A connection to one of them.
 pub(crate) enum Engine {
@@ -16,16 +22,6 @@ pub(crate) enum Engine {
     /// A database of a server.
     #[cfg(feature = "postgres")]
     Postgres(Box<Server>),
-}
-
-/// A value of a statement or a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Value {
-    /// A 64-bit integer.
-    Int(Option<i64>),
-    Text(Option<String>),
-    /// Bytes.
-    Bytes(Vec<u8>),
 }
 
 /// What a column holds.
@@ -413,6 +409,18 @@ impl Engine {
         }
     }
 
+    /// Whether there is no server, or none that is ready.
+    pub(super) fn is_absent(&self, error: &sqlx::Error) -> bool {
+        match self {
+            Engine::Sqlite(_) => {
+                let _ = error;
+                false
+            }
+            #[cfg(feature = "postgres")]
+            Engine::Postgres(_) => is_absent(error),
+        }
+    }
+
     /// Whether a commit that failed with this error may have been done all the same.
     pub(super) fn may_have_committed(&self, error: &sqlx::Error) -> bool {
         match self {
@@ -451,47 +459,4 @@ pub(super) fn rows_lost_error(table: &str, added: u64, rows: usize) -> sqlx::Err
 /// Whether SQLite says that there is nothing to roll back.
 fn is_no_transaction(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.message().contains("no transaction is active"))
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Value::Int(Some(value))
-    }
-}
-
-/// A number of records or bytes, which is below 2^63.
-impl From<u64> for Value {
-    fn from(value: u64) -> Self {
-        Value::Int(Some(i64::try_from(value).unwrap_or(i64::MAX)))
-    }
-}
-
-impl From<Option<i64>> for Value {
-    fn from(value: Option<i64>) -> Self {
-        Value::Int(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Value::Text(Some(value.to_owned()))
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Self {
-        Value::Text(Some(value))
-    }
-}
-
-impl From<Option<String>> for Value {
-    fn from(value: Option<String>) -> Self {
-        Value::Text(value)
-    }
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(value: Vec<u8>) -> Self {
-        Value::Bytes(value)
-    }
 }

@@ -11,6 +11,8 @@ pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long to try again while another process has the lock: rewriting a large ledger takes minutes.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a server may be away that was there before, as one that is restarted or whose copy takes over.
+pub(super) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause before the next try.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 

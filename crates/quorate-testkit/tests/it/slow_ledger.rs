@@ -257,8 +257,10 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
             silent.is_slow.store(true, Ordering::SeqCst);
         });
         let began = Instant::now();
-        let stopped =
-            council(&ledger, Some(Duration::from_secs(30)), answering(|_| 2_000)).open(opening()).await.expect_err("no ledger");
+        let stopped = council(&ledger, Some(Duration::from_secs(30)), answering(|_| 2_000))
+            .open(opening())
+            .await
+            .expect_err("no ledger");
         assert!(
             matches!(&stopped, driver::Error::Ledger(Error::InDoubt { run, what })
                 if &**run == "rslow" && what.contains("`budget.wall`")),
@@ -268,14 +270,25 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
     }
     // One that is slow and answers is waited for: what the run came to is recorded after its time.
     let ledger = SlowLedger::new(Duration::from_secs(4), true);
-    let concluded = council(&ledger, Some(Duration::from_secs(5)), answering(|_| 2_000)).open(opening()).await.expect("recorded");
+    let concluded = council(&ledger, Some(Duration::from_secs(5)), answering(|_| 2_000))
+        .open(opening())
+        .await
+        .expect("recorded");
     assert_eq!(concluded.outcome["verdict"], "INCOMPLETE");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_a_model_is_synced_and_another_with_what_follows_from_it() {
     // X7: of three members that answer one after another, two have no consequence yet.
-    let one_by_one = |member: &str| if member == "a" { 1_000 } else if member == "b" { 2_000 } else { 3_000 };
+    let one_by_one = |member: &str| {
+        if member == "a" {
+            1_000
+        } else if member == "b" {
+            2_000
+        } else {
+            3_000
+        }
+    };
     let mut syncs = Vec::new();
     for executor in [answering(one_by_one), answering(one_by_one).as_model()] {
         let ledger = SlowLedger::new(Duration::ZERO, false);

@@ -94,8 +94,10 @@ impl From<ledger::Error> for ServiceError {
         match error {
             ledger::Error::Conflict { run } => ServiceError::configuration(
                 codes::RUN_MOVED,
-                Body::new(format!("another process has appended to run {run}"))
-                    .help(format!("see its outcome with `quorate show {run}`")),
+                Body::new(format!("run {run} does not end where this process left it")).help(format!(
+                    "another process has appended to it, or the ledger's server stopped before it had synced the last \
+                     records: `quorate show {run}` shows it, and `quorate resume {run}` continues it"
+                )),
             ),
             ledger::Error::Corrupt { .. } => {
                 ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))

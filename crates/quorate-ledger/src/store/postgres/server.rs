@@ -11,7 +11,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _, Postgres};
 use tokio::time::Instant;
 
-use crate::store::timeouts::{RESPONSE_TIMEOUT, Timeouts};
+use crate::store::timeouts::{RESPONSE_TIMEOUT, RESTART_TIMEOUT, Timeouts};
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,8 +19,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long rewriting a table may take.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(3_600);
-/// How long a server may be away that was there before, as one that is restarted or whose copy takes over.
-pub(in crate::store) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a connection. A wait for a lock ends at the server before the client gives the server up, and is then
 /// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. No statement goes

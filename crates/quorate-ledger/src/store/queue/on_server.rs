@@ -11,6 +11,7 @@ use super::super::connection::Connection;
 use super::super::engine::{Column, Engine, sql};
 use super::super::index::Change;
 use super::super::postgres::call::AppendCall;
+use super::super::run_signers::KeyEvent;
 use super::{AppendRules, ChainedAppend, PreparedAppend, Reply, chain};
 
 /// Whether an append can be part of one call: it is not signed, which needs what the ledger says of keys and checkpoints,
@@ -19,7 +20,8 @@ pub(super) fn is_one_call(append: &PreparedAppend) -> bool {
     let is_of_run = |change: &Change| {
         !matches!(change, Change::Held { .. } | Change::Released { .. } | Change::Imported { .. })
     };
-    append.key.is_none() && append.key_events.is_empty() && append.changes.iter().all(is_of_run)
+    let opens = |event: &KeyEvent| matches!(event, KeyEvent::Opened(_));
+    append.key.is_none() && append.key_events.values().all(opens) && append.changes.iter().all(is_of_run)
 }
 
 /// Writes all that fit their runs or, after an error, none; returns the result of each.
