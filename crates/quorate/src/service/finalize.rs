@@ -61,7 +61,7 @@ pub(super) async fn record_run_ended(
         Ok(_) | Err(Error::Conflict { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    session.seal().await;
+    session.seal_run().await;
     Ok(())
 }
 

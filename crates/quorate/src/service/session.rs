@@ -13,6 +13,8 @@ use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_protocol::{Name, Part};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 
 use super::environment::Environment;
 use super::error::ServiceError;
@@ -27,6 +29,9 @@ use resources::WorkspaceResources;
 /// The name of the run that was opened last, accepted wherever a run is named.
 pub const LATEST: &str = "latest";
 
+/// How often a session seals the ledger whose runs end one after another.
+const SEAL_INTERVAL: Duration = Duration::from_secs(1);
+
 /// An opened ledger and log.
 pub struct LedgerSession {
     pub environment: Environment,
@@ -34,6 +39,8 @@ pub struct LedgerSession {
     pub store: Arc<Store>,
     warnings: Mutex<Report>,
     keys: Keys,
+    /// When it was sealed last.
+    sealed_at: Mutex<Option<Instant>>,
     signers: Mutex<BTreeMap<Name, Signer>>,
 }
 
@@ -117,6 +124,7 @@ impl LedgerSession {
             store: Arc::new(store),
             warnings: Mutex::new(report),
             signers: Mutex::default(),
+            sealed_at: Mutex::default(),
         };
         let keys = session.keys.clone();
         session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
@@ -253,7 +261,18 @@ impl LedgerSession {
     /// Seals the ledger; failures become warnings, since no record depends on it.
     #[crate::boxed]
     pub async fn seal(&self) {
+        *self.sealed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.absorb(Box::pin(self.sealer().seal_or_warn()).await);
+    }
+
+    /// Seals the ledger at the end of one of several runs, unless that was done a moment ago: then the next one's end or
+    /// the session's seals it.
+    #[crate::boxed]
+    pub async fn seal_run(&self) {
+        let last = *self.sealed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= SEAL_INTERVAL) {
+            self.seal().await;
+        }
     }
 
     /// Marks the command as interrupted: from now on no wait for the ledger takes long.
