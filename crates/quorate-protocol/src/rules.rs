@@ -138,6 +138,8 @@ impl Default for Rules {
 
 #[cfg(test)]
 mod tests {
+    use quorate_manifest::assembly::Mode;
+
     use super::*;
 
     #[test]
@@ -154,6 +156,48 @@ mod tests {
                 !form.is_valid(&serde_json::json!({"thresold": 1})),
                 "{name}: a slip of the finger passes"
             );
+        }
+    }
+
+    #[test]
+    fn every_kind_says_where_it_holds_and_what_its_parameters_name() {
+        // `check` refuses and warns by this alone.
+        let [advisory, voting, peer, hierarchy] = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy];
+        let in_modes = |modes: &[Mode]| RuleKind { modes: modes.to_vec(), ..RuleKind::default() };
+        let decides = || RuleKind { always_decides: true, ..in_modes(&[voting]) };
+        let expected = [
+            (
+                "aggregate",
+                RuleKind {
+                    member_params: &["hub"],
+                    member_map_params: &["peers"],
+                    rule_kind_params: &[("terminationRule", &["no-new-objections", "all-pass"])],
+                    duration_params: &["ttl"],
+                    first_rule_only_params: &["maxRounds", "terminationRule", "topology", "hub", "peers"],
+                    dependent_params: &[("hub", "topology", "star")],
+                    ..in_modes(&[advisory, peer, hierarchy])
+                },
+            ),
+            ("escalate-on-severity", in_modes(&[hierarchy])),
+            ("majority", RuleKind { member_params: &["chair"], ..decides() }),
+            ("priority", RuleKind { duration_params: &["ttl"], ..in_modes(&[advisory]) }),
+            ("quorum", decides()),
+            (
+                "terminal",
+                RuleKind {
+                    duration_params: &["ttl"],
+                    ends_synthesis: EndsSynthesis::Yes,
+                    class_params: &["scope"],
+                    ..in_modes(&[advisory, voting, hierarchy])
+                },
+            ),
+            ("unanimity", decides()),
+        ];
+        let rules = Rules::built_in();
+        assert_eq!(rules.names(), expected.each_ref().map(|(name, _)| *name));
+        for (name, kind) in expected {
+            let said = rules.get(name).expect("its own name").clone();
+            assert_eq!(said, RuleKind { params: said.params.clone(), ..kind }, "{name}");
         }
     }
 

@@ -43,3 +43,50 @@ pub fn class_warnings<'m>(
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(id: &str, scope: Option<&str>, applies_to: Option<&[&str]>) -> Rule {
+        Rule {
+            id: id.into(),
+            kind: terminal::KIND.into(),
+            applies_to: applies_to.map(|ids| ids.iter().map(|id| (*id).into()).collect()),
+            params: scope.map(|scope| ("scope".to_owned(), json!(scope))).into_iter().collect(),
+        }
+    }
+
+    /// The warnings on a vote of `a`, who votes on all, and `b`, who votes on money alone.
+    fn warnings(class: Option<&str>, rules: &[Rule]) -> Vec<String> {
+        let money = ["money".to_owned()];
+        let members = [("a", None), ("b", Some(&money[..]))];
+        class_warnings(&Request::Voting { class: class.map(str::to_owned) }, rules, members.into_iter())
+    }
+
+    #[test]
+    fn a_rule_that_cannot_fire_is_named() {
+        let unclassed = "No class is said, so these rules do not count: `m` (money), `s` (safety).";
+        let scoped =
+            [rule("m", Some("money"), None), rule("s", Some("safety"), None), rule("all", None, None)];
+        assert_eq!(warnings(None, &scoped), [unclassed]);
+        assert_eq!(warnings(Some("money"), &scoped), [""; 0]);
+        assert_eq!(warnings(None, &scoped[2..]), [""; 0]);
+
+        let on_safety = "`v` (terminal) cannot fire for `b`, not asked on proposals of the class `safety`.";
+        let no_class = "`v` (terminal) cannot fire for `b`, not asked on proposals without a class.";
+        let both = Some(&["a", "b"][..]);
+        assert_eq!(warnings(Some("safety"), &[rule("v", None, both)]), [on_safety]);
+        assert_eq!(warnings(Some("safety"), &[rule("v", Some("safety"), both)]), [on_safety]);
+        assert_eq!(warnings(Some("safety"), &[rule("v", Some("money"), both)]), [""; 0]);
+        assert_eq!(warnings(Some("safety"), &[rule("v", None, None)]), [""; 0]);
+        assert_eq!(warnings(Some("safety"), &[rule("v", None, Some(&["a"]))]), [""; 0]);
+        assert_eq!(warnings(Some("money"), &[rule("v", None, both)]), [""; 0]);
+        assert_eq!(warnings(None, &[rule("v", None, both)]), [no_class]);
+        let counted = Rule { kind: "majority".into(), ..rule("v", None, both) };
+        assert_eq!(warnings(Some("safety"), &[counted]), [""; 0]);
+        assert_eq!(class_warnings(&Request::Hierarchy, &scoped, std::iter::empty()), [""; 0]);
+    }
+}

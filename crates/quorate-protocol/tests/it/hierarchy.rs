@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use serde_json::json;
 
+use crate::test_run::{self, TestRun};
 use oracle::{Advice, Behavior, Kind, Node, NodeOutcome, Rule};
 
 const TEXTS: [&str; 6] = ["late", "over budget", "nobody knows", "fine", "", "more warmth"];
@@ -200,4 +202,41 @@ fn the_first_rule_that_is_for_a_node_wins() {
     );
     assert_eq!((&node_outcome(0)["rule"], &node_outcome(0)["output"]["severity"]), (&"r2".into(), &9.into()));
     assert!(matches!(oracle::outcomes(&nodes, &rules)[0], NodeOutcome::Passed(_, Some(2))));
+}
+
+#[test]
+fn a_rule_of_the_hosts_is_shown_the_branch() {
+    let mut setup = tree::setup(&[node(None, None), node(Some(0), None), node(Some(0), None)], &[]);
+    setup.rules = vec![test_run::rule("own", "custom:own", None, json!({"k": 1}))];
+    let mut run = TestRun::open(&setup, "r", "How is it going?");
+    let says = |severity: u8| test_run::advice(severity, "c", &["e"], "s");
+    run.answer("node/n1", says(4));
+    run.give_no_answer("node/n2");
+    run.answer("node/n0", says(2));
+    let input = &run.applies[0].input;
+    let mut child = says(4);
+    child["member"] = json!("n1");
+    assert_eq!(
+        *input,
+        json!({"mode": "hierarchy", "rule": setup.rules[0], "node": "n0", "own": says(2), "children": [child]})
+    );
+}
+
+#[test]
+fn what_a_lock_keeps_below_is_noted_and_escalates() {
+    for (suggestion, refused) in [("fine", false), (oracle::LOCKED, true)] {
+        let setup = tree::setup(&[node(None, None), node(Some(0), None)], &[]);
+        let mut run = TestRun::open(&setup, "r", "How is it going?");
+        run.answer("node/n1", test_run::advice(0, "c", &[], suggestion));
+        run.answer("node/n0", test_run::advice(0, "c", &[], "s"));
+        let outcome = run.outcome();
+        let notes = outcome["notes"].to_string();
+        assert_eq!(
+            notes.contains("nothing was passed up by n1; look at what is below"),
+            refused,
+            "{outcome:#}"
+        );
+        assert_eq!(outcome["shouldEscalate"], json!(refused));
+        assert_eq!(outcome["risk"]["level"], if refused { "watch" } else { "ok" });
+    }
 }

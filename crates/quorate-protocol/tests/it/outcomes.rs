@@ -60,7 +60,16 @@ fn an_outcome_says_what_it_is_and_why_there_is_none() {
         assert_eq!(run.word("kind"), kind);
         assert!(!run.word("because").is_empty(), "{:#}", run.outcome());
         assert!(version(mode).contains('/'), "{}", version(mode));
+        assert_eq!(run.version(), version(mode));
     }
+}
+
+#[test]
+fn an_outcome_has_the_references_of_its_assembly_where_there_are_some() {
+    let mut setup = advisory(&["a"]);
+    assert_eq!(guidance(&setup).outcome().get("refs"), None);
+    setup.refs.insert("ticket".to_owned(), json!("OPS-1"));
+    assert_eq!(guidance(&setup).outcome()["refs"], json!({"ticket": "OPS-1"}));
 }
 
 #[test]
@@ -86,7 +95,7 @@ fn fragments_beyond_those_that_hold_at_once_are_noted() {
         setup.overlays.max_active = most;
         let run = guidance(&setup);
         assert_eq!(
-            notes(&run).contains("2 fragments, of which at most 1 hold"),
+            notes(&run).contains(&format!("2 fragments, of which at most {most} hold")),
             noted,
             "{most}: {}",
             notes(&run)

@@ -2,6 +2,7 @@
 //! that no change of it goes unseen.
 
 use quorate_manifest::decimal::Decimal;
+use quorate_protocol::modes::council;
 use quorate_protocol::overlay::{EvictionReason, Overlay, OverlaySet};
 use quorate_protocol::policy::{CountedPosition, Incomplete, Policy, Position, Positions, Verdict, judge};
 use quorate_protocol::tally::{Tally, Weight};
@@ -18,6 +19,8 @@ fn the_words_of_policies_and_verdicts() {
     let verdicts = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
     assert_eq!(verdicts.map(Verdict::as_str), ["SHIP", "REVISE", "HOLD", "INCOMPLETE"]);
     assert_eq!(verdicts.map(Verdict::strictness), [0, 1, 2, 3]);
+    assert_eq!(verdicts.map(|verdict| council::outcome::verdict(verdict.as_str())), verdicts.map(Some));
+    assert_eq!(council::outcome::verdict("MAYBE"), None);
     assert!(verdicts.is_sorted(), "the order is that of strictness");
     let reasons = [
         (Incomplete::FirstRound, "first_round"),

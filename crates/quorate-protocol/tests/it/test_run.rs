@@ -121,6 +121,10 @@ impl TestRun {
         self.protocol.artifact()
     }
 
+    pub(crate) fn version(&self) -> &'static str {
+        self.protocol.version()
+    }
+
     /// A text of the outcome.
     pub(crate) fn word(&self, key: &str) -> &str {
         self.outcome()[key].as_str().unwrap_or_default()

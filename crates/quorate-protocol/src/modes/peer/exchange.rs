@@ -78,11 +78,6 @@ impl Exchange {
         }
     }
 
-    /// Whether everybody reaches everybody.
-    pub(super) fn is_fully_connected(&self) -> bool {
-        matches!(self.topology, Topology::FullyConnected)
-    }
-
     /// Whether one member's messages reach another; no member reaches itself.
     pub(super) fn reaches(&self, members: usize, from: usize, to: usize) -> bool {
         from != to

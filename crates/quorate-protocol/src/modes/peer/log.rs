@@ -135,7 +135,7 @@ impl<'a> Transcripts<'a> {
 /// Whether another member's message reaches a member.
 fn reaches(case: &ModeContext, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
     match &said.to {
-        None => conduct.is_fully_connected() || conduct.reaches(case.setup.members.len(), said.from, index),
+        None => conduct.reaches(case.setup.members.len(), said.from, index),
         Some(recipients) => recipients.contains(&index),
     }
 }

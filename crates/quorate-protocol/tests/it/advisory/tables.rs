@@ -4,7 +4,7 @@
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::timestamp;
 use quorate_protocol::assembly::{Request, Setup};
-use quorate_protocol::{AbsenceReason, ConsultationResult, FactKind, Json};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Event, FactKind, Json, PartKind};
 use serde_json::json;
 
 use super::council::{self, TALK, all, fragments, member, notes, session_members};
@@ -332,6 +332,35 @@ fn a_locked_suggestion_is_dropped_and_the_others_stay() {
     assert_eq!((violations.len(), &violations[0]["member"]), (1, &json!("a1")));
     assert_eq!(violations[0]["invocation"], "ask/a1");
     assert!(notes(&sitting, "fragment/a1"));
+}
+
+#[test]
+fn a_rule_of_the_hosts_is_applied_to_the_sentinels_and_again_to_all() {
+    let members = [member("guard", Some("sentinel"), None), member("a0", Some("session"), None)];
+    let mut setup = council::setup(&members, true);
+    setup.rules = vec![rule("own", "custom:own", None, json!({}))];
+    let mut sitting = open(&setup);
+    for (id, ticket) in [("guard", "sentinel/own"), ("a0", "own")] {
+        sitting.answer(&format!("ask/{id}"), advice(1, "", &[], ""));
+        let asked: Vec<&str> = sitting.applies.iter().map(|apply| &*apply.ticket).collect();
+        assert_eq!(asked, [ticket]);
+        sitting.rule_applied(ticket, Ok(json!({})));
+    }
+    assert_eq!(sitting.word("verdict"), "done");
+}
+
+#[test]
+fn what_the_host_gathers_is_shown_to_the_member_it_is_for() {
+    let mut setup = council::setup(&session_members(2), false);
+    setup.members[0].strategy = "custom:own".into();
+    let mut sitting = open(&setup);
+    assert_eq!(sitting.asked_ids(), ["ask/a1"]);
+    assert_eq!(sitting.gathers.len(), 1);
+    sitting.feed(Event::Gathered { id: "ask/a0".into(), result: Ok("What was found.".into()) });
+    assert_eq!(sitting.asked_ids(), ["ask/a1", "ask/a0"]);
+    let shown: Vec<(PartKind, &str)> =
+        sitting.out["ask/a0"].parts.iter().map(|part| (part.kind, &*part.text)).collect();
+    assert_eq!(shown, [(PartKind::Gathered, "What was found.")]);
 }
 
 #[test]

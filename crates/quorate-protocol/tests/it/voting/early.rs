@@ -89,6 +89,16 @@ fn a_vote_without_votes_is_not_decided() {
 }
 
 #[test]
+fn a_quorum_alone_ends_a_vote_as_soon_as_it_is_reached() {
+    // V7
+    let mut setup = table::setup(&[all(quorum((3, 10)))], &["1", "1", "1"]);
+    setup.early_decision = true;
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+    sitting.answer(&table::id(1), table::ballot(VoterBehavior::Yes).expect("a vote"));
+    assert_eq!((sitting.word("verdict"), sitting.cancelled.len()), ("pass", 2));
+}
+
+#[test]
 fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
     // V4, V7: at exactly a half the chair passes what a quorum over a half would fail, and a little more yes fails again.
     let rules = [all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))];
