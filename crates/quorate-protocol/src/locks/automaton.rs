@@ -153,7 +153,6 @@ impl Trie {
             }
         }
         for state in 0..self.ends.len() {
-            self.rows[state * width + usize::from(UNKNOWN)] = 0;
             self.rows[state * width + usize::from(IGNORED)] = u32::try_from(state).unwrap_or(0);
         }
     }

@@ -38,7 +38,7 @@ pub(super) enum Reading {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) class: Class,
-    /// What it may mean among `i`, `l`, `1` and `|`: see [`I`] and the following.
+    /// What it may mean among `i` and `l`: see [`I`] and [`L`]. A `1` and a `|` look like an l.
     pub(super) strokes: u8,
     /// Whether its two looks differ.
     pub(super) has_two_readings: bool,
@@ -58,10 +58,6 @@ pub(super) struct Entry {
 pub(super) const I: u8 = 1;
 /// It may be an `l`.
 pub(super) const L: u8 = 2;
-/// It may be a `1`.
-pub(super) const ONE: u8 = 4;
-/// It may be a `|`.
-pub(super) const BAR: u8 = 8;
 
 const PAGES: usize = 0x200;
 
@@ -162,7 +158,7 @@ fn letter_entry_of(c: char) -> Entry {
     let base = bases.first().copied().unwrap_or(c);
     if c.is_ascii() || class != Class::Letter {
         // What decomposes to a single character is of that character's class: `＊` is a mark.
-        let class = if base != c && class == Class::Other { self::class(base) } else { class };
+        let class = if class == Class::Other { self::class(base) } else { class };
         if class != Class::Letter {
             let sign = if class == Class::Hyphen { '-' } else { lookalike::sign(base) };
             let plain = if base == c { Box::default() } else { base.to_string().into_boxed_str() };
@@ -181,8 +177,6 @@ fn letter(c: char, base: char) -> Entry {
         strokes |= match seen.as_str() {
             "i" => I,
             "l" => L,
-            "1" => ONE,
-            "|" => BAR,
             _ => 0,
         };
     }
@@ -284,7 +278,6 @@ fn class(c: char) -> Class {
         GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number | GeneralCategoryGroup::Mark => {
             Class::Letter
         }
-        GeneralCategoryGroup::Separator => Class::Space,
         GeneralCategoryGroup::Other => Class::Nothing,
         _ if c.general_category() == GeneralCategory::DashPunctuation => Class::Hyphen,
         _ => Class::Other,
@@ -354,4 +347,37 @@ pub(super) fn ends_line(c: char) -> bool {
 /// Whether the preceding letter continues with it: a vowel or a final of a Hangul syllable, a sound mark of a kana.
 pub(super) fn continues_letter(c: char) -> bool {
     matches!(c, '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff9e}' | '\u{ff9f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_is_read_by_its_folded_form_and_both_looks() {
+        for (c, plain, small, standing) in [
+            ('ƅ', "ƅ", "b", "b"),
+            ('Ƅ', "ƅ", "b", "b"),
+            ('ð', "ð", "d", "d"),
+            ('º', "o", "o", "o"),
+            ('Ν', "ν", "v", "n"),
+            ('１', "1", "i", "i"),
+            ('¢', "¢", "c", "c"),
+        ] {
+            let (entry, mut room) = (entry(c), [[0; 4]; 3]);
+            let [one, two, three] = &mut room;
+            assert_eq!(entry.class, Class::Letter, "{c}");
+            assert_eq!(entry.plain(c, one), plain, "{c}");
+            assert_eq!(entry.atoms(c, Reading::Small, two), small.as_bytes(), "{c}");
+            assert_eq!(entry.atoms(c, Reading::Standing, three), standing.as_bytes(), "{c}");
+            assert_eq!(entry.has_two_readings, small != standing, "{c}");
+        }
+    }
+
+    #[test]
+    fn a_sign_is_compared_as_the_ascii_sign_that_it_looks_like() {
+        for (c, sign) in [('—', '-'), ('＊', '*'), ('’', '\''), ('¦', '¦'), ('˓', '˓'), ('!', '!')] {
+            assert_eq!(entry(c).sign, sign, "{c}");
+        }
+    }
 }

@@ -90,6 +90,15 @@ mod tests {
     }
 
     #[test]
+    fn a_hit_is_cut_where_something_is_left_out() {
+        for (letters, shown) in [(100, 100), (160, 160), (161, 161), (162, 162), (400, 162)] {
+            let hit = "x".repeat(letters);
+            let short = shorten_hit(&hit);
+            assert_eq!((short.contains('…'), short.chars().count()), (letters > 161, shown), "{letters}");
+        }
+    }
+
+    #[test]
     fn a_span_beside_the_text_is_cut_to_it() {
         assert_eq!(excerpt("é", &(1..99)), "é");
         assert_eq!(excerpt("", &(5..9)), "");

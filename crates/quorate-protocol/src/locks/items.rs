@@ -116,7 +116,7 @@ fn markup(items: &[Item]) -> Vec<Range<usize>> {
 /// Whether an ASCII text has anything that [`items`], [`remove_markup`] or [`marks`] would read in another way than byte by byte.
 pub(super) fn has_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let suspect = |byte: &u8| matches!(byte, b'<' | b'&' | b'[' | b']' | b'\n' | b'\r');
+    let suspect = |byte: &u8| matches!(byte, b'<' | b'&' | b'!' | b'[' | b']' | b'\n' | b'\r');
     // In blocks, which the compiler makes vectors of.
     let mut from = 0;
     for block in bytes.chunks(256) {
@@ -125,6 +125,7 @@ pub(super) fn has_markup(text: &str) -> bool {
                 let next = bytes.get(at + 1).copied().unwrap_or(b' ');
                 let markup = match bytes[at] {
                     b'<' => next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?'),
+                    b'!' => next == b'[',
                     b']' => matches!(next, b'(' | b'['),
                     b'[' => next == b'^',
                     b'\n' | b'\r' => marks::has_list_mark(&bytes[at + 1..]),

@@ -172,10 +172,7 @@ impl Search {
         for (lane, state) in states.into_iter().enumerate() {
             let from = (lane + 1) * part;
             let is_seen = |at: &usize| self.bytes[usize::from(bytes[*at])] != IGNORED;
-            let to = match lane + 1 {
-                LANES => bytes.len(),
-                _ => (from..bytes.len()).filter(is_seen).nth(MAX_SUFFIX_BYTES).unwrap_or(bytes.len()),
-            };
+            let to = (from..bytes.len()).filter(is_seen).nth(MAX_SUFFIX_BYTES).unwrap_or(bytes.len());
             self.find_from(text, from..to, state, &mut around, sink);
         }
     }

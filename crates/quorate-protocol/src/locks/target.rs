@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::character::{BAR, Class, I, L, ONE, Reading, continues_letter, entry, is_mark};
+use super::character::{Class, I, L, Reading, continues_letter, entry, is_mark};
 use super::gap::{Gap, Level};
 use super::hit::Layer;
 use super::item::Item;
@@ -33,7 +33,7 @@ pub(super) struct Target {
     /// Its letters, by what they look like.
     pub(super) atoms: Box<[u8]>,
     plain: Box<str>,
-    /// For each atom, its readings among `i`, `l`, `1` and `|`; all bits for other letters, and [`WITHIN`] where it
+    /// For each atom, its readings among `i` and `l`; all bits for other letters, and [`WITHIN`] where it
     /// is not the first atom of its letter.
     strokes: Box<[u8]>,
     /// The separators between the letters, by the number of preceding atoms; none where no entry exists.
@@ -199,7 +199,7 @@ impl Target {
         look.plain &= plain.is_empty();
         if self.letters < MIN_LETTERS_WITH_DIGITS
             && !look.plain
-            && items.iter().any(|item| item.c.is_ascii_digit())
+            && items.iter().any(|item| ascii(*item).is_some_and(|c| c.is_ascii_digit()))
         {
             return None;
         }
@@ -221,20 +221,20 @@ impl Target {
     /// is one; but `fall` is not `FAIL`, and only among capitals does an `l` pass for an I.
     fn strokes_match(&self, atoms: usize, items: &[Item], at: usize) -> bool {
         let (wanted, item) = (self.strokes[atoms], items[at]);
-        let strokes = item.entry().strokes;
         // An upright stroke of another script may mean either letter.
-        let has = if strokes & (I | L) != 0 && is_foreign(item) { strokes | I | L } else { strokes };
+        let has = if is_foreign(item) { I | L } else { item.entry().strokes };
         if wanted == SAME_LETTER {
             return true;
         }
-        if wanted & I != 0 && matches!(item.c, '1' | '|') {
-            return self.letters
-                >= if item.c == '1' { MIN_LETTERS_WITH_DIGITS } else { MIN_LETTERS_WITH_STROKES };
+        match ascii(item) {
+            Some('1') if wanted & I != 0 => return self.letters >= MIN_LETTERS_WITH_DIGITS,
+            Some('|') if wanted & I != 0 => return self.letters >= MIN_LETTERS_WITH_STROKES,
+            _ => {}
         }
         if wanted & has != 0 {
             return item.c != 'I' || wanted & I != 0 || count(items, at, char::is_lowercase) > 0;
         }
-        let passes = has & (ONE | BAR) == 0 && has & L != 0 && wanted & I != 0 && !item.c.is_uppercase();
+        let passes = has & L != 0 && !item.c.is_uppercase();
         // Two of them, since `Al` is a name.
         let capitals = count(items, at, char::is_uppercase) > 1
             && count(items, at, |c| c.is_lowercase() && c != 'l') == 0;
@@ -277,6 +277,14 @@ fn as_either(c: char, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
 /// The readings of a trait's letter. A capital I looks like an l, but the author of `FAIL` does not mean `fall`.
 fn trait_strokes(c: char, thin: u8) -> u8 {
     if c.is_uppercase() && thin & I != 0 { thin & !L } else { thin }
+}
+
+/// The ASCII character that it folds to: the 1 of a `１`.
+fn ascii(item: Item) -> Option<char> {
+    match item.entry().plain(item.c, &mut [0; 4]).as_bytes() {
+        [only] => Some(char::from(*only)),
+        _ => None,
+    }
 }
 
 /// Whether it is a letter of another script that has the look of a Latin one, or may have.

@@ -2,6 +2,7 @@
 //! exception; and what is no such phrase, and is left alone.
 
 mod benign;
+mod borders;
 mod classes;
 mod properties;
 mod rng;
