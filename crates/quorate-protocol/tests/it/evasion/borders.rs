@@ -42,6 +42,11 @@ fn what_is_markup_ends_where_a_browser_ends_it() {
         SUBSTRING,
         &[
             whole("war<!-- a > b -->mth"),
+            (
+                "warmth",
+                &format!("{long}war<!-- a > b -->mth"),
+                Some((Layer::Unmarked, "war<!-- a > b -->mth")),
+            ),
             whole("war<!--x-->mth"),
             whole("war<!--->mth"),
             ("warmth", "war<!x->mth -->", Some((Layer::Unmarked, "war<!x->mth"))),
@@ -69,6 +74,7 @@ fn the_target_of_a_link_ends_with_its_bracket() {
             row("[war](x(y)z)mth", "war](x(y)z)mth"),
             row("[war](x(y)mth", "war](x(y)mth"),
             row("[war][ref]mth", "war][ref]mth"),
+            row("far behind all this [war][ref]mth", "war][ref]mth"),
             row("war![m](x)th", "war![m](x)th"),
             // Also in a text that is plain otherwise.
             row("war![mth", "war![mth"),
@@ -132,7 +138,8 @@ fn gaps_are_compared_with_those_of_the_trait() {
 // L2
 #[test]
 fn letters_set_apart_make_whole_words_of_the_trait() {
-    let [blanks, eight, nine] = [" \u{200b} ".repeat(9), ".".repeat(8), ".".repeat(9)].map(|gap| {
+    let gaps = [" \u{200b} ".repeat(9), ".".repeat(8), ".".repeat(9), " .".repeat(5)];
+    let [blanks, eight, nine, mixed] = gaps.map(|gap| {
         let letters: Vec<String> = "honest".chars().map(String::from).collect();
         letters.join(&gap)
     });
@@ -153,6 +160,7 @@ fn letters_set_apart_make_whole_words_of_the_trait() {
             apart("honest", &blanks, &blanks),
             apart("honest", &eight, &eight),
             none("honest", &nine),
+            none("honest", &mixed),
         ],
     );
     // Wherever it stands in a text that is read in parts.
@@ -181,6 +189,7 @@ fn what_passes_for_a_letter_depends_on_the_word() {
             none("no", "n0"),
             none("no", "n０"),
             ("a1", "a\u{200b}1", Some((Layer::Folded, "a\u{200b}1"))),
+            ("a|b", "a\u{200b}|b", Some((Layer::Folded, "a\u{200b}|b"))),
             // An l for an i among capitals, or at the beginning.
             look("kind", "KlND", "KlND"),
             none("be kind", "Be Klnd"),
