@@ -16,6 +16,7 @@ mod note;
 mod postgres;
 mod postgres_gaps;
 mod postgres_lost_rows;
+mod postgres_tls;
 mod postgres_waits;
 mod processes;
 mod prove;

@@ -94,7 +94,9 @@ impl Proxy {
                 });
             }
         });
-        Proxy { url: format!("postgres://quorate@127.0.0.1:{port}/{database}"), lets }
+        // What goes through is read.
+        let url = format!("postgres://quorate@127.0.0.1:{port}/{database}?sslmode=disable");
+        Proxy { url, lets }
     }
 
     /// Whether nothing goes through any more.

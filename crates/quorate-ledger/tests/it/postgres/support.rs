@@ -52,6 +52,13 @@ impl Database {
         count.fetch_one(&mut connection).await.expect("a number").get(0)
     }
 
+    /// A setting of the server.
+    pub(crate) async fn setting(&self, name: &str) -> String {
+        let mut connection = PgConnection::connect(&self.url).await.expect("the server answers");
+        let setting = sqlx::query("SELECT current_setting($1)").bind(name);
+        setting.fetch_one(&mut connection).await.expect("a setting").get(0)
+    }
+
     /// The processes that serve other connections to it.
     pub(crate) async fn others(&self) -> Vec<i32> {
         let mut connection = PgConnection::connect(&self.url).await.expect("the server answers");
