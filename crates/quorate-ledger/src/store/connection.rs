@@ -196,12 +196,9 @@ impl Connection {
     }
 
     /// Whether what is written goes to a server, in calls of its functions.
+    #[cfg(feature = "postgres")]
     pub(super) fn is_server(&self) -> bool {
-        match &self.engine {
-            Engine::Sqlite(_) => false,
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => true,
-        }
+        matches!(&self.engine, Engine::Postgres(_))
     }
 
     /// Calls a function of the server that writes; `None` where there is no server. A call whose connection was lost is
