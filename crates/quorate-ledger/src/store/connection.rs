@@ -202,7 +202,7 @@ impl Connection {
     }
 
     /// Calls a function of the server that writes; `None` where there is no server. A call whose connection was lost is
-    /// made again: whoever calls must recognize what was done by the first. Says also whether that happened.
+    /// made again, so the caller must recognize what the first one did. Says also whether that happened.
     #[cfg(feature = "postgres")]
     pub(super) async fn write_call<C: WriteCall>(
         &mut self,

@@ -71,7 +71,7 @@ impl std::fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A row that remains expires soon. Closing the ledger waits for whoever has the connection.
+        // A row that remains expires soon. Closing the ledger waits for this task, which has the connection.
         let (Some(connection), Ok(runtime)) =
             (self.connection.upgrade(), tokio::runtime::Handle::try_current())
         else {

@@ -34,7 +34,8 @@ BEGIN
 END $$;
 
 -- Appends to runs; says of each append whether its run was as it expected, and up to which place there are records now.
--- `owners` has the name in the client's lease of the run, or NULL without one. The records of all appends follow each other, `counts` of each, and `texts` are the bodies that they
+-- `ends` has the leaf of the run's last record, or NULL for a new run; `owners` the name in the client's lease of the run,
+-- or NULL without one. The records of all appends follow each other, `counts` of each; `texts` are the bodies that they
 -- name. `changes` says in JSON what the appends change in the index, and by which append.
 CREATE FUNCTION quorate_append(
     synced BOOLEAN, known BIGINT,
@@ -56,7 +57,7 @@ DECLARE
     change RECORD;
 BEGIN
     FOR i IN 1 .. cardinality(runs) LOOP
-        SELECT record.n, encode(sha256(CAST('\x00' AS BYTEA) || convert_to(record.head, 'UTF8')), 'hex')
+        SELECT record.n, encode(sha256(decode('00', 'hex') || convert_to(record.head, 'UTF8')), 'hex')
             INTO end_n, end_leaf FROM record WHERE record.run = runs[i] ORDER BY record.n DESC LIMIT 1;
         SELECT owner, until_ms > EXTRACT(EPOCH FROM clock_timestamp()) * 1000 INTO holder, is_live
             FROM lease WHERE lease.run = runs[i];

@@ -55,7 +55,7 @@ pub(crate) struct Server {
 /// up after it has the lock is not.
 pub(in crate::store) fn begin_statement(durability: Durability) -> &'static str {
     match durability {
-        // The server's own process writes it: it survives the death of this process, and of the server's process too.
+        // The server's process writes it later: it survives the death of this process, not that of the server.
         Durability::Written => {
             concat!("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off; ", lock!())
         }
