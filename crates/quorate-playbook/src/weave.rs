@@ -111,6 +111,11 @@ impl fmt::Display for SkipReason {
 }
 
 impl Overlay {
+    /// When it was written; `None` of what nothing dates, which a rollback gives the first date of all.
+    fn dated_ms(&self) -> Option<i64> {
+        self.written_ms.filter(|at| *at > 0)
+    }
+
     /// The priority that it weaves with.
     fn effective_priority(&self) -> u8 {
         match self.origin {
@@ -128,7 +133,8 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
     let mut ordered: Vec<&Overlay> = overlays.iter().collect();
     // The last criteria only decide between overlays with the same id.
     ordered.sort_by(|a, b| {
-        let rank = (b.effective_priority(), b.written_ms).cmp(&(a.effective_priority(), a.written_ms));
+        let rank_of = |overlay: &Overlay| (overlay.effective_priority(), overlay.dated_ms());
+        let rank = rank_of(b).cmp(&rank_of(a));
         let of = |overlay: &'_ Overlay| {
             (overlay.id.clone(), overlay.text.clone(), overlay.placement.clone(), overlay.expires_ms)
         };
@@ -302,6 +308,10 @@ mod tests {
         // B11
         let mut undated = playbook("a", None, "A", 50);
         undated.written_ms = None;
-        assert_eq!(ids(&weave("", &[undated, playbook("b", None, "B", 50)], 10)), ["b", "a"]);
+        assert_eq!(ids(&weave("", &[undated.clone(), playbook("b", None, "B", 50)], 10)), ["b", "a"]);
+        // A rollback gives an undated playbook the first date of all (B7), which orders it no differently.
+        let mut rolled_back = playbook("c", None, "C", 50);
+        rolled_back.written_ms = Some(0);
+        assert_eq!(ids(&weave("", &[rolled_back, undated], 10)), ["a", "c"]);
     }
 }
