@@ -339,9 +339,9 @@ impl RunLoop {
         let budget = Arc::clone(&self.call_context.budget);
         let done = self.extensions.clone().run(run, host_call.clone(), redactor, budget);
         let ends = key.clone();
-        let errand_ends = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
+        let ended = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
         let (_, registration) = AbortHandle::new_pair();
-        self.futures.push(Abortable::new(Box::pin(errand_ends), registration));
+        self.futures.push(Abortable::new(Box::pin(ended), registration));
         self.host_calls.insert(key, host_call);
     }
 

@@ -266,19 +266,32 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_lease_is_renewed_while_its_driver_lives() {
+async fn leases_are_renewed_while_their_driver_lives() {
     let Some(database) = Database::new().await else { return };
     let store = database.open("one").await;
-    let LockOutcome::Acquired(_held) = store.lock_run(&"r1".into()).await.unwrap() else {
+    let mut held = Vec::new();
+    for run in ["r1", "r2"] {
+        let LockOutcome::Acquired(guard) = store.lock_run(&run.into()).await.unwrap() else {
+            panic!("it is free")
+        };
+        held.push(guard);
+    }
+    database.run("UPDATE lease SET until_ms = 1").await;
+    database.wait_for_renewal("r1").await;
+    database.wait_for_renewal("r2").await;
+    // What is released meanwhile is not renewed, and does not come back.
+    drop(held.remove(0));
+    database.run("UPDATE lease SET until_ms = 1 WHERE run = 'r2'").await;
+    database.wait_for_renewal("r2").await;
+    assert_eq!(database.count("lease WHERE run = 'r1'").await, 0);
+    drop(held);
+    // A lease that is taken after the last one was released is renewed, too.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let LockOutcome::Acquired(_held) = store.lock_run(&"r2".into()).await.unwrap() else {
         panic!("it is free")
     };
     database.run("UPDATE lease SET until_ms = 1").await;
-    let renewed = async {
-        while database.until("r1").await <= 1 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(8), renewed).await.expect("it is renewed every five seconds");
+    database.wait_for_renewal("r2").await;
 }
 
 #[tokio::test]
@@ -376,6 +389,16 @@ impl Database {
         let mut connection = self.connection().await;
         let row = sqlx::query("SELECT until_ms FROM lease WHERE run = $1").bind(run);
         row.fetch_one(&mut connection).await.expect("there is a lease").get(0)
+    }
+
+    /// Waits until the lease of a run is renewed, which happens every five seconds.
+    async fn wait_for_renewal(&self, run: &str) {
+        let renewed = async {
+            while self.until(run).await <= 1 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(8), renewed).await.expect("it is renewed");
     }
 
     async fn connection(&self) -> PgConnection {
