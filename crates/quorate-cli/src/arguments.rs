@@ -52,6 +52,37 @@ impl ProducerArguments {
     }
 }
 
+/// Whether to queue what would be done, and for whom.
+#[derive(Debug, Clone, Args)]
+pub(super) struct QueueArguments {
+    /// Queue it for workers (see `quorate worker`) in place of doing it; the ledger must be in a Postgres database
+    #[arg(long)]
+    pub(super) enqueue: bool,
+    /// With --enqueue: wait until workers have ended it
+    #[arg(long, requires = "enqueue")]
+    pub(super) wait: bool,
+    /// With --enqueue: for whom; workers serve tenants by turns
+    #[arg(long, value_name = "NAME", requires = "enqueue", default_value = "default")]
+    pub(super) tenant: String,
+    /// With --enqueue: from 0, the most urgent, to 2
+    #[arg(long, value_name = "0-2", requires = "enqueue", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub(super) priority: u8,
+    /// With --enqueue: which workers take it (`quorate worker --class`)
+    #[arg(long, value_name = "NAME", requires = "enqueue", default_value = "default")]
+    pub(super) worker_class: String,
+}
+
+#[cfg(feature = "postgres")]
+impl QueueArguments {
+    pub(super) fn options(&self) -> quorate::service::queue::QueueOptions {
+        quorate::service::queue::QueueOptions {
+            tenant: self.tenant.clone(),
+            class: self.worker_class.clone(),
+            priority: self.priority,
+        }
+    }
+}
+
 /// The executor of a run, and its limits.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ExecutorArguments {
@@ -178,7 +209,7 @@ pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>
 }
 
 /// Parses a duration, as in quorate.toml.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match quorate_manifest::duration::parse(text) {
         Ok(zero) if zero.is_zero() => Err("it must be longer than nothing".to_owned()),
         Ok(duration) => Ok(duration),

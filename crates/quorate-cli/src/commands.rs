@@ -23,6 +23,7 @@ mod override_run;
 mod playbook;
 mod print_report;
 mod provision;
+mod queue;
 mod replay;
 mod report;
 mod resolve;
@@ -38,6 +39,7 @@ mod state;
 mod sweep;
 mod trust;
 mod weave;
+mod worker;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -131,6 +133,8 @@ enum Command {
     Review(review::Arguments),
     Convene(convene::Arguments),
     Sweep(sweep::Arguments),
+    Queue(queue::Arguments),
+    Worker(worker::Arguments),
     Run(run::Arguments),
     Say(say::Arguments),
     Log(log::Arguments),
@@ -173,15 +177,15 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return exit::usage(&with_details(error)),
     };
     arguments.color.apply();
-    // Only a sweep and a server compute several things at once; for other commands a second thread costs more than it
+    // Only a sweep, a worker and a server compute several things at once; for other commands a second thread costs more than it
     // saves.
     let mut builder = match arguments.command {
-        Command::Sweep(_) | Command::Mcp(_) | Command::Serve(_) => {
+        Command::Sweep(_) | Command::Worker(_) | Command::Mcp(_) | Command::Serve(_) => {
             tokio::runtime::Builder::new_multi_thread()
         }
         _ => tokio::runtime::Builder::new_current_thread(),
     };
-    // Each review of a sweep blocks a thread of its own while it waits for others: one more must always be available.
+    // Each review of a sweep or a worker blocks a thread of its own while it waits for others: one more must always be available.
     builder.max_blocking_threads(MAX_BLOCKING_THREADS);
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
@@ -210,8 +214,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
     }
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
-        // A server's client must not cause a question at the server's terminal.
-        (false, Command::Mcp(_) | Command::Serve(_)) => Trust::default(),
+        // A server's client must not cause a question at the server's terminal, and neither must a task.
+        (false, Command::Mcp(_) | Command::Serve(_) | Command::Worker(_)) => Trust::default(),
         (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
     let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
@@ -232,6 +236,8 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Review(arguments) => review::run(arguments, environment, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, environment, terminal)).await,
         Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
+        Command::Queue(arguments) => Box::pin(queue::run(arguments, environment, terminal)).await,
+        Command::Worker(arguments) => Box::pin(worker::run(arguments, environment, terminal)).await,
         Command::Run(arguments) => run::run(arguments, environment, terminal).await,
         Command::Say(arguments) => say::run(arguments, environment, terminal).await,
         Command::Log(arguments) => log::run(arguments, environment, terminal).await,

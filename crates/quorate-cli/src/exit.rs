@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::redaction::CurrentRedactor;
-#[cfg(not(all(feature = "mcp", feature = "serve")))]
+#[cfg(not(all(feature = "mcp", feature = "serve", feature = "postgres")))]
 use quorate_diagnostics::{Body, codes};
 
 use super::environment;
@@ -57,11 +57,17 @@ pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &T
 }
 
 /// Reports that this program was built without a feature that the command needs.
-#[cfg(not(all(feature = "mcp", feature = "serve")))]
+#[cfg(not(all(feature = "mcp", feature = "serve", feature = "postgres")))]
 pub(super) fn exit_without_feature(feature: &str, terminal: &Terminal) -> Exit {
+    exit_with_error(&feature_missing(feature), Format::Human, terminal)
+}
+
+/// The error of a program that was built without a feature.
+#[cfg(not(all(feature = "mcp", feature = "serve", feature = "postgres")))]
+pub(super) fn feature_missing(feature: &str) -> ServiceError {
     let body = Body::new(format!("this program was built without the feature `{feature}`"))
         .help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"));
-    exit_with_error(&ServiceError::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
+    ServiceError::configuration(codes::FEATURE_MISSING, body)
 }
 
 /// Prints an error of the command line, or the requested help.

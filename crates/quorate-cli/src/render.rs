@@ -25,6 +25,8 @@ pub(crate) mod overlays;
 pub(super) mod paint;
 pub(crate) mod playbook;
 pub(crate) mod provision;
+#[cfg(feature = "postgres")]
+pub(crate) mod queue;
 pub(crate) mod replay;
 pub(crate) mod resolve;
 pub(crate) mod retention;

@@ -190,6 +190,10 @@ codes! {
     refusal LEDGER_ADDRESS = "quorate:ledger_address", "quorate/ledger_address.md";
     refusal LEDGER_IN_DOUBT = "quorate:ledger_in_doubt", "quorate/ledger_in_doubt.md";
     refusal LEDGER_CLOSED = "quorate:ledger_closed", "quorate/ledger_closed.md";
+    refusal QUEUE_UNAVAILABLE = "quorate:queue_unavailable", "quorate/queue_unavailable.md";
+    refusal QUEUE_INVALID = "quorate:queue_invalid", "quorate/queue_invalid.md";
+    refusal QUEUE_BUSY = "quorate:queue_busy", "quorate/queue_busy.md";
+    refusal RUN_QUEUED = "quorate:run_queued", "quorate/run_queued.md";
     refusal LOG_UNWRITABLE = "quorate:log_unwritable", "quorate/log_unwritable.md";
     refusal MODULARITY = "quorate:modularity", "quorate/modularity.md";
     refusal PROFILE_UNKNOWN = "quorate:profile_unknown", "quorate/profile_unknown.md";

@@ -23,12 +23,21 @@ pub fn run_id() -> Name {
     std::iter::once('r').chain(base32(bits)).collect::<String>().into()
 }
 
+/// The id of a run that follows from a text: like [`run_id`], but always the same.
+pub fn derived_run_id(text: &str) -> Name {
+    std::iter::once('r').chain(base32(first_bits(text))).collect::<String>().into()
+}
+
 /// An overlay's id, which follows from where it comes from: `o` and 12 characters of Crockford base32.
 pub fn overlay_id(run: &str, member: &str, operator: &str) -> String {
-    let hash = Sha256::digest(format!("{run}\0{member}\0{operator}").as_bytes());
+    std::iter::once('o').chain(base32(first_bits(&format!("{run}\0{member}\0{operator}")))).collect()
+}
+
+/// 60 bits of a text's hash.
+fn first_bits(text: &str) -> u64 {
     let mut bits = [0; 8];
-    bits.copy_from_slice(&hash[..8]);
-    std::iter::once('o').chain(base32(u64::from_le_bytes(bits) >> 4)).collect()
+    bits.copy_from_slice(&Sha256::digest(text.as_bytes())[..8]);
+    u64::from_le_bytes(bits) >> 4
 }
 
 /// 12 letters for 60 bits.

@@ -27,7 +27,7 @@ pub use host::{Gathered, HostRule, Match};
 pub use ledger::{
     AcceptedKey, Checkpoint, Erased, GivenUp, Held, Imported, RecordRange, Released, RolledBack,
 };
-pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened, TierSource};
+pub use opened::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
 pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,
     Objection, Outcome, Risk, Rollup, Violation,

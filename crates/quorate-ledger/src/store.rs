@@ -25,6 +25,8 @@ pub mod run_lock;
 pub(crate) mod run_signers;
 mod seal;
 mod sqlite;
+#[cfg(feature = "postgres")]
+pub mod tasks;
 pub(crate) mod tiles;
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file is not waited for"))]
 mod timeouts;

@@ -46,6 +46,8 @@ pub mod positions;
 pub mod producer;
 pub mod projection;
 pub mod provision;
+#[cfg(feature = "postgres")]
+pub mod queue;
 pub mod redaction;
 pub mod replay;
 pub mod report;

@@ -9,7 +9,7 @@ use quorate_manifest::assembly::members::Trigger;
 
 use super::interruption::decided_report;
 use super::print_report;
-use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments};
+use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
@@ -34,7 +34,7 @@ use quorate::service::run_options::RunOptions;
 /// found, 5 unusable configuration or input, 6 not due (with --if-due), 64 wrong command line.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate convene council/ASSEMBLY.md --phase session --trigger sample --conversation talk.jsonl\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --class budget\n  quorate convene critique/ASSEMBLY.md --topic design.md --rounds 3\n  quorate convene review/ASSEMBLY.md --request incident.md --format json\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --dry-run"
+    after_help = "Examples:\n  quorate convene council/ASSEMBLY.md --phase session --trigger sample --conversation talk.jsonl\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --class budget\n  quorate convene critique/ASSEMBLY.md --topic design.md --rounds 3\n  quorate convene review/ASSEMBLY.md --request incident.md --format json\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --dry-run\n  quorate convene board/ASSEMBLY.md --proposal proposals/ --enqueue"
 )]
 pub(super) struct Arguments {
     /// The ASSEMBLY.md, or the directory that holds it
@@ -68,17 +68,22 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
     /// Do nothing, with exit code 6, unless the assembly is due by its manifest's `defaults`
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with_all = ["dry_run", "enqueue"])]
     if_due: bool,
     /// Show the members and their prompts, and ask none
-    #[arg(long)]
+    #[arg(long, conflicts_with = "enqueue")]
     dry_run: bool,
+    /// With --enqueue: convene again about what was decided before
+    #[arg(long, requires = "enqueue")]
+    force: bool,
     /// The workspace in which refs resolve
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
     format: OutputFormat,
+    #[command(flatten)]
+    queue: QueueArguments,
     #[command(flatten)]
     producer: ProducerArguments,
     #[command(flatten)]
@@ -133,6 +138,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
         options: RunOptions { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
+    if arguments.queue.enqueue {
+        let places = arguments.places.path_overrides();
+        let queue = Queueing { request, queue: arguments.queue, force: arguments.force };
+        return Box::pin(queueing::run(queue, &places, format, environment, terminal)).await;
+    }
     let (input, workspace) =
         match convene::prepare(environment, &arguments.places.path_overrides(), &request, host) {
             Ok(input) => input,
@@ -185,4 +195,93 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     session.close().await;
     exit
+}
+
+/// What is queued in place of being done.
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a database has a queue"))]
+struct Queueing {
+    request: Request,
+    queue: QueueArguments,
+    force: bool,
+}
+
+#[cfg(not(feature = "postgres"))]
+mod queueing {
+    use super::Queueing;
+    use crate::exit::{Exit, exit_without_feature};
+    use crate::render::Format;
+    use crate::terminal::Terminal;
+    use quorate::service::environment::Environment;
+    use quorate::service::workspace::PathOverrides;
+
+    pub(super) async fn run(
+        _: Queueing,
+        _: &PathOverrides,
+        _: Format,
+        _: &Environment,
+        terminal: &Terminal,
+    ) -> Exit {
+        exit_without_feature("postgres", terminal)
+    }
+}
+
+/// `--enqueue`.
+#[cfg(feature = "postgres")]
+mod queueing {
+    use super::Queueing;
+    use crate::exit::{Exit, exit_with_error};
+    use crate::interrupt::{Interrupted, until_interrupted};
+    use crate::render::{self, Format};
+    use crate::session::{print_result_as, with_session};
+    use crate::terminal::Terminal;
+    use quorate::service::convene::spec;
+    use quorate::service::environment::Environment;
+    use quorate::service::open_session;
+    use quorate::service::queue::{convene, json};
+    use quorate::service::sweep::JudgedPolicy;
+    use quorate::service::workspace::PathOverrides;
+
+    pub(super) async fn run(
+        what: Queueing,
+        places: &PathOverrides,
+        format: Format,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Exit {
+        let prepared = convene::prepare(environment, places, &what.request).and_then(|(inputs, workspace)| {
+            let spec = spec::build(environment, &workspace, &inputs[0], &what.request.options)?;
+            Ok((inputs, workspace, spec))
+        });
+        let (inputs, workspace, spec) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return exit_with_error(&error, format, terminal),
+        };
+        let opened = open_session::open(environment.clone(), workspace).await;
+        with_session(opened, format, terminal, async |session| {
+            let judged = if what.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
+            let mut queued = convene::convene(session, &inputs, &spec, &what.queue.options(), judged).await?;
+            let mut exit = Exit::DONE;
+            if what.queue.wait {
+                match until_interrupted(convene::wait(session, &mut queued)).await {
+                    Err(Interrupted) => {
+                        terminal.status("interrupted; what is queued stays queued");
+                        exit = Exit::INTERRUPTED;
+                    }
+                    Ok(waited) => {
+                        waited?;
+                        if convene::has_failed(&queued) {
+                            exit = Exit::INCOMPLETE;
+                        }
+                    }
+                }
+            }
+            let text = match format {
+                Format::Json => format!("{:#}\n", json::convenings(&queued)),
+                _ => render::queue::convenings(&queued, terminal.stdout),
+            };
+            print_result_as(format, &text, session, terminal);
+            Ok(exit)
+        })
+        .await
+    }
 }

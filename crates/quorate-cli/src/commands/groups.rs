@@ -3,10 +3,11 @@
 use clap::builder::{StyledStr, Styles};
 
 /// The groups and their commands, in the order of the help. Each command is in one group.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Decide", &["review", "sweep", "convene", "resume", "override"]),
     ("Look", &["runs", "show", "report", "compare", "serve", "replay", "audit"]),
     ("Agents", &["run", "say", "log", "state", "weave", "playbook", "overlays", "mcp"]),
+    ("Several machines", &["worker", "queue"]),
     ("Manifests", &["check", "resolve", "fmt", "schema", "locks"]),
     ("Ledger", &["ledger", "keys"]),
     ("Set up", &["init", "provision", "trust", "doctor", "models", "explain", "completions", "man", "help"]),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
-use crate::arguments::{HumanOrJson, PathArguments, ReviewArguments, since};
+use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::SweepProgress;
@@ -12,7 +12,9 @@ use crate::render;
 use crate::session::{print_error, print_warnings};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
 use quorate::service::runs;
+use quorate::service::session::LedgerSession;
 use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweepReport, SweptFile};
 
 /// Review everything below watch.paths that is due and not judged yet
@@ -23,7 +25,7 @@ use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, 
 /// Exits with 0 when every due file was judged, whatever the verdicts, and with 3 when one could not be.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json"
+    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json\n  quorate sweep --enqueue --wait --ledger postgres://quorate@db/quorate"
 )]
 pub(super) struct Arguments {
     /// Only files changed since then: 24h, 7d, a date, or all
@@ -33,7 +35,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     force: bool,
     /// Only list what would be reviewed, and what that would cost
-    #[arg(long)]
+    #[arg(long, conflicts_with = "enqueue")]
     dry_run: bool,
     /// The number of concurrent reviews
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -41,6 +43,8 @@ pub(super) struct Arguments {
     /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
+    #[command(flatten)]
+    queue: QueueArguments,
     #[command(flatten)]
     review: ReviewArguments,
     #[command(flatten)]
@@ -71,7 +75,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         progress: SweepProgress::new(terminal.shows_progress),
         ended: Mutex::default(),
     });
-    let result = until_interrupted(sweep::sweep(&session, &request, progress.clone())).await;
+    let result = match arguments.queue.enqueue {
+        true => until_interrupted(enqueue(&session, &request, &arguments.queue, progress.clone())).await,
+        false => until_interrupted(sweep::sweep(&session, &request, progress.clone())).await,
+    };
     progress.progress.clear();
     let print = |all: &SweepReport| {
         terminal.data(&match arguments.format {
@@ -87,9 +94,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             if !files.is_empty() {
                 print(&SweepReport { files, estimate: None });
             }
-            terminal.status(
-                "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest",
-            );
+            terminal.status(match arguments.queue.enqueue {
+                true => "interrupted; what is queued stays queued, and `quorate queue status` shows it",
+                false => "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest",
+            });
             Exit::INTERRUPTED
         }
         Ok(Ok(all)) => {
@@ -103,6 +111,31 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         session.close().await;
     }
     exit
+}
+
+/// Queues what is due, and waits for it if that was asked for.
+#[cfg(feature = "postgres")]
+async fn enqueue(
+    session: &Arc<LedgerSession>,
+    request: &Request,
+    queue: &QueueArguments,
+    progress: Arc<RecordingProgress>,
+) -> Result<SweepReport, ServiceError> {
+    let mut report = quorate::service::queue::sweep::sweep(session, request, &queue.options()).await?;
+    if queue.wait {
+        quorate::service::queue::wait::for_sweep(session, &mut report, &*progress).await?;
+    }
+    Ok(report)
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn enqueue(
+    _: &Arc<LedgerSession>,
+    _: &Request,
+    _: &QueueArguments,
+    _: Arc<RecordingProgress>,
+) -> Result<SweepReport, ServiceError> {
+    Err(crate::exit::feature_missing("postgres"))
 }
 
 /// Shows the progress of a sweep, and keeps its results in case it is interrupted.

@@ -62,6 +62,7 @@ fn row(file: &SweptFile) -> Option<Vec<String>> {
             (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run))
         }
         Outcome::Due => (Paint::Faint.on("due"), String::new()),
+        Outcome::Queued { run, state, .. } => (Paint::Faint.on(state), one_line(run)),
         Outcome::Failed { why: reason } => (Paint::Absent.on("failed"), one_line(reason)),
         // What a model keeps from being reviewed is shown: the text itself may have talked it into that.
         Outcome::TierSkipped | Outcome::NotSampled => {
@@ -85,6 +86,8 @@ fn summary(all: &[SweptFile]) -> String {
         (judged(Verdict::Incomplete), "INCOMPLETE"),
         (count(&|outcome| matches!(outcome, Outcome::Failed { .. })), "failed"),
         (count(&|outcome| *outcome == Outcome::Due), "due"),
+        (count(&|outcome| matches!(outcome, Outcome::Queued { is_new: true, .. })), "queued"),
+        (count(&|outcome| matches!(outcome, Outcome::Queued { is_new: false, .. })), "queued before"),
         (count(&|outcome| *outcome == Outcome::AlreadyJudged), "judged before"),
         (count(&|outcome| *outcome == Outcome::NotSampled), "not in the sample"),
         (count(&|outcome| *outcome == Outcome::TierSkipped), "of a tier that is not reviewed"),

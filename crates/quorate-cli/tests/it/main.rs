@@ -75,6 +75,7 @@ mod prompts;
 mod provision;
 mod public_councils;
 mod public_runtimes;
+mod queue;
 mod refusals;
 #[cfg(feature = "serve")]
 mod report;

@@ -64,6 +64,9 @@ pub struct RunOpened {
     pub host: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub producer: Option<Producer>,
+    /// Where it was queued, if it was.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
     /// The artifact's type of a review, the name of an assembly.
     #[serde(deserialize_with = "lenient")]
     pub artifact_type: Option<String>,
@@ -187,6 +190,17 @@ pub struct Producer {
     /// A sketch of what was made.
     #[serde(default)]
     pub sketch: Json,
+}
+
+/// The queue that a run comes from: a worker held it, without the files of the machine that queued it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queued {
+    #[serde(deserialize_with = "lenient")]
+    pub tenant: String,
+    /// What was queued together.
+    #[serde(deserialize_with = "lenient")]
+    pub batch: String,
 }
 
 /// Who signs the records of a run, and how long its answers are kept.

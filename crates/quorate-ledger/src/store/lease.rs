@@ -15,6 +15,10 @@ use super::leases::Fence;
 use super::run_lock::RunLock;
 use super::{Store, unavailable};
 
+/// How long a lease lasts, in milliseconds: how long it takes until a dead driver's run can be taken up elsewhere.
+#[cfg(feature = "postgres")]
+pub(super) const DURATION_MS: i64 = 15_000;
+
 /// The result of acquiring a run.
 #[derive(Debug)]
 pub enum LockOutcome {
@@ -67,6 +71,17 @@ impl Store {
             _lease: None,
             _lock: hold,
         }))
+    }
+
+    /// Takes hold of a run whose lease this process has made a row of; `None` while another process of this machine has
+    /// the run's file.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn adopt_lease(&self, run: &Name, owner: &str) -> Result<Option<RunGuard>, Error> {
+        let cannot = |error| unavailable(format!("cannot take hold of {run}"), error);
+        let Some(hold) = RunLock::acquire(self.dir(), &lock_name(run)).await.map_err(cannot)? else {
+            return Ok(None);
+        };
+        Ok(Some(RunGuard { _lease: Some(server::Lease::adopt(self, run, owner).await), _lock: hold }))
     }
 
     /// The process that drives a run; `None` if none does. Changes nothing.

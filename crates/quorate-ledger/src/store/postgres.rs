@@ -19,10 +19,11 @@ pub use options::InvalidAddress;
 pub(super) use options::connect_options;
 
 /// What brings a database from one version of the schema to the next; the table `quorate_schema` counts them.
-const SCHEMAS: [&str; 3] = [
+const SCHEMAS: [&str; 4] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/schema-2.sql"),
     include_str!("postgres/schema-3.sql"),
+    include_str!("postgres/schema-4.sql"),
 ];
 /// The lock of the schema's making, which other schemas of the database may share.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";

@@ -114,6 +114,11 @@ impl TierRules {
         TierRules { rules, overrides, default, classifier }
     }
 
+    /// Whether there can be artifacts whose tier a model is to say.
+    pub fn may_ask_model(&self) -> bool {
+        self.classifier != Classifier::Rules
+    }
+
     /// The tier and type of an artifact. The path is relative to the council's directory, with `/`.
     ///
     /// A glob matches the file's name or the whole path. The first matching rule gives the type, and the tier unless a

@@ -35,7 +35,8 @@ pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<(), Service
         // A later start writes the lines.
         return Ok(());
     }
-    let logged = !of_assembly;
+    // A queued review is logged where it was queued.
+    let logged = !of_assembly && history.opened.queued.is_none();
     match drops_answers_at_end(&history) {
         // Its bodies are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
         true => Ok(()),
@@ -68,7 +69,8 @@ pub(super) async fn record_run_ended(
 /// Appends a review's lines that the log lacks: its verdict, and later decisions of people. Returns `false`, after a
 /// warning, if the log cannot be written.
 async fn append_pending_lines(session: &LedgerSession, history: &History) -> bool {
-    if history.ended.is_none() && !append_review_line(session, history).await {
+    let is_here = history.opened.queued.is_none();
+    if history.ended.is_none() && is_here && !append_review_line(session, history).await {
         return false;
     }
     let (_, decisions) = history.overrides.split_at(history.overrides.len() - history.unlogged);
@@ -81,7 +83,7 @@ async fn append_pending_lines(session: &LedgerSession, history: &History) -> boo
 }
 
 /// Appends the log line of a decided review.
-async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
+pub(super) async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
     let incomplete = history.outcome().is_some_and(|outcome| outcome.is_incomplete());
     let line = match (history.reopened, incomplete) {
         // The log already says INCOMPLETE, and that is still true.

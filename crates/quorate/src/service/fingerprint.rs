@@ -1,23 +1,28 @@
 //! The fingerprint of a run (X7): a hash of its configuration. A resume compares it, and a sweep finds what this council
 //! has already judged.
 
+use std::borrow::Cow;
+
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::record::RunOpened;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{Setup, VERSION};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::workspace::Workspace;
 
 /// The component that the combined hash leaves out.
 const INPUT: &str = "input";
+/// The component of the executors' settings.
+const EXECUTORS: &str = "executors";
 
 /// Hashes by component, and the combined hash of all but the input.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// The combined hash's key: `council` or `assembly`.
-    whole: &'static str,
-    components: Vec<(&'static str, String)>,
+    whole: Cow<'static, str>,
+    components: Vec<(Cow<'static, str>, String)>,
 }
 
 impl Fingerprint {
@@ -35,11 +40,11 @@ impl Fingerprint {
         let components = vec![
             ("prompts", hash(&prompts)),
             ("setup", hash(&json!(setup))),
-            ("executors", hash(executors)),
+            (EXECUTORS, hash(executors)),
             ("redaction", hash(workspace.redaction.settings())),
             ("mode", VERSION.to_owned()),
         ];
-        Fingerprint { whole: "council", components }
+        Fingerprint::new("council", components)
     }
 
     /// The fingerprint of an assembly, without an input.
@@ -52,37 +57,60 @@ impl Fingerprint {
             ("manifest", hash(&parts.manifest)),
             ("prompts", hash(&parts.prompts)),
             ("setup", hash(&parts.setup)),
-            ("executors", hash(&executors)),
+            (EXECUTORS, hash(&executors)),
             ("redaction", hash(parts.redaction)),
             ("mode", parts.mode.to_owned()),
         ];
-        Fingerprint { whole: "assembly", components }
+        Fingerprint::new("assembly", components)
+    }
+
+    fn new(whole: &'static str, components: Vec<(&'static str, String)>) -> Self {
+        let owned = components.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
+        Fingerprint { whole: Cow::Borrowed(whole), components: owned.collect() }
+    }
+
+    /// Leaves the executors open, which another machine has.
+    #[must_use]
+    pub fn without_executors(mut self) -> Self {
+        self.set_executors(String::new());
+        self
+    }
+
+    /// Says with which executors' settings it is.
+    #[must_use]
+    pub fn with_executors(mut self, settings: &Json) -> Self {
+        self.set_executors(hash(settings));
+        self
+    }
+
+    fn set_executors(&mut self, value: String) {
+        self.components.iter_mut().filter(|(name, _)| name == EXECUTORS).for_each(|(_, old)| old.clone_from(&value));
     }
 
     /// Adds the input, by the SHA-256 of its bytes.
     #[must_use]
     pub fn with_input(mut self, sha256: &str) -> Self {
-        self.components.push((INPUT, sha256.to_owned()));
+        self.components.push((Cow::Borrowed(INPUT), sha256.to_owned()));
         self
     }
 
     /// The combined hash.
     pub fn combined(&self) -> String {
-        let parts: Vec<_> = self.components.iter().filter(|(name, _)| *name != INPUT).collect();
+        let parts: Vec<_> = self.components.iter().filter(|(name, _)| name != INPUT).collect();
         hash(&json!(parts))
     }
 
     /// As it is in `run.opened`.
     pub fn recorded(&self) -> Map<String, Json> {
-        let named = self.components.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
-        let whole = (self.whole.to_owned(), json!(self.combined()));
+        let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
+        let whole = (self.whole.to_string(), json!(self.combined()));
         named.chain([whole]).collect()
     }
 
     /// The components that differ from those that a run was opened with.
-    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&'static str> {
-        let differs = |(name, value): &&(&'static str, String)| opened.fingerprint_of(name) != Some(value);
-        self.components.iter().filter(differs).map(|(name, _)| *name).collect()
+    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
+        let differs = |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
+        self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
     }
 }
 

@@ -99,6 +99,8 @@ async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
             session.warn(codes::LOG_BEHIND, body);
         }
     }
+    #[cfg(feature = "postgres")]
+    super::queue::lines::write(session).await?;
     Ok(())
 }
 

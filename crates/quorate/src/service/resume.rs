@@ -45,6 +45,11 @@ pub async fn resume(
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
     history.ensure_not_erased()?;
+    if history.opened.queued.is_some() {
+        let body = Body::new(format!("run {run} is a task of the queue, which its workers continue"));
+        let help = format!("`quorate queue list` shows it; `quorate queue retry {run}` has a dead one tried again");
+        return Err(ServiceError::configuration(codes::RUN_QUEUED, body.help(help)));
+    }
     if is_assembly(&history) {
         if policy.is_some() {
             let body = Body::new(format!("{run} is an assembly's run, and --policy is for reviews"));

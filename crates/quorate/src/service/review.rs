@@ -38,6 +38,9 @@ pub struct Request {
     pub options: RunOptions,
 }
 
+/// The tier of a text that nothing is known of.
+pub const STRICTEST_TIER: u8 = 1;
+
 /// Whether a review obeys the artifact's tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TierPolicy {

@@ -1,5 +1,6 @@
 //! A run of any protocol: its members, its bounds, and how it is started and resumed.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,8 @@ pub struct PreparedMember {
     pub timeout: Duration,
     /// The sources of its prompt, if its persona is an operator's.
     pub composed: Option<Arc<(Sources, Composition)>>,
+    /// What is recorded with each of its answers beside its composition.
+    pub extra_fields: Map<String, Json>,
 }
 
 impl PreparedMember {
@@ -79,9 +82,10 @@ impl PreparedMember {
     }
 
     /// The playbooks in its prompt, recorded with each of its answers.
-    fn composition_fields(&self) -> Map<String, Json> {
-        let Some((sources, composed)) = self.composed.as_deref() else { return Map::new() };
-        let mut fields = Map::from_iter([("woven".to_owned(), json!(sources.hashes(composed, &[])))]);
+    pub(super) fn composition_fields(&self) -> Map<String, Json> {
+        let mut fields = self.extra_fields.clone();
+        let Some((sources, composed)) = self.composed.as_deref() else { return fields };
+        fields.insert("woven".to_owned(), json!(sources.hashes(composed, &[])));
         if !composed.shadows.is_empty() {
             fields.insert("shadows".to_owned(), compose::shadows(&composed.shadows));
         }
@@ -112,7 +116,7 @@ pub struct RunSpec<S> {
 pub struct NewRun<'a> {
     /// What its budget paid for before it was opened.
     pub spent_before: Spent,
-    pub artifact: &'a Artifact,
+    pub artifact: Cow<'a, Artifact>,
     /// The artifact as members see it.
     pub part: Part,
     /// The number of secrets redacted in these texts.
@@ -160,18 +164,39 @@ impl<S: ProtocolSetup> RunSpec<S> {
     ) -> Result<Name, ServiceError> {
         let run = entropy::run_id();
         let _guard = session.acquire_run(&run).await?;
-        let seed = entropy::bytes();
+        self.record_compositions(session).await?;
+        self.start_as(&run, session, new, permit, observer).await?;
+        Ok(run)
+    }
+
+    /// Records what the members' prompts are composed of, and warns of what was left out of them.
+    pub(super) async fn record_compositions(&self, session: &LedgerSession) -> Result<(), ServiceError> {
         session.absorb(self.report.clone());
         for (sources, composed) in self.members.iter().filter_map(|member| member.composed.as_deref()) {
             sources.record(&session.store, composed, session.environment.clock.now_ms()).await?;
         }
+        Ok(())
+    }
+
+    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it.
+    ///
+    /// # Errors
+    /// As [`RunSpec::start`].
+    pub(super) async fn start_as(
+        &self,
+        run: &Name,
+        session: &LedgerSession,
+        new: NewRun<'_>,
+        permit: Permit,
+        observer: Arc<dyn Observer>,
+    ) -> Result<(), ServiceError> {
+        let seed = entropy::bytes();
         let caps = self.caps.less(&new.spent_before);
         let opened = self.run_opened(session, &new, caps, &seed)?;
-        session.start_signing(&run, new.signer);
+        session.start_signing(run, new.signer);
         let opening = Opening { opened, inputs: vec![new.part] };
-        self.run_config(session, &run, (caps, seed), permit, observer)?.open(opening).await?;
-        finalize(session, &run).await?;
-        Ok(run)
+        self.run_config(session, run, (caps, seed), permit, observer)?.open(opening).await?;
+        finalize(session, run).await
     }
 
     /// Continues a run whose guard the caller holds.
@@ -240,6 +265,8 @@ impl<S: ProtocolSetup> RunSpec<S> {
     ) -> Result<RunOpened, ServiceError> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
         let NewRun { artifact, part, .. } = new;
+        // A queued run has nothing of the configuration's files of the machine that happens to hold it.
+        let is_local = new.opened.queued.is_none();
         let artifact_path =
             path(artifact.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);
         let mut opened = RunOpened {
@@ -263,9 +290,12 @@ impl<S: ProtocolSetup> RunSpec<S> {
             max_calls: caps.calls,
             max_tokens: caps.tokens,
             max_money: caps.usd_nanos.map(Money::usd),
-            config: path(session.workspace.council_path.as_deref()),
-            host: path(session.workspace.host_path.as_deref()),
-            producer: self.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),
+            config: path(session.workspace.council_path.as_deref().filter(|_| is_local)),
+            host: path(session.workspace.host_path.as_deref().filter(|_| is_local)),
+            producer: match &self.options.producer {
+                Some(producer) => Some(producer.recorded(&part.text)),
+                None => new.opened.producer.clone(),
+            },
             ..new.opened.clone()
         };
         self.redaction.redact_run_opened(&mut opened);

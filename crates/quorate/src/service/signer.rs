@@ -76,8 +76,7 @@ impl Signer {
     /// As [`Signer::new`], and if governance asks for approvals, which Quorate cannot check.
     #[crate::boxed]
     pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, ServiceError> {
-        ensure_no_approvals(resolved)?;
-        ensure_supported(resolved)?;
+        ensure_signable(resolved)?;
         Signer::new(keys, resolved.audit.signing, resolved.policies.effective_keys()).await
     }
 
@@ -99,7 +98,8 @@ impl Signer {
         (self.signing != Signing::None).then(|| self.audit(None, true))
     }
 
-    fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> RunAudit {
+    /// Its field in the first record of a run whose answers are kept so.
+    pub fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> RunAudit {
         RunAudit {
             signing: self.signing.as_str().to_owned(),
             signer: self.key.as_ref().map(|key| key.public().id().to_string()),
@@ -227,6 +227,15 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
         .related(bound.bound_at.clone(), "bound here")
         .help("have them checked elsewhere, for example by your forge, and leave `approvals` to that policy");
     Err(error_with_sources(resolved, codes::GOVERNANCE_UNCHECKED, body))
+}
+
+/// Refuses an assembly whose governance asks for what Quorate cannot do.
+///
+/// # Errors
+/// If it asks for approvals, or requires signatures of another kind.
+pub fn ensure_signable(resolved: &Resolved) -> Result<(), ServiceError> {
+    ensure_no_approvals(resolved)?;
+    ensure_supported(resolved)
 }
 
 /// Refuses required signatures if all keys are of another kind: Quorate could not make them.

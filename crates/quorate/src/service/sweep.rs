@@ -121,6 +121,14 @@ pub enum Outcome {
     NotSampled,
     /// This council has judged this content.
     AlreadyJudged,
+    /// It is in the queue.
+    Queued {
+        run: String,
+        /// `ready`, `leased`, `done`, `dead` or `cancelled`.
+        state: &'static str,
+        /// Whether this sweep queued it.
+        is_new: bool,
+    },
     /// It could not be reviewed.
     Failed { why: String },
 }
@@ -157,36 +165,10 @@ pub async fn sweep(
         Mode::Run => Some(spec.admit(&session.environment)?),
         Mode::DryRun => None,
     };
-    let mut all = Vec::new();
-    let mut estimate = (request.mode == Mode::DryRun).then(Estimate::default);
-    let mut due = Vec::new();
-    let judged = match request.judged {
-        JudgedPolicy::Skip => session.store.judged_artifacts(&spec.fingerprint("").combined()).await?,
-        JudgedPolicy::Repeat => BTreeSet::new(),
-    };
+    let Found { mut files, due, estimate, judged } = find(session, request, &spec, permit).await?;
     let undecided = session.store.undecided_runs(&spec.fingerprint("").combined()).await?;
-    let mut planned = BTreeSet::new();
-    let (found, unread) = files(session, request)?;
-    all.extend(unread);
-    let sorted = sort_by_model(session, request, permit, &found).await?;
-    for found in found {
-        // Lets an interruption through: reading files awaits nothing else.
-        tokio::task::yield_now().await;
-        match triage(session, found, &sorted, &judged, &mut planned, request.judged) {
-            Triage::Now(swept) => all.push(swept),
-            Triage::Due(swept, draft) => match &mut estimate {
-                Some(estimate) => {
-                    let part = Part::new(PartKind::Artifact, &*swept.path, draft.read(session)?.text);
-                    estimate.add(estimate::estimate(&spec, part)?);
-                    all.push(swept);
-                }
-                None => due.push((swept, draft)),
-            },
-        }
-    }
     watcher.planned(due.len());
-    all.sort_by(|a, b| a.path.cmp(&b.path));
-    let Some(permit) = permit else { return Ok(SweepReport { files: all, estimate }) };
+    let Some(permit) = permit else { return Ok(SweepReport { files, estimate }) };
     let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
     let work =
         Arc::new(SweepRun { session, spec, permit, options, policy, undecided, judged, observer: watcher });
@@ -204,7 +186,7 @@ pub async fn sweep(
             None => break,
             Some(Ok(swept)) => {
                 work.observer.ended(&swept);
-                all.push(swept);
+                files.push(swept);
             }
             Some(Err(gone)) => match gone.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
@@ -212,8 +194,56 @@ pub async fn sweep(
             },
         }
     }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(SweepReport { files, estimate })
+}
+
+/// What a sweep finds.
+pub(super) struct Found {
+    /// What is not due, and in a dry run what is, by path.
+    pub(super) files: Vec<SweptFile>,
+    pub(super) due: Vec<(SweptFile, Box<DueFile>)>,
+    /// What the reviews would cost, in a dry run.
+    estimate: Option<Estimate>,
+    /// What this council has judged; empty if it is judged again.
+    judged: BTreeSet<String>,
+}
+
+/// Finds the files below the watched folders, and what of them is due. Without a permit no model is asked for a tier.
+pub(super) async fn find(
+    session: &LedgerSession,
+    request: &Request,
+    spec: &RunSpec<Setup>,
+    permit: Option<Permit>,
+) -> Result<Found, ServiceError> {
+    let mut all = Vec::new();
+    let mut estimate = (request.mode == Mode::DryRun).then(Estimate::default);
+    let mut due = Vec::new();
+    let judged = match request.judged {
+        JudgedPolicy::Skip => session.store.judged_artifacts(&spec.fingerprint("").combined()).await?,
+        JudgedPolicy::Repeat => BTreeSet::new(),
+    };
+    let mut planned = BTreeSet::new();
+    let (found, unread) = files(session, request)?;
+    all.extend(unread);
+    let sorted = sort_by_model(session, request, permit, &found).await?;
+    for found in found {
+        // Lets an interruption through: reading files awaits nothing else.
+        tokio::task::yield_now().await;
+        match triage(session, found, &sorted, &judged, &mut planned, request.judged) {
+            Triage::Now(swept) => all.push(swept),
+            Triage::Due(swept, draft) => match &mut estimate {
+                Some(estimate) => {
+                    let part = Part::new(PartKind::Artifact, &*swept.path, draft.read(session)?.text);
+                    estimate.add(estimate::estimate(spec, part)?);
+                    all.push(swept);
+                }
+                None => due.push((swept, draft)),
+            },
+        }
+    }
     all.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(SweepReport { files: all, estimate })
+    Ok(Found { files: all, due, estimate, judged })
 }
 
 /// The files below the watched folders, and the unreadable folders. A missing folder is only a warning, unless all are
@@ -303,8 +333,8 @@ async fn sort_by_model(
     }
     let model = &TierModel::open(session, &request.options, permit).await?;
     let ask = |(sha256, path): (String, PathBuf)| async move {
-        let said = match (request.mode, read(path.clone())) {
-            (Mode::Run, Some(artifact)) if artifact.sha256 == sha256 => {
+        let said = match (permit.is_some(), read(path.clone())) {
+            (true, Some(artifact)) if artifact.sha256 == sha256 => {
                 let display_name = display_path(&session.environment, &path);
                 Some(model.sort(session, &Artifact { display_name, ..artifact }).await?)
             }
@@ -325,15 +355,26 @@ enum Triage {
 }
 
 /// A draft that is due. Its text is read again when its review starts: all texts together may exceed memory.
-struct DueFile {
+pub(super) struct DueFile {
     path: PathBuf,
     /// Its path when it was found: a link made since may lead out of the watched folder.
     place: Option<PathBuf>,
-    sha256: String,
-    tier_source: Option<TierSource>,
+    pub(super) sha256: String,
+    pub(super) tier_source: Option<TierSource>,
 }
 
 impl DueFile {
+    /// Reads it, unless it was moved since it was found.
+    pub(super) fn read_in_place(&self, session: &LedgerSession) -> Result<Artifact, ServiceError> {
+        if disk::canonical(&self.path) != self.place {
+            let body = Body::new("it was moved while the sweep went on");
+            return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+        }
+        let artifact = self.read(session)?;
+        session.workspace.guard.ensure_unrecorded(&artifact)?;
+        Ok(artifact)
+    }
+
     fn read(&self, session: &LedgerSession) -> Result<Artifact, ServiceError> {
         artifact::read(&Subject::File(self.path.clone()), &session.environment.directory)
     }
@@ -411,18 +452,14 @@ impl SweepRun {
     }
 
     async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<Outcome, ServiceError> {
-        if disk::canonical(&draft.path) != draft.place {
-            return Ok(Outcome::Failed { why: "it was moved while the sweep went on".to_owned() });
-        }
-        let artifact = draft.read(&self.session)?;
-        self.session.workspace.guard.ensure_unrecorded(&artifact)?;
+        let artifact = draft.read_in_place(&self.session)?;
         // It may have changed since it was sorted; its current text is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
             return Ok(Outcome::AlreadyJudged);
         }
         // The tier of another text says nothing of this one.
         let (tier, tier_source) = match draft.tier_source {
-            Some(_) if artifact.sha256 != draft.sha256 => (Tier::One.number(), None),
+            Some(_) if artifact.sha256 != draft.sha256 => (review::STRICTEST_TIER, None),
             source => (swept.tier, source),
         };
         let artifact = Artifact { display_name: swept.path.clone(), ..artifact };

@@ -15,8 +15,8 @@ use crate::store::leases::{Leases, now};
 use crate::store::machine_id::machine_id;
 use crate::store::postgres::call::LeaseCall;
 
-/// How long a lease lasts, in milliseconds: how long it takes until a dead driver's run can be taken up elsewhere.
-const DURATION_MS: i64 = 15_000;
+use super::DURATION_MS;
+
 /// How often it is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
 
@@ -55,11 +55,21 @@ impl Lease {
             // A trigger can have put another's name into the row, or another time.
             _ => return Err(store.error(rows_lost_error("lease", 0, 1))),
         }
+        Ok(Ok(Lease::registered(store, &connection.leases, run, owner)))
+    }
+
+    /// A lease whose row this process has made already.
+    pub(super) async fn adopt(store: &Store, run: &Name, owner: &str) -> Lease {
+        let connection = store.writer().await;
+        Lease::registered(store, &connection.leases, run, owner.to_owned())
+    }
+
+    fn registered(store: &Store, leases: &Leases, run: &Name, owner: String) -> Lease {
         let weak = store.weak_connection();
-        if connection.leases.insert(run, &owner) {
-            tokio::spawn(renew(connection.leases.clone(), weak.clone()));
+        if leases.insert(run, &owner) {
+            tokio::spawn(renew(leases.clone(), weak.clone()));
         }
-        Ok(Ok(Lease { run: run.clone(), owner, connection: weak }))
+        Lease { run: run.clone(), owner, connection: weak }
     }
 }
 

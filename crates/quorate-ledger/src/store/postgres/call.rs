@@ -101,7 +101,8 @@ impl WriteCall for LeaseCall {
     }
 }
 
-fn last_place(rows: &[PgRow]) -> Result<i64, sqlx::Error> {
+/// The place of the last record, which each row of an answer has.
+pub(in crate::store) fn last_place(rows: &[PgRow]) -> Result<i64, sqlx::Error> {
     rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get("place")
 }
 

@@ -153,7 +153,7 @@ impl Server {
     }
 
     /// All rows of an answer.
-    pub(super) async fn all_rows(
+    pub(in crate::store) async fn all_rows(
         &mut self,
         query: Query<'_, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, sqlx::Error> {

@@ -97,7 +97,7 @@ async fn last_completed_run(
 }
 
 /// The number of messages of a conversation; an unparsable text counts as one.
-pub(super) fn message_count(input: &ConveneInput) -> u64 {
+pub(in crate::service) fn message_count(input: &ConveneInput) -> u64 {
     let subject = &input.subject;
     let read = (input.request.mode() == Mode::Advisory)
         .then(|| conversation::parse(&subject.display_name, &subject.text).ok())

@@ -108,6 +108,7 @@ pub fn prepare(
             executor,
             timeout: options.timeout.unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
             composed,
+            extra_fields: Map::new(),
         });
     }
     ensure_one_executor(options.model.as_deref(), prepared.iter().map(|member| &member.executor))?;

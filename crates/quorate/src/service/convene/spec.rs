@@ -1,5 +1,6 @@
 //! How an assembly is convened: its members with their prompts and executors, and what its first record says.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,7 +135,7 @@ pub async fn start(
     };
     let new = NewRun {
         spent_before: Spent::default(),
-        artifact: &input.subject,
+        artifact: Cow::Borrowed(&input.subject),
         part,
         redactions: in_overlays + in_input,
         signer,
@@ -144,7 +145,7 @@ pub async fn start(
 }
 
 /// The fields of `run.opened` specific to assemblies.
-fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
+pub(in crate::service) fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
     let resolution = &input.resolution;
     let (resolved, chain) = (&resolution.resolved, &resolution.resolved.chain);
     let shown = |path: &Path| path.to_string_lossy().into_owned();

@@ -1,5 +1,6 @@
 //! How a review is held: the council of the workspace, with the executor of each member.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use quorate_diagnostics::Report;
@@ -12,7 +13,7 @@ use quorate_manifest::council::{ContextFile, PolicyName, built_in};
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::members;
 use crate::service::artifact::Artifact;
@@ -83,6 +84,7 @@ pub fn build(
             timeout: executor.timeout,
             executor,
             composed: None,
+            extra_fields: Map::new(),
         }
     };
     let shown = |file: &ContextFile| Part::new(PartKind::Context, &*file.path, file.text.clone());
@@ -150,7 +152,7 @@ pub async fn start(
     let sorting = input.tier_source.as_ref().and_then(|source| source.spent.clone());
     let new = NewRun {
         spent_before: sorting.unwrap_or_default(),
-        artifact: &input.artifact,
+        artifact: Cow::Borrowed(&input.artifact),
         part: Part::new(PartKind::Artifact, &*shown, text),
         redactions: in_name + in_type + in_text + in_priors,
         signer,

@@ -1,0 +1,416 @@
+//! The queue through the real binary: machines (directories) that share a database, some that queue and some that work.
+//! Needs the server that `scripts/services start postgres` starts, named by `QUORATE_TEST_POSTGRES`.
+
+#![cfg(feature = "postgres")]
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use crate::support;
+use crate::support::postgres as server;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use server::Database;
+use support::council::{COUNCIL, all_ship, all_ship_except};
+use support::{CommandOutput, TestDir, assembly, finish, wait_until};
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+fn database() -> Option<Database> {
+    wait(Database::new())
+}
+
+/// A directory whose commands use the shared ledger.
+struct Machine<'a> {
+    place: TestDir,
+    database: &'a Database,
+}
+
+impl<'a> Machine<'a> {
+    /// One whose members answer so. All machines have the ledger's key.
+    fn new(database: &'a Database, answers: &Value, settings: &str) -> Machine<'a> {
+        Machine { place: TestDir::scripted_slowly(answers, settings), database }
+    }
+
+    /// One with so many drafts.
+    fn with_drafts(database: &'a Database, drafts: usize) -> Machine<'a> {
+        let machine = Machine::new(database, &all_ship(), "");
+        machine.place.write(
+            "council.yaml",
+            format!(
+                "{COUNCIL}tier_classifier: {{default_tier: 2}}\ntier_rules:\n  tier_1: {{post: [\"*.md\"]}}\n\
+                 watch: {{paths: [./drafts/]}}\n"
+            ),
+        );
+        for draft in 0..drafts {
+            machine.place.write(&format!("drafts/{draft:02}.md"), format!("The meeting number {draft} moved to Tuesday.\n"));
+        }
+        machine
+    }
+
+    fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.place.command(arguments);
+        command.env("QUORATE_LEDGER", &self.database.url).env("QUORATE_TRUST", "1");
+        command.spawn().expect("the binary runs")
+    }
+
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        finish(self.start(arguments))
+    }
+
+    fn enqueue(&self, more: &[&str]) -> Vec<Value> {
+        let mut arguments = vec!["sweep", "--since", "all", "--enqueue", "--format", "json"];
+        arguments.extend(more);
+        let files = self.run(&arguments).assert_code(0).json();
+        files["files"].as_array().expect("a list").clone()
+    }
+
+    fn tasks(&self) -> Vec<Value> {
+        let listed = self.run(&["queue", "list", "--limit", "1000", "--format", "json"]).assert_code(0).json();
+        listed["tasks"].as_array().expect("a list").clone()
+    }
+
+    fn states(&self) -> Vec<String> {
+        self.tasks().iter().map(|task| task["state"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// What a worker that ends by itself did, by line.
+    fn work(&self, more: &[&str]) -> Vec<Value> {
+        let mut arguments = vec!["worker", "--until-empty", "--format", "json"];
+        arguments.extend(more);
+        let worked = self.run(&arguments).assert_code(0);
+        worked.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(id, signal).expect("it is there");
+}
+
+#[test]
+fn what_four_machines_queue_at_once_is_held_once_and_logged_where_it_was_queued() {
+    let Some(database) = database() else { return };
+    let machines: Vec<Machine<'_>> = (0..4).map(|_| Machine::with_drafts(&database, 9)).collect();
+    let sweep = ["sweep", "--since", "all", "--enqueue", "--format", "json"];
+    let queueing: Vec<Child> = machines.iter().map(|machine| machine.start(&sweep)).collect();
+    let mut new = 0;
+    for child in queueing {
+        let files = finish(child).assert_code(0).json();
+        new += files["files"].as_array().unwrap().iter().filter(|file| file["fate"] == "queued").count();
+    }
+    assert_eq!(new, 9);
+    // Workers with nothing of the drafts, and nothing but the same executor.
+    let workers = [Machine::new(&database, &all_ship(), ""), Machine::new(&database, &all_ship(), "")];
+    let working: Vec<Child> =
+        workers.iter().map(|worker| worker.start(&["worker", "--until-empty", "--slots", "3"])).collect();
+    for child in working {
+        finish(child).assert_code(0);
+    }
+    let runs = machines[0].run(&["runs", "--limit", "100", "--format", "json"]).assert_code(0).json();
+    let runs = runs["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 9);
+    assert!(runs.iter().all(|run| run["verdict"] == "SHIP"), "{runs:?}");
+    assert_eq!(machines[0].states(), vec!["done"; 9]);
+    // Their lines are in the logs of those who queued them, each once.
+    for machine in &machines {
+        machine.run(&["runs"]).assert_code(0);
+        machine.run(&["ledger", "verify"]).assert_code(0);
+    }
+    let logged: Vec<String> = machines
+        .iter()
+        .flat_map(|machine| machine.place.log())
+        .map(|line| line["run"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!((logged.len(), logged.iter().collect::<BTreeSet<_>>().len()), (9, 9), "{logged:?}");
+    assert!(workers.iter().all(|worker| worker.place.log().is_empty()));
+    let run = runs[0]["run"].as_str().unwrap();
+    workers[1].run(&["replay", run]).assert_code(0);
+    // No text stays in the queue, and no lease.
+    for table in ["task_text", "task_uses", "lease"] {
+        assert_eq!(wait(database.count(table)), 0, "{table}");
+    }
+    // The same again is known; forced, each is held once more.
+    assert!(machines[3].enqueue(&[]).iter().all(|file| file["fate"] == "already_judged"));
+    let again = machines[3].enqueue(&["--force"]);
+    assert!(again.iter().all(|file| file["fate"] == "queued"), "{again:?}");
+    assert!(machines[2].enqueue(&["--force"]).iter().all(|file| file["fate"] == "queued_before"));
+    assert_eq!(workers[0].work(&[]).len(), 9);
+    assert_eq!(wait(database.count("run")), 18);
+}
+
+#[test]
+fn a_sweep_can_wait_for_its_verdicts() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 2);
+    let waiting = machine.start(&["sweep", "--since", "all", "--enqueue", "--wait", "--format", "json"]);
+    wait_until(SOON, "the tasks are queued", || wait(database.count("quorate_schema")) == 1 && machine.tasks().len() == 2);
+    let worker = Machine::new(&database, &all_ship(), "");
+    assert_eq!(worker.work(&[]).len(), 2);
+    let files = finish(waiting).assert_code(0).json();
+    assert!(files["files"].as_array().unwrap().iter().all(|file| file["verdict"] == "SHIP"), "{files}");
+    assert_eq!(machine.place.log().len(), 2);
+}
+
+#[test]
+fn the_run_of_a_worker_that_was_killed_is_continued_by_another() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    let run = machine.enqueue(&[])[0]["run"].as_str().unwrap().to_owned();
+    let slow = Machine::new(&database, &all_ship(), "delay = \"400ms\"");
+    let child = slow.start(&["worker"]);
+    // Some members have answered.
+    let answered = || {
+        wait(async {
+            database.count(&format!("record WHERE run = '{run}' AND kind = 'consultation'")).await
+        })
+    };
+    wait_until(SOON, "a member has answered", || wait(database.count("record")) > 0 && answered() > 0);
+    signal(&child, Signal::KILL);
+    let killed = Instant::now();
+    finish(child);
+    let before = answered();
+    assert!((1..9).contains(&before), "{before} answers");
+    let other = Machine::new(&database, &all_ship(), "delay = \"400ms\"");
+    let ended = other.work(&[]);
+    let took = killed.elapsed();
+    assert!(took < Duration::from_secs(25), "taken over and ended after {took:.1?}");
+    assert_eq!((&ended[0]["end"], &ended[0]["outcome"], &ended[0]["attempt"]), (&json!("done"), &json!("SHIP"), &json!(2)));
+    // Nothing that was answered is asked again, and the run is one as any other.
+    assert_eq!(answered(), 9);
+    other.run(&["replay", &run]).assert_code(0);
+    machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+#[test]
+fn a_worker_that_was_silent_for_too_long_writes_nothing_more() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    let run = machine.enqueue(&[])[0]["run"].as_str().unwrap().to_owned();
+    let silent = Machine::new(&database, &all_ship(), "delay = \"600ms\"");
+    let child = silent.start(&["worker", "--until-empty", "--format", "json"]);
+    let records = || wait(database.count(&format!("record WHERE run = '{run}'")));
+    wait_until(SOON, "its run has begun", || records() > 0);
+    signal(&child, Signal::STOP);
+    // Its lease ends.
+    wait(database.run("UPDATE lease SET until_ms = 0"));
+    let other = Machine::new(&database, &all_ship(), "delay = \"600ms\"");
+    let ended = other.work(&[]);
+    assert_eq!(ended[0]["end"], "done", "{ended:?}");
+    let all = records();
+    signal(&child, Signal::CONT);
+    let continued = finish(child).assert_code(0);
+    assert_eq!(records(), all);
+    let lines: Vec<Value> = continued.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["end"], "lost", "{lines:?}");
+    machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+#[test]
+fn a_task_that_kills_its_workers_is_dead_after_three() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    let run = machine.enqueue(&[])[0]["run"].as_str().unwrap().to_owned();
+    let slow = Machine::new(&database, &all_ship(), "delay = \"30s\"");
+    for attempt in 1..=3 {
+        let child = slow.start(&["worker"]);
+        wait_until(SOON, "it has the task", || {
+            wait(database.count(&format!("task WHERE state = 'leased' AND attempts = {attempt}"))) == 1
+                && wait(database.count(&format!("record WHERE run = '{run}'"))) > 0
+        });
+        signal(&child, Signal::KILL);
+        finish(child);
+        wait(database.run("UPDATE lease SET until_ms = 0"));
+    }
+    // The fourth asks no member: it would take half a minute.
+    let ended = slow.work(&[]);
+    assert_eq!(ended[0]["end"], "dead", "{ended:?}");
+    let task = &machine.tasks()[0];
+    assert_eq!((&task["state"], &task["attempts"]), (&json!("dead"), &json!(4)));
+    assert!(task["error"].as_str().unwrap().contains("3 workers"), "{task}");
+    let shown = machine.run(&["show", &run, "--format", "json"]).json();
+    assert_eq!(shown["verdict"], "INCOMPLETE");
+    machine.run(&["replay", &run]).assert_code(0);
+    machine.run(&["ledger", "verify"]).assert_code(0);
+    // A person does not resume it beside the queue, and has it tried again.
+    machine.run(&["resume", &run]).assert_code(5).assert_stderr_contains("quorate:run_queued");
+    machine.run(&["queue", "retry", &run[..8]]).assert_code(0);
+    let worker = Machine::new(&database, &all_ship(), "delay = \"1ms\"");
+    // Its executor has other settings: the run does not continue with them.
+    let ended = worker.work(&[]);
+    assert_eq!(ended[0]["end"], "dead", "{ended:?}");
+    assert!(ended[0]["why"].as_str().unwrap().contains("executors"), "{ended:?}");
+}
+
+#[test]
+fn what_a_worker_may_not_run_is_dead_at_once_and_an_absent_answer_is_tried_again() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    machine.enqueue(&[]);
+    let bare = Machine { place: TestDir::new(), database: &database };
+    let ended = bare.work(&[]);
+    assert_eq!(ended[0]["end"], "dead");
+    assert!(ended[0]["why"].as_str().unwrap().contains("no executor `scripted`"), "{ended:?}");
+    assert_eq!(wait(database.count("run")), 0);
+    machine.run(&["queue", "list", "--dead"]).assert_code(0).assert_stdout_contains("scripted");
+
+    machine.run(&["queue", "retry", "--all-dead"]).assert_code(0).assert_stdout_contains("1 task is tried again");
+    let failing = Machine::new(&database, &all_ship_except(json!({"adjudicate": "no JSON"})), "");
+    let child = failing.start(&["worker", "--format", "json"]);
+    wait_until(SOON, "it is to be tried again", || {
+        wait(database.count("task WHERE state = 'ready' AND attempts = 1 AND not_before_ms > 0")) == 1
+    });
+    let waits = wait(database.count(
+        "task WHERE not_before_ms - EXTRACT(EPOCH FROM clock_timestamp()) * 1000 BETWEEN 2000 AND 12600",
+    ));
+    assert_eq!(waits, 1);
+    failing.place.answers(&all_ship());
+    wait(database.run("UPDATE task SET not_before_ms = 0"));
+    wait_until(SOON, "it is done", || wait(database.count("task WHERE state = 'done'")) == 1);
+    signal(&child, Signal::TERM);
+    let stopped = finish(child).assert_code(0);
+    let ends: Vec<Value> =
+        stopped.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["end"].clone()).collect();
+    assert_eq!(ends, ["later", "done"]);
+    // Both of its lines are logged: as it was incomplete, and then.
+    machine.run(&["runs"]).assert_code(0);
+    let words: Vec<Value> = machine.place.log().iter().map(|line| line["verdict"].clone()).collect();
+    assert_eq!(words, ["INCOMPLETE", "SHIP"]);
+    machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+#[test]
+fn a_worker_that_is_stopped_gives_back_what_it_cannot_end() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 2);
+    machine.enqueue(&[]);
+    let slow = Machine::new(&database, &all_ship(), "delay = \"30s\"");
+    let child = slow.start(&["worker", "--grace", "300ms", "--slots", "1", "--format", "json"]);
+    wait_until(SOON, "it has a task", || wait(database.count("task WHERE state = 'leased'")) == 1);
+    signal(&child, Signal::TERM);
+    let stopped = finish(child).assert_code(0);
+    assert!(stopped.stdout.contains("\"released\""), "{}", stopped.stdout);
+    assert_eq!(machine.states(), ["ready", "ready"]);
+    assert!(machine.tasks().iter().all(|task| task["attempts"] == 0));
+    assert_eq!(wait(database.count("lease")), 0);
+}
+
+#[test]
+fn people_pause_cancel_and_drain_the_queue() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 3);
+    let files = machine.enqueue(&["--tenant", "blog"]);
+    let run = |at: usize| files[at]["run"].as_str().unwrap();
+    machine.run(&["queue", "cancel", run(0)]).assert_code(0);
+    machine.run(&["queue", "cancel", run(0)]).assert_code(5).assert_stderr_contains("quorate:queue_busy");
+    machine.run(&["queue", "cancel", "rnothing"]).assert_code(4);
+    machine.run(&["queue", "pause", "--tenant", "blog"]).assert_code(0);
+    let worker = Machine::new(&database, &all_ship(), "");
+    let child = worker.start(&["worker", "--format", "json"]);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(machine.states(), ["cancelled", "ready", "ready"]);
+    machine.run(&["queue", "pause", "--tenant", "blog", "--off"]).assert_code(0);
+    wait_until(SOON, "both are done", || wait(database.count("task WHERE state = 'done'")) == 2);
+    machine.run(&["queue", "drain", "--timeout", "20s"]).assert_code(0);
+    machine.enqueue(&["--force"]);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let status = machine.run(&["queue", "status", "--format", "json"]).assert_code(0).json();
+    assert_eq!(status["paused"], true);
+    let count = |tenant: &str, state: &str| {
+        let all = status["tasks"].as_array().unwrap();
+        all.iter().find(|one| one["tenant"] == tenant && one["state"] == state).map_or(0, |one| one["tasks"].as_u64().unwrap())
+    };
+    assert_eq!((count("default", "ready"), count("blog", "done"), count("blog", "cancelled")), (3, 2, 1), "{status}");
+    signal(&child, Signal::TERM);
+    finish(child).assert_code(0);
+}
+
+#[test]
+fn tenants_are_served_by_turns_and_the_urgent_first() {
+    let Some(database) = database() else { return };
+    let many = Machine::with_drafts(&database, 8);
+    many.enqueue(&["--tenant", "many", "--priority", "2"]);
+    let few = Machine::with_drafts(&database, 2);
+    few.enqueue(&["--tenant", "few"]);
+    let urgent = Machine::with_drafts(&database, 9);
+    let last = urgent.enqueue(&["--tenant", "many", "--priority", "0"]);
+    assert_eq!(last.iter().filter(|file| file["fate"] == "queued").count(), 1);
+    let worker = Machine::new(&database, &all_ship(), "");
+    let ended = worker.work(&["--slots", "1"]);
+    let tenants: Vec<&str> = ended.iter().map(|end| end["tenant"].as_str().unwrap()).collect();
+    assert_eq!(tenants[..4].iter().filter(|tenant| **tenant == "few").count(), 2, "{tenants:?}");
+    let first = ended.iter().find(|end| end["tenant"] == "many").unwrap();
+    assert_eq!(first["subject"], "drafts/08.md", "{ended:?}");
+    let other = worker.run(&["worker", "--until-empty", "--class", "large"]).assert_code(0);
+    assert!(other.stdout.is_empty());
+}
+
+#[test]
+fn an_assembly_is_convened_about_each_file_of_a_folder() {
+    let Some(database) = database() else { return };
+    let vote = |word: &str| assembly::vote_answer(word);
+    let answers = json!({"ballot/ada": vote("for"), "ballot/ben": vote("for"), "ballot/cyd": vote("against")});
+    let machine = Machine::new(&database, &answers, "");
+    assembly::write(&machine.place, "voting", &[("ada", ""), ("ben", ""), ("cyd", "")], "");
+    for proposal in 0..3 {
+        machine.place.write(&format!("proposals/{proposal}.md"), format!("Resolution: open office {proposal}.\n"));
+    }
+    let convene = ["convene", "ASSEMBLY.md", "--proposal", "proposals", "--enqueue", "--format", "json"];
+    let queued = machine.run(&convene).assert_code(0).json();
+    assert_eq!(queued["queued"].as_array().unwrap().len(), 3, "{queued}");
+    let worker = Machine::new(&database, &answers, "");
+    let ended = worker.work(&[]);
+    assert!(ended.iter().all(|end| end["outcome"] == "pass"), "{ended:?}");
+    let waited = machine.run(&[&convene[..], &["--wait"]].concat()).assert_code(0).json();
+    let all = waited["queued"].as_array().unwrap();
+    assert!(all.iter().all(|one| one["new"] == false && one["outcome"] == "pass"), "{waited}");
+    let run = all[0]["run"].as_str().unwrap();
+    let shown = worker.run(&["show", run, "--format", "json"]).json();
+    assert_eq!(shown["assembly"], "board", "{shown}");
+    worker.run(&["replay", run]).assert_code(0);
+    machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+#[test]
+fn secrets_do_not_enter_the_queue() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 0);
+    let secret = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    machine.place.write("drafts/a.md", format!("The token is {secret}, and the meeting moved.\n"));
+    assert_eq!(machine.enqueue(&[]).len(), 1);
+    for (table, column) in [("task_text", "text"), ("task", "body"), ("task", "subject")] {
+        assert_eq!(wait(database.count(&format!("{table} WHERE {column} LIKE '%{secret}%'"))), 0, "{table}");
+    }
+    assert!(wait(database.count("task_text WHERE text LIKE '%the meeting moved%'")) == 1);
+}
+
+#[test]
+fn a_file_has_no_queue_and_a_command_is_not_queued() {
+    let place = TestDir::scripted(&all_ship());
+    for arguments in [
+        &["queue", "status"][..],
+        &["worker", "--until-empty"],
+        &["sweep", "--since", "all", "--enqueue"],
+    ] {
+        place.write("council.yaml", format!("{COUNCIL}watch: {{paths: [.]}}\n"));
+        if arguments[0] == "queue" {
+            place.run(&["review", "draft.md"]).assert_code(0);
+        }
+        place.run(arguments).assert_code(5).assert_stderr_contains("quorate:queue_unavailable");
+    }
+    place.run(&["sweep", "--wait"]).assert_code(64);
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    let council = machine.place.read("council.yaml");
+    machine.place.write("council.yaml", format!("{council}runtime: {{type: command, command: /bin/true}}\n"));
+    let refused = machine.run(&["sweep", "--since", "all", "--enqueue"]).assert_code(5);
+    refused.assert_stderr_contains("quorate:");
+    assert_eq!(wait(database.count("task")), 0);
+}

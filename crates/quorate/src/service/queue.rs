@@ -1,0 +1,96 @@
+//! The queue: runs that workers hold, on any machine that reaches the database. `enqueue.rs` puts them in, `worker.rs`
+//! takes them out, `lines.rs` logs their verdicts where they were queued.
+
+pub mod bundle;
+pub mod convene;
+pub mod enqueue;
+pub mod execute;
+pub mod json;
+pub mod lines;
+pub mod manage;
+pub mod sweep;
+pub mod wait;
+pub mod worker;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::record::{Producer, TierSource};
+use serde::{Deserialize, Serialize};
+
+use super::error::{ExitClass, ServiceError};
+use super::paths::display_ledger;
+use super::session::LedgerSession;
+
+/// The tenant and the class of tasks where none is named.
+pub const DEFAULT_TENANT: &str = "default";
+pub const DEFAULT_CLASS: &str = "default";
+
+/// Who queues, and how urgent it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueOptions {
+    pub tenant: String,
+    /// Which workers take it.
+    pub class: String,
+    /// From 0, the most urgent, to 2.
+    pub priority: u8,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        QueueOptions { tenant: DEFAULT_TENANT.to_owned(), class: DEFAULT_CLASS.to_owned(), priority: 1 }
+    }
+}
+
+/// What a worker needs of one task: hashes of texts in the queue, and names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct TaskBody {
+    /// The hash of the council or assembly.
+    bundle: String,
+    /// The hash of the text, without its secrets.
+    text: String,
+    /// The hash of the earlier verdicts.
+    priors: Option<String>,
+    /// The hash of the text as it was read.
+    artifact_sha256: String,
+    artifact_type: Option<String>,
+    tier: Option<u8>,
+    tier_source: Option<TierSource>,
+    producer: Option<Producer>,
+    /// How many messages a conversation has.
+    messages: Option<u64>,
+    redactions: usize,
+    batch: String,
+    /// The log of the workspace that queued it, and how long it was.
+    log: Option<(String, u64)>,
+}
+
+/// Refuses a ledger without a queue.
+///
+/// # Errors
+/// [`codes::QUEUE_UNAVAILABLE`] for a ledger in a file.
+pub fn ensure_queue(session: &LedgerSession) -> Result<(), ServiceError> {
+    if session.store.is_shared() {
+        return Ok(());
+    }
+    let ledger = display_ledger(&session.environment, session.store.address());
+    let body = Body::new(format!("the ledger {ledger} is a file, and a queue is in a Postgres database"));
+    let help = "name the database: `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
+    Err(ServiceError::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
+}
+
+/// Checks the name of a tenant or a class.
+///
+/// # Errors
+/// If it is not 1 to 64 small letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
+pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(is_fine)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+    {
+        return Ok(());
+    }
+    let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
+        .help("use 1 to 64 small letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
+    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
+}

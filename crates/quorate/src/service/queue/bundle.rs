@@ -1,0 +1,318 @@
+//! A bundle: everything of a council or an assembly that a worker needs, but for the executors, which its own `quorate.toml`
+//! names. It is one text, without secrets, that all tasks of a batch share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::extensions::Extensions;
+use quorate_kernel::record::RunOpened;
+use quorate_manifest::assembly::Resolved;
+use quorate_manifest::assembly::audit::Signing;
+use quorate_manifest::assembly::resolved::Retention;
+use quorate_manifest::keyring::Key;
+use quorate_protocol::{Json, Part, PartKind};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+
+use crate::service::embedder;
+use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
+use crate::service::executor::model::{NamedModel, with_model};
+use crate::service::executor::{self, SelectedBy, SelectedExecutor};
+use crate::service::fingerprint::Fingerprint;
+use crate::service::run_options::RunOptions;
+use crate::service::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
+use crate::service::workspace::Workspace;
+
+/// The version of the form; a worker refuses others.
+const VERSION: u32 = 1;
+
+/// What decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Council,
+    Assembly,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Bundle {
+    version: u32,
+    pub kind: Kind,
+    setup: Json,
+    setup_redactions: usize,
+    /// Without the executors.
+    fingerprint: Fingerprint,
+    members: Vec<Member>,
+    /// Whether meanings are compared, for which the worker needs an embedder.
+    compares: bool,
+    caps: BundledCaps,
+    executor: Option<String>,
+    model: Option<String>,
+    /// What the first record of its runs says of it.
+    pub opened: RunOpened,
+    /// How an assembly's runs are signed and kept; a council's are signed as the worker's `quorate.toml` says.
+    pub audit: Option<Audit>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Member {
+    id: String,
+    role: String,
+    prompt: String,
+    persona: Option<Json>,
+    context: Vec<(String, String)>,
+    weight: Option<f64>,
+    /// By its name in `quorate.toml`.
+    executor: String,
+    /// The model that is named in place of the executor's own.
+    model: Option<String>,
+    /// `None` for the executor's own.
+    timeout_ms: Option<u64>,
+    /// Recorded with each of its answers.
+    extra_fields: Map<String, Json>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct BundledCaps {
+    calls: Option<u32>,
+    tokens: Option<u64>,
+    usd_nanos: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Audit {
+    signing: String,
+    /// The keys that governance binds; `None` is the worker's keyring.
+    keys: Option<Vec<BundledKey>>,
+    pub retention_days: Option<u32>,
+    pub keep_consultations: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct BundledKey {
+    public: String,
+    label: Option<String>,
+    not_before_ms: Option<i64>,
+    not_after_ms: Option<i64>,
+    revoked_at_ms: Option<i64>,
+    vouchers: Vec<String>,
+}
+
+impl Bundle {
+    /// The bundle of a spec, with what the first record says of it.
+    ///
+    /// # Errors
+    /// If an executor is in no form that a worker can look up.
+    pub fn of<S: ProtocolSetup>(
+        kind: Kind,
+        spec: &RunSpec<S>,
+        workspace: &Workspace,
+        opened: RunOpened,
+        audit: Option<Audit>,
+    ) -> Result<Bundle, ServiceError> {
+        let options = &spec.options;
+        if kind == Kind::Council && options.executor.is_none() && workspace.council.runtimes().next().is_some() {
+            let body = Body::new("`runtime` of council.yaml cannot be queued: a worker runs no command of another machine");
+            let help = "name an executor that is a table of quorate.toml, here and on the workers: `--executor NAME`";
+            return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+        }
+        let redactor = &spec.redaction.redactor;
+        let member = |member: &PreparedMember| {
+            let table = workspace.host.council_members.get(&*member.id).filter(|_| kind == Kind::Council);
+            let of_table = table.and_then(|table| table.model.as_ref()).map(|(model, _)| model.clone());
+            let of_assembly = (kind == Kind::Assembly).then_some(member.timeout);
+            let timeout = options.timeout.or(of_assembly);
+            let context = member.context.iter().map(|part| {
+                (redactor.redact(&part.name).0, redactor.redact(&part.text).0)
+            });
+            Member {
+                id: member.id.to_string(),
+                role: redactor.redact(&member.role).0,
+                prompt: redactor.redact(&member.prompt).0,
+                persona: member.persona.as_ref().map(|persona| redactor.redact_json((**persona).clone()).0),
+                context: context.collect(),
+                weight: member.weight,
+                executor: member.executor.name.to_string(),
+                model: options.model.clone().or(of_table),
+                timeout_ms: timeout.map(|timeout| timeout.as_millis().try_into().unwrap_or(u64::MAX)),
+                extra_fields: member.composition_fields(),
+            }
+        };
+        let mut opened = opened;
+        spec.redaction.redact_run_opened(&mut opened);
+        let Caps { calls, tokens, usd_nanos } = spec.caps;
+        Ok(Bundle {
+            version: VERSION,
+            kind,
+            setup: json!(spec.setup),
+            setup_redactions: spec.setup_redactions,
+            fingerprint: spec.fingerprint.clone().without_executors(),
+            members: spec.members.iter().map(member).collect(),
+            compares: spec.embedder.is_some(),
+            caps: BundledCaps { calls, tokens, usd_nanos },
+            executor: options.executor.clone(),
+            model: options.model.clone(),
+            opened,
+            audit,
+        })
+    }
+
+    /// Reads one that this or another machine made.
+    ///
+    /// # Errors
+    /// If it is of another version, or none.
+    pub fn parse(text: &str) -> Result<Bundle, ServiceError> {
+        let invalid = |why: String| {
+            let body = Body::new(format!("a queued council cannot be read: {why}"));
+            let help = "workers and those who queue need versions of Quorate that know each other's form";
+            ServiceError::configuration(codes::QUEUE_INVALID, body.help(help))
+        };
+        let bundle: Bundle = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        match bundle.version {
+            VERSION => Ok(bundle),
+            other => Err(invalid(format!("its form is version {other}, and this program reads {VERSION}"))),
+        }
+    }
+
+    /// What it is, in one text: the same council that is asked through the same executors.
+    pub fn identity(&self) -> String {
+        let executors = self.members.iter().map(|member| json!([member.executor, member.model]));
+        json!([self.fingerprint.combined(), executors.collect::<Json>()]).to_string()
+    }
+
+    /// The spec of its runs, with the executors of this machine's `quorate.toml`.
+    ///
+    /// # Errors
+    /// If an executor or the embedder is not there, or refuses its settings.
+    pub fn spec<S: ProtocolSetup + DeserializeOwned>(
+        &self,
+        environment: &Environment,
+        workspace: &Workspace,
+    ) -> Result<RunSpec<S>, ServiceError> {
+        let setup = serde_json::from_value(quorate_kernel::canonical::normalize(self.setup.clone()));
+        let setup = setup.map_err(|error| {
+            let body = Body::new(format!("a queued council cannot be read: {error}"));
+            ServiceError::configuration(codes::QUEUE_INVALID, body)
+        })?;
+        let embedder = match self.compares {
+            true => embedder::configured(&workspace.registry, &workspace.host)?,
+            false => None,
+        };
+        if self.compares && embedder.is_none() {
+            let body = Body::new("this worker has no embedder, and the queued assembly compares meanings");
+            let help = "add the table [embedder] to the worker's quorate.toml";
+            return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+        }
+        let members = self.members.iter().map(|member| member.prepare(workspace));
+        let members = members.collect::<Result<Vec<_>, ServiceError>>()?;
+        let settings = members.iter().map(|member| json!([&*member.id, member.executor.settings])).collect();
+        let executors = match &embedder {
+            Some(embedder) => json!([Json::Array(settings), embedder.settings]),
+            None => Json::Array(settings),
+        };
+        Ok(RunSpec {
+            setup,
+            members,
+            redaction: workspace.redaction.clone(),
+            setup_redactions: self.setup_redactions,
+            report: Report::new(),
+            fingerprint: self.fingerprint.clone().with_executors(&executors),
+            extensions: match self.kind {
+                Kind::Council => Extensions::default(),
+                Kind::Assembly => environment.host.extensions(),
+            },
+            embedder,
+            caps: Caps { calls: self.caps.calls, tokens: self.caps.tokens, usd_nanos: self.caps.usd_nanos },
+            wall: workspace.host.budget.wall,
+            options: RunOptions {
+                executor: self.executor.clone(),
+                model: self.model.clone(),
+                ..RunOptions::default()
+            },
+        })
+    }
+}
+
+impl Member {
+    fn prepare(&self, workspace: &Workspace) -> Result<PreparedMember, ServiceError> {
+        let model = self.model.as_deref().map(NamedModel::by_person);
+        let executor = with_model(model, |extra| executor_of(workspace, &self.executor, extra))?;
+        let context = self.context.iter();
+        Ok(PreparedMember {
+            id: self.id.as_str().into(),
+            role: self.role.clone(),
+            prompt: self.prompt.as_str().into(),
+            persona: self.persona.clone().map(Arc::new),
+            context: context.map(|(name, text)| Part::new(PartKind::Context, name.as_str(), text.as_str())).collect(),
+            weight: self.weight,
+            timeout: self.timeout_ms.map_or(executor.timeout, Duration::from_millis),
+            executor,
+            composed: None,
+            extra_fields: self.extra_fields.clone(),
+        })
+    }
+}
+
+/// An executor of this machine. A name that its `quorate.toml` does not have could be a command or an address, which
+/// someone else would choose.
+fn executor_of(
+    workspace: &Workspace,
+    name: &str,
+    extra: Map<String, Json>,
+) -> Result<SelectedExecutor, ServiceError> {
+    let (registry, host) = (&workspace.registry, &workspace.host);
+    let is_default = host.default_executor.as_ref().is_some_and(|(default, _)| default == name);
+    if host.executors.contains_key(name) || is_default {
+        return executor::by_name_with(registry, host, name, None, SelectedBy::File(&host.path()), extra);
+    }
+    if registry.default_kind() == Some(name) {
+        return executor::fallback_with(registry, host, extra);
+    }
+    let body = Body::new(format!("this worker's quorate.toml has no executor `{name}`, which the task asks"));
+    let help = format!("add the table [executors.{name}] to it, with what the worker may start or send");
+    Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)))
+}
+
+impl Audit {
+    /// What an assembly asks for.
+    pub fn of(resolved: &Resolved) -> Audit {
+        let audit = &resolved.audit;
+        let key = |key: Key| BundledKey {
+            public: key.public.to_string(),
+            label: key.label,
+            not_before_ms: key.not_before_ms,
+            not_after_ms: key.not_after_ms,
+            revoked_at_ms: key.revoked_at_ms,
+            vouchers: key.vouchers.iter().map(ToString::to_string).collect(),
+        };
+        Audit {
+            signing: audit.signing.as_str().to_owned(),
+            keys: resolved.policies.effective_keys().map(|keys| keys.into_iter().map(key).collect()),
+            retention_days: audit.retention_days,
+            keep_consultations: audit.consultations == Retention::Full,
+        }
+    }
+
+    /// Whether and with whose keys its runs are signed.
+    pub fn signing(&self) -> (Signing, Option<Vec<Key>>) {
+        let signing = Signing::ALL
+            .into_iter()
+            .find(|signing| signing.as_str() == self.signing)
+            // A word that is not known asks for more than is done here.
+            .unwrap_or(Signing::Required);
+        let key = |key: &BundledKey| Key {
+            public: key.public.as_str().into(),
+            label: key.label.clone(),
+            not_before_ms: key.not_before_ms,
+            not_after_ms: key.not_after_ms,
+            revoked_at_ms: key.revoked_at_ms,
+            vouchers: key.vouchers.iter().map(|voucher| voucher.as_str().into()).collect(),
+            place: Place { file: "".into(), span: 0..0, path: String::new() },
+        };
+        (signing, self.keys.as_ref().map(|keys| keys.iter().map(key).collect()))
+    }
+}

@@ -1,0 +1,159 @@
+//! Queues tasks: their texts without secrets, their council once for all, and a run id that follows from both, so that what
+//! is queued twice is held once.
+
+use std::collections::BTreeMap;
+
+use quorate_kernel::entropy::{self, sha256_hex};
+use quorate_ledger::store::tasks::{Batch, NewTask, TaskState};
+use quorate_protocol::{Json, Name, Part};
+use serde_json::json;
+
+use super::bundle::Bundle;
+use super::{QueueOptions, TaskBody, check_name, ensure_queue};
+use crate::service::artifact::Artifact;
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
+use crate::service::sweep::JudgedPolicy;
+use quorate_kernel::record::{Producer, TierSource};
+
+/// How much goes to the server at once: tasks, and bytes of texts.
+const MAX_TASKS: usize = 1_000;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// A text to queue.
+#[derive(Debug, Clone)]
+pub struct Item {
+    pub artifact: Artifact,
+    /// The text as members see it, without secrets.
+    pub part: Part,
+    /// How many secrets were in it.
+    pub redactions: usize,
+    pub artifact_type: Option<String>,
+    pub tier: Option<u8>,
+    pub tier_source: Option<TierSource>,
+    /// Earlier verdicts, newest first.
+    pub priors: Option<Vec<Json>>,
+    pub producer: Option<Producer>,
+    pub messages: Option<u64>,
+}
+
+/// What became of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    pub run: Name,
+    pub state: TaskState,
+    /// Whether this call queued it.
+    pub is_new: bool,
+}
+
+/// Queues the texts of one batch.
+pub struct Enqueuer<'a> {
+    session: &'a LedgerSession,
+    batch: Batch,
+    /// The bundle's text, and what identifies it.
+    bundle: String,
+    identity: String,
+    judged: JudgedPolicy,
+    log: Option<(String, u64)>,
+}
+
+impl<'a> Enqueuer<'a> {
+    /// Of tasks before this council or assembly. With [`JudgedPolicy::Repeat`] a text whose last run has ended is held anew;
+    /// one that waits or is being worked on is not queued twice.
+    ///
+    /// # Errors
+    /// If the ledger has no queue, or a name is none.
+    pub fn new(
+        session: &'a LedgerSession,
+        bundle: &Bundle,
+        options: &QueueOptions,
+        judged: JudgedPolicy,
+        log: Option<(String, u64)>,
+    ) -> Result<Self, ServiceError> {
+        ensure_queue(session)?;
+        session.ensure_writable()?;
+        check_name("tenant", &options.tenant)?;
+        check_name("class", &options.class)?;
+        let batch = Batch {
+            id: entropy::run_id().replacen('r', "b", 1),
+            tenant: options.tenant.clone(),
+            class: options.class.clone(),
+            priority: options.priority,
+            log: log.as_ref().map(|(path, _)| path.clone()),
+        };
+        let text = json!(bundle).to_string();
+        Ok(Enqueuer { session, batch, bundle: text, identity: bundle.identity(), judged, log })
+    }
+
+    /// The id of what is queued together.
+    pub fn batch(&self) -> &str {
+        &self.batch.id
+    }
+
+    /// Queues items, in their order.
+    ///
+    /// # Errors
+    /// If the server does not answer. What was queued until then stays: the same call again queues the rest.
+    pub async fn add(&self, items: Vec<Item>) -> Result<Vec<Queued>, ServiceError> {
+        let store = &self.session.store;
+        let contents: Vec<String> = items.iter().map(|item| self.content(item)).collect();
+        let there = store.queued_tasks(&contents).await?;
+        let mut queued = Vec::with_capacity(items.len());
+        let (mut chunk, mut bytes) = (Vec::new(), 0);
+        for (item, content) in items.into_iter().zip(contents) {
+            let generation = match there.get(&content) {
+                None => 0,
+                Some(last) if self.judged == JudgedPolicy::Repeat && last.state.is_final() => last.generation + 1,
+                Some(last) => last.generation,
+            };
+            let task = self.task(item, content, generation);
+            bytes += task.texts.values().map(String::len).sum::<usize>();
+            chunk.push(task);
+            if chunk.len() >= MAX_TASKS || bytes >= MAX_BYTES {
+                queued.extend(store.enqueue(&self.batch, &std::mem::take(&mut chunk)).await?);
+                bytes = 0;
+            }
+        }
+        if !chunk.is_empty() {
+            queued.extend(store.enqueue(&self.batch, &chunk).await?);
+        }
+        Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
+    }
+
+    /// The same for the same text of the same name before the same council, for a tenant.
+    fn content(&self, item: &Item) -> String {
+        let parts = json!([self.batch.tenant, self.identity, &*item.part.name, item.artifact.sha256]);
+        sha256_hex(parts.to_string().as_bytes())
+    }
+
+    fn task(&self, item: Item, content: String, generation: u64) -> NewTask {
+        let mut texts = BTreeMap::new();
+        let mut add = |text: String| {
+            let hash = sha256_hex(text.as_bytes());
+            texts.insert(hash.clone(), text);
+            hash
+        };
+        let body = TaskBody {
+            bundle: add(self.bundle.clone()),
+            text: add(item.part.text.to_string()),
+            priors: item.priors.filter(|priors| !priors.is_empty()).map(|priors| add(Json::Array(priors).to_string())),
+            artifact_sha256: item.artifact.sha256,
+            artifact_type: item.artifact_type,
+            tier: item.tier,
+            tier_source: item.tier_source,
+            producer: item.producer,
+            messages: item.messages,
+            redactions: item.redactions,
+            batch: self.batch.id.clone(),
+            log: self.log.clone(),
+        };
+        NewTask {
+            run: entropy::derived_run_id(&format!("{content}/{generation}")),
+            content,
+            generation,
+            subject: item.part.name.to_string(),
+            body: json!(body).to_string(),
+            texts,
+        }
+    }
+}

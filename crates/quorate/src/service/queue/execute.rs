@@ -1,0 +1,277 @@
+//! One task: its run is held to its end, or it is given back.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::entropy;
+use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::record::{Outcome, Queued, RunOpened, Spent};
+use quorate_ledger::store::tasks::{ClaimedTask, GiveBack};
+use quorate_protocol::assembly::{self, subject_kind};
+use quorate_protocol::modes::council;
+use quorate_protocol::{Json, Name, Part, PartKind};
+
+use super::TaskBody;
+use super::bundle::{Bundle, Kind};
+use crate::service::artifact::Artifact;
+use crate::service::error::ServiceError;
+use crate::service::finalize::finalize;
+use crate::service::ledger::gc;
+use crate::service::overlays;
+use crate::service::run_opened::ensure_unchanged;
+use crate::service::run_spec::{NewRun, ProtocolSetup, RunSpec};
+use crate::service::session::LedgerSession;
+use crate::service::signer::{KeySource, Signer};
+
+/// How often a task is tried.
+pub const MAX_ATTEMPTS: u64 = 3;
+/// How long it waits after its first failure, in milliseconds; four times as long after the next.
+const FIRST_WAIT_MS: u64 = 10_000;
+/// How many councils a worker remembers.
+const MAX_BUNDLES: usize = 64;
+
+/// The councils that a worker has read, by the hash of their text.
+#[derive(Default)]
+pub struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
+
+/// What became of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// Its run has ended, with this verdict or outcome.
+    Done { word: String },
+    /// It is tried again, so many milliseconds later.
+    Later { wait_ms: u64, why: String },
+    Dead { why: String },
+    /// Another worker has it: this one was silent for too long.
+    Lost,
+    /// It was given back as it was.
+    Released,
+}
+
+/// Holds a task's run to its end, or gives the task back.
+///
+/// # Errors
+/// If the ledger does not answer. Then the task is leased until its lease ends, and another worker takes it over.
+pub async fn execute(
+    session: &LedgerSession,
+    bundles: &Bundles,
+    task: ClaimedTask,
+) -> Result<TaskEnd, ServiceError> {
+    // The one before died with the task, like those before it: its run is closed without asking a member again.
+    let is_last = task.attempt > MAX_ATTEMPTS;
+    let end = match hold(session, bundles, &task, is_last).await {
+        Ok(outcome) if outcome.as_ref().is_some_and(|outcome| !outcome.is_incomplete()) => {
+            let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned)).unwrap_or_default();
+            // Its answers may be erased at its end, which takes hold of the run itself.
+            let run = task.run.clone();
+            drop(task);
+            gc::after_run(session, &run).await?;
+            return Ok(TaskEnd::Done { word });
+        }
+        Ok(outcome) if !is_last => failed(&task, why_incomplete(outcome.as_ref())),
+        Ok(_) => TaskEnd::Dead { why: format!("{MAX_ATTEMPTS} workers have stopped while they had it") },
+        Err(error) if has_code(&error, codes::RUN_MOVED) => return Ok(TaskEnd::Lost),
+        Err(error) if error.is_ledger_unavailable() => return Err(error),
+        Err(error) => TaskEnd::Dead { why: describe(&error) },
+    };
+    let how = match &end {
+        TaskEnd::Later { wait_ms, why } => GiveBack::Later { wait_ms: *wait_ms, why: why.clone() },
+        TaskEnd::Dead { why } => GiveBack::Dead { why: why.clone() },
+        TaskEnd::Done { .. } | TaskEnd::Lost | TaskEnd::Released => GiveBack::Uncounted,
+    };
+    Ok(if session.store.give_back(&task.run, &how).await? { end } else { TaskEnd::Lost })
+}
+
+/// What follows from a failure that may pass.
+fn failed(task: &ClaimedTask, why: String) -> TaskEnd {
+    if task.attempt >= MAX_ATTEMPTS {
+        return TaskEnd::Dead { why };
+    }
+    let [random] = entropy::bytes::<1>();
+    let wait_ms = FIRST_WAIT_MS * 4_u64.pow(u32::try_from(task.attempt - 1).unwrap_or(u32::MAX).min(5));
+    // Tasks that failed together are not tried again together.
+    TaskEnd::Later { wait_ms: wait_ms * 3 / 4 + wait_ms / 2 * u64::from(random) / 255, why }
+}
+
+fn why_incomplete(outcome: Option<&Outcome>) -> String {
+    let because = outcome.and_then(|outcome| outcome.because.clone().or_else(|| outcome.reasoning.clone()));
+    because.unwrap_or_else(|| "its run came to no outcome".to_owned())
+}
+
+fn has_code(error: &ServiceError, code: quorate_diagnostics::RefusalCode) -> bool {
+    error.report.refusals.iter().any(|refusal| refusal.code == code)
+}
+
+/// An error as it is kept with a task.
+fn describe(error: &ServiceError) -> String {
+    let first = error.report.refusals.first();
+    first.map_or_else(String::new, |refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message))
+}
+
+impl Bundles {
+    async fn get(&self, session: &LedgerSession, hash: &str) -> Result<Arc<Bundle>, ServiceError> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bundle) = known().get(hash) {
+            return Ok(bundle.clone());
+        }
+        let bundle = Arc::new(Bundle::parse(&text(session, hash).await?)?);
+        let mut known = known();
+        if known.len() >= MAX_BUNDLES {
+            known.clear();
+        }
+        known.insert(hash.to_owned(), bundle.clone());
+        Ok(bundle)
+    }
+}
+
+async fn text(session: &LedgerSession, hash: &str) -> Result<String, ServiceError> {
+    match session.store.task_text(hash).await? {
+        Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
+        found => {
+            let is = if found.is_some() { "is not the one that was queued" } else { "is not in the queue" };
+            let body = Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
+            Err(ServiceError::configuration(codes::QUEUE_INVALID, body))
+        }
+    }
+}
+
+/// Starts the task's run, or continues it; gives its outcome. With `is_last` no member is asked any more.
+async fn hold(
+    session: &LedgerSession,
+    bundles: &Bundles,
+    task: &ClaimedTask,
+    is_last: bool,
+) -> Result<Option<Outcome>, ServiceError> {
+    let body: TaskBody = serde_json::from_str(&task.body).map_err(|error| {
+        let body = Body::new(format!("the task cannot be read: {error}"));
+        ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
+    })?;
+    let bundle = bundles.get(session, &body.bundle).await?;
+    let (environment, workspace) = (&session.environment, &session.workspace);
+    let work = Work { session, task, body: &body, bundle: &bundle, is_last };
+    match bundle.kind {
+        Kind::Council => {
+            let spec: RunSpec<council::Setup> = bundle.spec(environment, workspace)?;
+            work.hold(spec, PartKind::Artifact, None).await
+        }
+        Kind::Assembly => {
+            let spec: RunSpec<assembly::Setup> = bundle.spec(environment, workspace)?;
+            let recorded = overlays::load(&session.store, &spec.setup.assembly).await?;
+            let texts = overlays::active_texts(&recorded, &spec.setup, environment.clock.now_ms());
+            let (texts, _) = spec.redaction.redactor.redact_json(Json::Array(texts));
+            let kind = subject_kind(spec.setup.mode);
+            work.hold(spec, kind, Some(texts.as_array().cloned().unwrap_or_default())).await
+        }
+    }
+}
+
+struct Work<'a> {
+    session: &'a LedgerSession,
+    task: &'a ClaimedTask,
+    body: &'a TaskBody,
+    bundle: &'a Bundle,
+    is_last: bool,
+}
+
+impl Work<'_> {
+    async fn hold<S: ProtocolSetup>(
+        &self,
+        mut spec: RunSpec<S>,
+        kind: PartKind,
+        overlays: Option<Vec<Json>>,
+    ) -> Result<Option<Outcome>, ServiceError> {
+        let Work { session, task, body, .. } = *self;
+        let run: &Name = &task.run;
+        let permit = spec.admit(&session.environment)?;
+        let observer = Arc::new(NoopObserver);
+        if self.is_last {
+            spec.caps = Caps { calls: Some(0), ..spec.caps };
+        }
+        if session.store.tail(run, 1).await?.is_empty() {
+            if self.is_last {
+                return Ok(None);
+            }
+            let new = self.new_run(&spec, kind, overlays).await?;
+            Box::pin(spec.start_as(run, session, new, permit, observer)).await?;
+        } else {
+            let history = session.partial_history(run).await?;
+            match history.outcome() {
+                Some(outcome) if !outcome.is_incomplete() || self.is_last => finalize(session, run).await?,
+                _ => {
+                    ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
+                    let keys = match &self.bundle.audit {
+                        Some(audit) => KeySource::Resolved(audit.signing().1),
+                        None => KeySource::Recorded,
+                    };
+                    Box::pin(spec.resume(session, history, keys, permit, observer)).await?;
+                }
+            }
+        }
+        Ok(session.partial_history(run).await?.outcome())
+    }
+
+    async fn new_run<S: ProtocolSetup>(
+        &self,
+        spec: &RunSpec<S>,
+        kind: PartKind,
+        overlays: Option<Vec<Json>>,
+    ) -> Result<NewRun<'_>, ServiceError> {
+        let Work { session, task, body, bundle, .. } = *self;
+        let keys = session.keys();
+        let (signer, audit) = match &bundle.audit {
+            Some(audit) => {
+                let (signing, bound) = audit.signing();
+                let signer = Signer::new(keys, signing, bound).await?;
+                let recorded = signer.audit(audit.retention_days, audit.keep_consultations);
+                (signer, Some(recorded))
+            }
+            None => {
+                let signer = Signer::new(keys, keys.signing_mode(), None).await?;
+                let recorded = signer.run_audit();
+                (signer, recorded)
+            }
+        };
+        // This machine may know secrets that the one did not which queued it.
+        let redactor = &spec.redaction.redactor;
+        let (text, in_text) = redactor.redact(&text(session, &body.text).await?);
+        let (subject, in_subject) = redactor.redact(&task.subject);
+        let priors = match &body.priors {
+            Some(hash) => serde_json::from_str(&self::text(session, hash).await?).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let part = Part::new(kind, subject.as_str(), text);
+        let sorting = body.tier_source.as_ref().and_then(|source| source.spent.clone());
+        let is_review = bundle.kind == Kind::Council;
+        let opened = RunOpened {
+            artifact_type: body.artifact_type.clone().or_else(|| bundle.opened.artifact_type.clone()),
+            tier: body.tier.map(u64::from),
+            tier_source: body.tier_source.clone(),
+            priors: is_review.then_some(priors),
+            log_path: body.log.as_ref().map(|(path, _)| path.clone()),
+            log_bytes: body.log.as_ref().map(|(_, bytes)| *bytes),
+            audit,
+            overlays,
+            messages: body.messages,
+            producer: body.producer.clone(),
+            queued: Some(Queued { tenant: task.tenant.clone(), batch: body.batch.clone() }),
+            ..bundle.opened.clone()
+        };
+        Ok(NewRun {
+            spent_before: sorting.unwrap_or_else(Spent::default),
+            artifact: Cow::Owned(Artifact {
+                display_name: subject,
+                path: None,
+                text: part.text.clone(),
+                sha256: body.artifact_sha256.clone(),
+            }),
+            part,
+            redactions: body.redactions + in_text + in_subject,
+            signer,
+            opened,
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The queue as JSON.
+
+use quorate_ledger::store::tasks::TaskRow;
+use quorate_manifest::timestamp;
+use serde_json::{Value, json};
+
+use super::convene::QueuedSubject;
+use super::execute::TaskEnd;
+use super::manage::QueueStatus;
+use super::worker::TaskName;
+
+/// `{"paused", "paused_tenants", "tasks": [{tenant, state, tasks, oldest_ms}]}`.
+pub fn status(status: &QueueStatus) -> Value {
+    let counts = status.counts.iter().map(|count| {
+        json!({
+            "tenant": count.tenant, "state": count.state.as_str(), "tasks": count.tasks, "oldest_ms": count.oldest_ms,
+        })
+    });
+    json!({"paused": status.is_paused, "paused_tenants": status.paused, "tasks": counts.collect::<Value>()})
+}
+
+/// `{"tasks": [{run, tenant, batch, class, priority, subject, state, attempts, queued, error}]}`.
+pub fn list(tasks: &[TaskRow]) -> Value {
+    let task = |task: &TaskRow| {
+        json!({
+            "run": &*task.run, "tenant": task.tenant, "batch": task.batch, "class": task.class,
+            "priority": task.priority, "subject": task.subject, "state": task.state.as_str(),
+            "attempts": task.attempts, "queued": timestamp::format(task.queued_ms), "error": task.error,
+        })
+    };
+    json!({"tasks": tasks.iter().map(task).collect::<Value>()})
+}
+
+/// `{"queued": [{path, run, state, new, outcome, error}]}`.
+pub fn convenings(queued: &[QueuedSubject]) -> Value {
+    let subject = |subject: &QueuedSubject| {
+        json!({
+            "path": subject.path, "run": &*subject.run, "state": subject.state.as_str(), "new": subject.is_new,
+            "outcome": subject.outcome, "error": subject.error,
+        })
+    };
+    json!({"queued": queued.iter().map(subject).collect::<Value>()})
+}
+
+/// What became of a task, on one line: `{run, tenant, subject, attempt, end, outcome, why, wait_ms}`.
+pub fn task_end(task: &TaskName, end: &TaskEnd) -> Value {
+    let (word, outcome, why, wait_ms) = match end {
+        TaskEnd::Done { word } => ("done", Some(word), None, None),
+        TaskEnd::Later { wait_ms, why } => ("later", None, Some(why), Some(*wait_ms)),
+        TaskEnd::Dead { why } => ("dead", None, Some(why), None),
+        TaskEnd::Lost => ("lost", None, None, None),
+        TaskEnd::Released => ("released", None, None, None),
+    };
+    json!({
+        "run": &*task.run, "tenant": task.tenant, "subject": task.subject, "attempt": task.attempt, "end": word,
+        "outcome": outcome, "why": why, "wait_ms": wait_ms,
+    })
+}
