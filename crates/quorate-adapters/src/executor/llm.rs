@@ -1,6 +1,6 @@
 //! The `llm` executor: asks a model over HTTP. In `llm/`: `config` reads the table, `presets` knows services by name,
 //! `service` and `key` say how a service is reached, `wire` has the formats as pure modules with `schema`, `sse` and `fault`, `call` makes one request,
-//! `cut` finds prompts that were not read whole, `pool` limits how fast a service is asked, `shared_pool` over all processes, `first_wave` lets one call fill a cache that others read, `prices` says what a call costs, and `embed` is the embedder.
+//! `cut` finds prompts that were not read whole, `pool` limits how fast a service is asked, `shared_pool` over all processes, `quota` over all machines, `first_wave` lets one call fill a cache that others read, `prices` says what a call costs, and `embed` is the embedder.
 
 mod call;
 mod config;
@@ -13,6 +13,7 @@ mod models;
 mod pool;
 mod presets;
 pub(crate) mod prices;
+mod quota;
 pub mod schema;
 mod service;
 mod shared_pool;
@@ -39,6 +40,7 @@ use first_wave::Lead;
 use key::{Secret, without_key};
 use pool::{Outcome, Pool};
 pub use presets::{PRESETS, Preset, with_key};
+pub use quota::{Quota, share_quota};
 use schema::Form;
 pub use shared_pool::{share_pools, sharing_failure};
 use wire::{Cache, Event, Format, Request, Stream, Wire};

@@ -248,10 +248,11 @@ mod queueing {
         environment: &Environment,
         terminal: &Terminal,
     ) -> Exit {
-        let prepared = convene::prepare(environment, places, &what.request).and_then(|(inputs, workspace)| {
-            let spec = spec::build(environment, &workspace, &inputs[0], &what.request.options)?;
-            Ok((inputs, workspace, spec))
-        });
+        let prepared =
+            convene::prepare(environment, places, &what.request).and_then(|(inputs, workspace)| {
+                let spec = spec::build(environment, &workspace, &inputs[0], &what.request.options)?;
+                Ok((inputs, workspace, spec))
+            });
         let (inputs, workspace, spec) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return exit_with_error(&error, format, terminal),

@@ -91,6 +91,72 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Show a tenant's share and limits, or change them
+    Tenant {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Its share of the workers, compared with the other tenants' (1)
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+        weight: Option<u64>,
+        /// The most of its tasks that workers have at once, or none for no limit
+        #[arg(long, value_name = "N", value_parser = limit)]
+        max_running: Option<Limit>,
+        /// The most of its tasks that wait; more are refused when they are queued
+        #[arg(long, value_name = "N", value_parser = limit)]
+        max_waiting: Option<Limit>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show how fast workers ask each pool of a model service, or bound it for all of them together
+    Quota {
+        /// The pool, as the list names it
+        #[arg(value_name = "POOL", requires = "rate")]
+        pool: Option<String>,
+        /// Calls in a second, minute or hour, for example 50/s, or none for no limit
+        #[arg(long, value_name = "N/TIME", requires = "pool", value_parser = rate)]
+        rate: Option<Rate>,
+        /// How many calls may be saved up; by default those of one second
+        #[arg(long, value_name = "N", requires = "rate", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        burst: Option<u64>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// A limit, or none.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a database has a queue"))]
+struct Limit(Option<u64>);
+
+fn limit(text: &str) -> Result<Limit, String> {
+    match text {
+        "none" => Ok(Limit(None)),
+        number => match number.parse() {
+            Ok(limit @ 1..=1_000_000_000) => Ok(Limit(Some(limit))),
+            _ => Err("it is a number from 1 to 1,000,000,000, or none".to_owned()),
+        },
+    }
+}
+
+/// Calls a minute, or no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rate(Option<u64>);
+
+fn rate(text: &str) -> Result<Rate, String> {
+    if text == "none" {
+        return Ok(Rate(None));
+    }
+    let wrong =
+        || "it is a number of calls and a time, for example 50/s, 600/min or 1000/h; or none".to_owned();
+    let (number, unit) = text.split_once('/').ok_or_else(wrong)?;
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let a_minute = match unit {
+        "s" => number.checked_mul(60),
+        "min" => Some(number),
+        "h" if number > 0 => Some((number / 60).max(1)),
+        _ => None,
+    };
+    a_minute.filter(|rate| (1..=10_000_000).contains(rate)).map(|rate| Rate(Some(rate))).ok_or_else(wrong)
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +192,7 @@ mod missing {
 /// The command of a build with the feature.
 #[cfg(feature = "postgres")]
 mod managing {
+    use quorate_ledger::store::tasks::limits::TenantChange;
     use quorate_ledger::store::tasks::{TaskFilter, TaskState};
 
     use super::{Arguments, Command};
@@ -149,7 +216,9 @@ mod managing {
             | Command::Retry { common, .. }
             | Command::Cancel { common, .. }
             | Command::Pause { common, .. }
-            | Command::Drain { common, .. } => common,
+            | Command::Drain { common, .. }
+            | Command::Tenant { common, .. }
+            | Command::Quota { common, .. } => common,
         };
         let format = common.format;
         let places = common.places.path_overrides();
@@ -183,7 +252,10 @@ mod managing {
         Ok(Some(match command {
             Command::Status { .. } => {
                 let status = manage::status(session).await?;
-                Outcome { human: render::queue::status(&status, terminal.stdout), json: json::status(&status) }
+                Outcome {
+                    human: render::queue::status(&status, terminal.stdout),
+                    json: json::status(&status),
+                }
             }
             Command::List { dead, state, tenant, batch, limit, .. } => {
                 let state = match dead {
@@ -205,6 +277,27 @@ mod managing {
                 manage::pause(session, tenant.as_deref(), !off).await?;
                 paused(tenant.as_deref(), !off)
             }
+            Command::Tenant { name, weight, max_running, max_waiting, .. } => {
+                let change = TenantChange {
+                    weight: *weight,
+                    max_running: max_running.map(|limit| limit.0),
+                    max_waiting: max_waiting.map(|limit| limit.0),
+                };
+                let tenant = manage::tenant(session, name, &change).await?;
+                Outcome {
+                    human: render::queue::tenant(&tenant, terminal.stdout),
+                    json: json::tenant(&tenant),
+                }
+            }
+            Command::Quota { pool, rate, burst, .. } => {
+                let limit = |rate: u64| (rate, burst.unwrap_or_else(|| rate.div_ceil(60)));
+                let change = pool.as_deref().zip(*rate).map(|(pool, rate)| (pool, rate.0.map(limit)));
+                let quotas = manage::quotas(session, change).await?;
+                Outcome {
+                    human: render::queue::quotas(&quotas, terminal.stdout),
+                    json: json::quotas(&quotas),
+                }
+            }
             Command::Drain { tenant, timeout, .. } => {
                 let last = std::cell::Cell::new(0);
                 let progress = |leased: u64| {
@@ -212,9 +305,12 @@ mod managing {
                         terminal.hint(&format!("workers still have {}", render::queue::tasks(leased)));
                     }
                 };
-                match until_interrupted(manage::drain(session, tenant.as_deref(), *timeout, &progress)).await {
+                match until_interrupted(manage::drain(session, tenant.as_deref(), *timeout, &progress)).await
+                {
                     Err(Interrupted) => {
-                        terminal.status("interrupted; the queue stays paused: `quorate queue pause --off` ends that");
+                        terminal.status(
+                            "interrupted; the queue stays paused: `quorate queue pause --off` ends that",
+                        );
                         return Ok(None);
                     }
                     Ok(drained) => drained?,
@@ -235,7 +331,9 @@ mod managing {
         let whose = tenant.map_or_else(|| "The queue".to_owned(), |tenant| format!("The tenant `{tenant}`"));
         let off = tenant.map_or_else(String::new, |tenant| format!(" --tenant {tenant}"));
         let human = match paused {
-            true => format!("{whose} is paused: `quorate queue pause --off{off}` lets workers claim again.\n"),
+            true => {
+                format!("{whose} is paused: `quorate queue pause --off{off}` lets workers claim again.\n")
+            }
             false => format!("{whose} goes on.\n"),
         };
         Outcome { human, json: serde_json::json!({"tenant": tenant, "paused": paused}) }

@@ -106,8 +106,9 @@ mod working {
             (HumanOrJson::Json, WorkerEvent::Claimed(_)) => {}
         };
         terminal.hint(&format!(
-            "working at up to {} tasks of {} at once; SIGTERM or Ctrl-C stops it",
-            options.slots, session.store.address()
+            "working at up to {} of {} at once; SIGTERM or Ctrl-C stops it",
+            render::queue::tasks(u64::from(arguments.slots)),
+            session.store.address()
         ));
         print_warnings(&session, terminal);
         let done = {

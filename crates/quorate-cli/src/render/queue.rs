@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::store::tasks::limits::{PoolQuota, Tenant};
 use quorate_ledger::store::tasks::{TaskRow, TaskState};
 
 use super::layout::{prose, table};
@@ -24,9 +25,14 @@ pub(crate) fn status(status: &QueueStatus, options: TextOptions) -> String {
             let count = status.counts.iter().find(|count| count.tenant == *tenant && count.state == state);
             row.push(count.map_or_else(String::new, |count| count.tasks.to_string()));
         }
-        let oldest = status.counts.iter().find(|count| count.tenant == *tenant && count.state == TaskState::Ready);
+        let oldest =
+            status.counts.iter().find(|count| count.tenant == *tenant && count.state == TaskState::Ready);
         row.push(oldest.map_or_else(String::new, |count| duration(Duration::from_millis(count.oldest_ms))));
-        row.push(if status.paused.iter().any(|paused| paused == tenant) { "paused".into() } else { String::new() });
+        row.push(if status.paused.iter().any(|paused| paused == tenant) {
+            "paused".into()
+        } else {
+            String::new()
+        });
         row
     });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -71,6 +77,41 @@ fn of_state(state: TaskState) -> Paint {
         TaskState::Dead => Paint::Absent,
         _ => Paint::Faint,
     }
+}
+
+/// A tenant's share and limits.
+pub(crate) fn tenant(tenant: &Tenant, options: TextOptions) -> String {
+    let limit = |limit: Option<u64>| limit.map_or_else(|| "no limit".to_owned(), |limit| limit.to_string());
+    let row = vec![
+        one_line(&tenant.name),
+        tenant.weight.to_string(),
+        limit(tenant.max_running),
+        limit(tenant.max_waiting),
+    ];
+    finish(
+        &table(&["tenant", "weight", "running at most", "waiting at most"], vec![row], 0, options.width),
+        options,
+    )
+}
+
+/// How fast pools are asked.
+pub(crate) fn quotas(quotas: &[PoolQuota], options: TextOptions) -> String {
+    if quotas.is_empty() {
+        return "No worker has asked a model service yet.\n".to_owned();
+    }
+    let row = |quota: &PoolQuota| {
+        let limit = quota.limit.map_or_else(
+            || "no limit".to_owned(),
+            |(rate, burst)| format!("{rate} a minute, {burst} saved up"),
+        );
+        let wait = match quota.blocked_ms {
+            0 => String::new(),
+            wait => format!("waits {} more", duration(Duration::from_millis(wait))),
+        };
+        vec![one_line(&quota.pool), limit, wait]
+    };
+    let rows = quotas.iter().map(row).collect();
+    finish(&table(&["pool", "calls", ""], rows, 0, options.width), options)
 }
 
 /// What became of a task, on one line.

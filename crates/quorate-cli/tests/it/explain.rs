@@ -10,7 +10,7 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 22] = [
+const NOT_RUN: [(&str, &str); 26] = [
     ("quorate:request_incomplete", "needs a server"),
     ("quorate:path_reserved", "needs a server"),
     ("quorate:run_not_held", "needs a server"),
@@ -33,6 +33,10 @@ const NOT_RUN: [(&str, &str); 22] = [
     ("quorate:operator_failed", "needs an MCP client"),
     ("quorate:job_ended", "needs an MCP client"),
     ("quorate:jobs_busy", "needs an MCP client"),
+    ("quorate:queue_invalid", "needs a database"),
+    ("quorate:queue_busy", "needs a database"),
+    ("quorate:queue_full", "needs a database"),
+    ("quorate:run_queued", "needs a database"),
 ];
 
 /// Codes whose pages need `quorate mcp`.
@@ -47,7 +51,7 @@ const MCP: [&str; 7] = [
 ];
 
 /// Codes whose pages need a ledger in a database.
-const POSTGRES: [&str; 1] = ["quorate:ledger_address"];
+const POSTGRES: [&str; 2] = ["quorate:ledger_address", "quorate:queue_unavailable"];
 
 /// All codes with their severity, as `quorate explain` lists them.
 fn listed() -> BTreeMap<String, String> {

@@ -3,6 +3,8 @@
 
 #![cfg(feature = "postgres")]
 
+mod limits;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::process::Child;
@@ -14,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use server::Database;
 use support::council::{COUNCIL, all_ship, all_ship_except};
-use support::{CommandOutput, TestDir, assembly, finish, wait_until};
+use support::{CommandOutput, TestDir, assembly, console, finish, wait_until};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -50,7 +52,10 @@ impl<'a> Machine<'a> {
             ),
         );
         for draft in 0..drafts {
-            machine.place.write(&format!("drafts/{draft:02}.md"), format!("The meeting number {draft} moved to Tuesday.\n"));
+            machine.place.write(
+                &format!("drafts/{draft:02}.md"),
+                format!("The meeting number {draft} moved to Tuesday.\n"),
+            );
         }
         machine
     }
@@ -73,7 +78,8 @@ impl<'a> Machine<'a> {
     }
 
     fn tasks(&self) -> Vec<Value> {
-        let listed = self.run(&["queue", "list", "--limit", "1000", "--format", "json"]).assert_code(0).json();
+        let listed =
+            self.run(&["queue", "list", "--limit", "1000", "--format", "json"]).assert_code(0).json();
         listed["tasks"].as_array().expect("a list").clone()
     }
 
@@ -150,8 +156,9 @@ fn what_four_machines_queue_at_once_is_held_once_and_logged_where_it_was_queued(
 fn a_sweep_can_wait_for_its_verdicts() {
     let Some(database) = database() else { return };
     let machine = Machine::with_drafts(&database, 2);
+    machine.run(&["doctor"]);
     let waiting = machine.start(&["sweep", "--since", "all", "--enqueue", "--wait", "--format", "json"]);
-    wait_until(SOON, "the tasks are queued", || wait(database.count("quorate_schema")) == 1 && machine.tasks().len() == 2);
+    wait_until(SOON, "the tasks are queued", || machine.tasks().len() == 2);
     let worker = Machine::new(&database, &all_ship(), "");
     assert_eq!(worker.work(&[]).len(), 2);
     let files = finish(waiting).assert_code(0).json();
@@ -168,9 +175,7 @@ fn the_run_of_a_worker_that_was_killed_is_continued_by_another() {
     let child = slow.start(&["worker"]);
     // Some members have answered.
     let answered = || {
-        wait(async {
-            database.count(&format!("record WHERE run = '{run}' AND kind = 'consultation'")).await
-        })
+        wait(async { database.count(&format!("record WHERE run = '{run}' AND kind = 'consultation'")).await })
     };
     wait_until(SOON, "a member has answered", || wait(database.count("record")) > 0 && answered() > 0);
     signal(&child, Signal::KILL);
@@ -182,7 +187,10 @@ fn the_run_of_a_worker_that_was_killed_is_continued_by_another() {
     let ended = other.work(&[]);
     let took = killed.elapsed();
     assert!(took < Duration::from_secs(25), "taken over and ended after {took:.1?}");
-    assert_eq!((&ended[0]["end"], &ended[0]["outcome"], &ended[0]["attempt"]), (&json!("done"), &json!("SHIP"), &json!(2)));
+    assert_eq!(
+        (&ended[0]["end"], &ended[0]["outcome"], &ended[0]["attempt"]),
+        (&json!("done"), &json!("SHIP"), &json!(2))
+    );
     // Nothing that was answered is asked again, and the run is one as any other.
     assert_eq!(answered(), 9);
     other.run(&["replay", &run]).assert_code(0);
@@ -208,7 +216,8 @@ fn a_worker_that_was_silent_for_too_long_writes_nothing_more() {
     signal(&child, Signal::CONT);
     let continued = finish(child).assert_code(0);
     assert_eq!(records(), all);
-    let lines: Vec<Value> = continued.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> =
+        continued.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["end"], "lost", "{lines:?}");
     machine.run(&["ledger", "verify"]).assert_code(0);
 }
@@ -261,7 +270,10 @@ fn what_a_worker_may_not_run_is_dead_at_once_and_an_absent_answer_is_tried_again
     assert_eq!(wait(database.count("run")), 0);
     machine.run(&["queue", "list", "--dead"]).assert_code(0).assert_stdout_contains("scripted");
 
-    machine.run(&["queue", "retry", "--all-dead"]).assert_code(0).assert_stdout_contains("1 task is tried again");
+    machine
+        .run(&["queue", "retry", "--all-dead"])
+        .assert_code(0)
+        .assert_stdout_contains("1 task is tried again");
     let failing = Machine::new(&database, &all_ship_except(json!({"adjudicate": "no JSON"})), "");
     let child = failing.start(&["worker", "--format", "json"]);
     wait_until(SOON, "it is to be tried again", || {
@@ -276,8 +288,11 @@ fn what_a_worker_may_not_run_is_dead_at_once_and_an_absent_answer_is_tried_again
     wait_until(SOON, "it is done", || wait(database.count("task WHERE state = 'done'")) == 1);
     signal(&child, Signal::TERM);
     let stopped = finish(child).assert_code(0);
-    let ends: Vec<Value> =
-        stopped.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["end"].clone()).collect();
+    let ends: Vec<Value> = stopped
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["end"].clone())
+        .collect();
     assert_eq!(ends, ["later", "done"]);
     // Both of its lines are logged: as it was incomplete, and then.
     machine.run(&["runs"]).assert_code(0);
@@ -303,69 +318,22 @@ fn a_worker_that_is_stopped_gives_back_what_it_cannot_end() {
 }
 
 #[test]
-fn people_pause_cancel_and_drain_the_queue() {
-    let Some(database) = database() else { return };
-    let machine = Machine::with_drafts(&database, 3);
-    let files = machine.enqueue(&["--tenant", "blog"]);
-    let run = |at: usize| files[at]["run"].as_str().unwrap();
-    machine.run(&["queue", "cancel", run(0)]).assert_code(0);
-    machine.run(&["queue", "cancel", run(0)]).assert_code(5).assert_stderr_contains("quorate:queue_busy");
-    machine.run(&["queue", "cancel", "rnothing"]).assert_code(4);
-    machine.run(&["queue", "pause", "--tenant", "blog"]).assert_code(0);
-    let worker = Machine::new(&database, &all_ship(), "");
-    let child = worker.start(&["worker", "--format", "json"]);
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(machine.states(), ["cancelled", "ready", "ready"]);
-    machine.run(&["queue", "pause", "--tenant", "blog", "--off"]).assert_code(0);
-    wait_until(SOON, "both are done", || wait(database.count("task WHERE state = 'done'")) == 2);
-    machine.run(&["queue", "drain", "--timeout", "20s"]).assert_code(0);
-    machine.enqueue(&["--force"]);
-    std::thread::sleep(Duration::from_millis(1_500));
-    let status = machine.run(&["queue", "status", "--format", "json"]).assert_code(0).json();
-    assert_eq!(status["paused"], true);
-    let count = |tenant: &str, state: &str| {
-        let all = status["tasks"].as_array().unwrap();
-        all.iter().find(|one| one["tenant"] == tenant && one["state"] == state).map_or(0, |one| one["tasks"].as_u64().unwrap())
-    };
-    assert_eq!((count("default", "ready"), count("blog", "done"), count("blog", "cancelled")), (3, 2, 1), "{status}");
-    signal(&child, Signal::TERM);
-    finish(child).assert_code(0);
-}
-
-#[test]
-fn tenants_are_served_by_turns_and_the_urgent_first() {
-    let Some(database) = database() else { return };
-    let many = Machine::with_drafts(&database, 8);
-    many.enqueue(&["--tenant", "many", "--priority", "2"]);
-    let few = Machine::with_drafts(&database, 2);
-    few.enqueue(&["--tenant", "few"]);
-    let urgent = Machine::with_drafts(&database, 9);
-    let last = urgent.enqueue(&["--tenant", "many", "--priority", "0"]);
-    assert_eq!(last.iter().filter(|file| file["fate"] == "queued").count(), 1);
-    let worker = Machine::new(&database, &all_ship(), "");
-    let ended = worker.work(&["--slots", "1"]);
-    let tenants: Vec<&str> = ended.iter().map(|end| end["tenant"].as_str().unwrap()).collect();
-    assert_eq!(tenants[..4].iter().filter(|tenant| **tenant == "few").count(), 2, "{tenants:?}");
-    let first = ended.iter().find(|end| end["tenant"] == "many").unwrap();
-    assert_eq!(first["subject"], "drafts/08.md", "{ended:?}");
-    let other = worker.run(&["worker", "--until-empty", "--class", "large"]).assert_code(0);
-    assert!(other.stdout.is_empty());
-}
-
-#[test]
 fn an_assembly_is_convened_about_each_file_of_a_folder() {
     let Some(database) = database() else { return };
     let vote = |word: &str| assembly::vote_answer(word);
-    let answers = json!({"ballot/ada": vote("for"), "ballot/ben": vote("for"), "ballot/cyd": vote("against")});
+    let answers = json!({"ada": vote("yes"), "ben": vote("yes"), "cyd": vote("no")});
     let machine = Machine::new(&database, &answers, "");
     assembly::write(&machine.place, "voting", &[("ada", ""), ("ben", ""), ("cyd", "")], "");
     for proposal in 0..3 {
-        machine.place.write(&format!("proposals/{proposal}.md"), format!("Resolution: open office {proposal}.\n"));
+        machine
+            .place
+            .write(&format!("proposals/{proposal}.md"), format!("Resolution: open office {proposal}.\n"));
     }
     let convene = ["convene", "ASSEMBLY.md", "--proposal", "proposals", "--enqueue", "--format", "json"];
     let queued = machine.run(&convene).assert_code(0).json();
     assert_eq!(queued["queued"].as_array().unwrap().len(), 3, "{queued}");
     let worker = Machine::new(&database, &answers, "");
+    worker.place.write("quorate.toml", machine.place.read("quorate.toml"));
     let ended = worker.work(&[]);
     assert!(ended.iter().all(|end| end["outcome"] == "pass"), "{ended:?}");
     let waited = machine.run(&[&convene[..], &["--wait"]].concat()).assert_code(0).json();
@@ -394,11 +362,9 @@ fn secrets_do_not_enter_the_queue() {
 #[test]
 fn a_file_has_no_queue_and_a_command_is_not_queued() {
     let place = TestDir::scripted(&all_ship());
-    for arguments in [
-        &["queue", "status"][..],
-        &["worker", "--until-empty"],
-        &["sweep", "--since", "all", "--enqueue"],
-    ] {
+    for arguments in
+        [&["queue", "status"][..], &["worker", "--until-empty"], &["sweep", "--since", "all", "--enqueue"]]
+    {
         place.write("council.yaml", format!("{COUNCIL}watch: {{paths: [.]}}\n"));
         if arguments[0] == "queue" {
             place.run(&["review", "draft.md"]).assert_code(0);
@@ -413,4 +379,15 @@ fn a_file_has_no_queue_and_a_command_is_not_queued() {
     let refused = machine.run(&["sweep", "--since", "all", "--enqueue"]).assert_code(5);
     refused.assert_stderr_contains("quorate:");
     assert_eq!(wait(database.count("task")), 0);
+}
+
+#[test]
+fn the_page_about_workers_shows_what_happens() {
+    let Some(database) = database() else { return };
+    let page = include_str!("../../../../docs/workers.md");
+    let page = format!("```sh\nexport QUORATE_LEDGER={}\n```\n{page}", database.url);
+    let (place, parts) = (TestDir::new(), console::parts(&page));
+    let all = console::run(&parts, place.root());
+    assert!(all.len() > 4);
+    all.iter().for_each(|said| console::compare("docs/workers.md", said));
 }

@@ -2,6 +2,7 @@
 //! is in the ledger; the queue only says what is to be done, by whom, and since when.
 
 mod calls;
+pub mod limits;
 
 use std::collections::BTreeMap;
 
@@ -104,6 +105,15 @@ pub struct QueuedTask {
     pub generation: u64,
 }
 
+/// What became of tasks that were to be queued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnqueueResult {
+    /// What there is of each: its run, its state, and whether it is new.
+    Queued(Vec<(Name, TaskState, bool)>),
+    /// Nothing was queued: the tenant's tasks would be over its limit.
+    OverLimit(String),
+}
+
 /// A task that this process has leased.
 #[derive(Debug)]
 pub struct ClaimedTask {
@@ -194,20 +204,21 @@ impl Store {
     }
 
     /// Queues tasks of a batch, all or none. A content whose generation is queued already is not queued twice. Gives what
-    /// there is of each then, and whether it is new.
+    /// there is of each then.
     ///
     /// # Errors
-    /// When the store does not answer, or the tenant's tasks would be over its limit.
+    /// When the store does not answer.
     #[crate::boxed]
-    pub async fn enqueue(
-        &self,
-        batch: &Batch,
-        tasks: &[NewTask],
-    ) -> Result<Vec<(Name, TaskState, bool)>, Error> {
+    pub async fn enqueue(&self, batch: &Batch, tasks: &[NewTask]) -> Result<EnqueueResult, Error> {
         let call = EnqueueCall { batch, tasks };
         let called = self.writer().await.write_call(&call).await;
-        let (added, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
-        Ok(added)
+        match called {
+            Ok(added) => Ok(EnqueueResult::Queued(added.unwrap_or_default().0)),
+            Err(error) => match calls::over_limit(&error) {
+                Some(why) => Ok(EnqueueResult::OverLimit(why)),
+                None => Err(self.error(error)),
+            },
+        }
     }
 
     /// A text of a task, by its hash.
@@ -228,8 +239,13 @@ impl Store {
     #[crate::boxed]
     pub async fn claim_tasks(&self, classes: &[String], slots: u64) -> Result<Vec<ClaimedTask>, Error> {
         let owner = entropy::run_id().to_string();
-        let call =
-            ClaimCall { classes, slots, owner: &owner, place: &machine_id(self.dir()), duration_ms: super::lease::DURATION_MS };
+        let call = ClaimCall {
+            classes,
+            slots,
+            owner: &owner,
+            place: &machine_id(self.dir()),
+            duration_ms: super::lease::DURATION_MS,
+        };
         let called = self.writer().await.write_call(&call).await;
         let (leased, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
         let mut claimed = Vec::with_capacity(leased.len());
@@ -281,13 +297,19 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn task_states(&self, runs: &[Name]) -> Result<BTreeMap<Name, (TaskState, Option<String>)>, Error> {
+    pub async fn task_states(
+        &self,
+        runs: &[Name],
+    ) -> Result<BTreeMap<Name, (TaskState, Option<String>)>, Error> {
         if runs.is_empty() {
             return Ok(BTreeMap::new());
         }
         let wanted = runs.iter().map(|run| vec![(&**run).into()]);
-        let statement =
-            sql_rows("SELECT run, state, error FROM task JOIN (VALUES ", wanted, ") AS wanted (wanted) ON run = wanted");
+        let statement = sql_rows(
+            "SELECT run, state, error FROM task JOIN (VALUES ",
+            wanted,
+            ") AS wanted (wanted) ON run = wanted",
+        );
         let rows = self.rows(statement, &[Column::Text; 3]).await?;
         let state = |row: &Row| {
             (row.text(0).into(), (TaskState::parse(row.text(1)), row.opt_text(2).map(str::to_owned)))
@@ -303,8 +325,11 @@ impl Store {
     pub async fn has_open_tasks(&self, classes: &[String]) -> Result<bool, Error> {
         let wanted = classes.iter().map(|class| vec![class.as_str().into()]);
         const HEAD: &str = "SELECT id FROM task JOIN (VALUES ";
-        let statement =
-            sql_rows(HEAD, wanted, ") AS wanted (wanted) ON class = wanted WHERE state IN ('ready', 'leased') LIMIT 1");
+        let statement = sql_rows(
+            HEAD,
+            wanted,
+            ") AS wanted (wanted) ON class = wanted WHERE state IN ('ready', 'leased') LIMIT 1",
+        );
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
     }
 
@@ -372,7 +397,8 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn find_tasks(&self, prefix: &str) -> Result<Vec<Name>, Error> {
-        let statement = sql("SELECT run FROM task WHERE starts_with(run, $1) ORDER BY run LIMIT 3").bind(prefix);
+        let statement =
+            sql("SELECT run FROM task WHERE starts_with(run, $1) ORDER BY run LIMIT 3").bind(prefix);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
@@ -383,7 +409,8 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn retry_tasks(&self, filter: &TaskFilter, run: Option<&Name>) -> Result<u64, Error> {
-        const RETRY: &str = "UPDATE task SET state = 'ready', attempts = 0, not_before_ms = 0 WHERE state = 'dead' \
+        const RETRY: &str = "UPDATE task SET state = 'ready', attempts = 0, not_before_ms = 0, \
+            logged = CASE WHEN log IS NULL THEN 1 ELSE 0 END WHERE state = 'dead' \
             AND ($1 IS NULL OR state = $1) AND ($2 IS NULL OR tenant = $2) AND ($3 IS NULL OR batch = $3) \
             AND ($4 IS NULL OR run = $4)";
         let statement = filter.bind(sql(RETRY)).bind(run.map(ToString::to_string));
@@ -418,7 +445,8 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn paused_tenants(&self) -> Result<Vec<Option<String>>, Error> {
-        let rows = self.rows(sql("SELECT name FROM tenant WHERE paused = 1 ORDER BY name"), &[Column::Text]).await?;
+        let rows =
+            self.rows(sql("SELECT name FROM tenant WHERE paused = 1 ORDER BY name"), &[Column::Text]).await?;
         let name = |row: &Row| Some(row.text(0).to_owned()).filter(|name| name != EVERY_TENANT);
         Ok(rows.iter().map(name).collect())
     }
@@ -430,7 +458,7 @@ impl Store {
     #[crate::boxed]
     pub async fn unlogged_tasks(&self, log: &str) -> Result<Vec<Name>, Error> {
         let statement =
-            sql("SELECT run FROM task WHERE log = $1 AND state IN ('done', 'dead') ORDER BY changed_ms, id").bind(log);
+            sql("SELECT run FROM task WHERE log = $1 AND logged = 0 AND state IN ('done', 'dead') ORDER BY changed_ms, id").bind(log);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
@@ -441,7 +469,7 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn mark_task_logged(&self, run: &Name) -> Result<(), Error> {
-        let logged = sql("UPDATE task SET log = NULL WHERE run = $1").bind(&**run);
+        let logged = sql("UPDATE task SET logged = 1 WHERE run = $1").bind(&**run);
         self.execute_on_server(logged).await.map(drop)
     }
 

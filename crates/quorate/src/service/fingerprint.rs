@@ -84,7 +84,10 @@ impl Fingerprint {
     }
 
     fn set_executors(&mut self, value: String) {
-        self.components.iter_mut().filter(|(name, _)| name == EXECUTORS).for_each(|(_, old)| old.clone_from(&value));
+        self.components
+            .iter_mut()
+            .filter(|(name, _)| name == EXECUTORS)
+            .for_each(|(_, old)| old.clone_from(&value));
     }
 
     /// Adds the input, by the SHA-256 of its bytes.
@@ -109,7 +112,8 @@ impl Fingerprint {
 
     /// The components that differ from those that a run was opened with.
     pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
-        let differs = |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
+        let differs =
+            |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
         self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
     }
 }

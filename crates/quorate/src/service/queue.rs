@@ -8,6 +8,7 @@ pub mod execute;
 pub mod json;
 pub mod lines;
 pub mod manage;
+pub mod quota;
 pub mod sweep;
 pub mod wait;
 pub mod worker;

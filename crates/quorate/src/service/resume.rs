@@ -47,7 +47,8 @@ pub async fn resume(
     history.ensure_not_erased()?;
     if history.opened.queued.is_some() {
         let body = Body::new(format!("run {run} is a task of the queue, which its workers continue"));
-        let help = format!("`quorate queue list` shows it; `quorate queue retry {run}` has a dead one tried again");
+        let help =
+            format!("`quorate queue list` shows it; `quorate queue retry {run}` has a dead one tried again");
         return Err(ServiceError::configuration(codes::RUN_QUEUED, body.help(help)));
     }
     if is_assembly(&history) {

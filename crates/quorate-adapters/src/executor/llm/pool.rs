@@ -10,6 +10,7 @@ use quorate_kernel::ports::executor::{Admission, Failure};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::quota;
 use super::shared_pool::{LONGEST_WAIT, SharedPool};
 
 /// A service that says no time is left alone this long after it limited a call, doubled with each further one.
@@ -151,7 +152,9 @@ impl Pool {
                 }
                 state.not_before.max(shared)
             };
-            let Some(until) = wait.filter(|until| *until > now) else { return Ok(()) };
+            let Some(until) = wait.filter(|until| *until > now) else {
+                return self.wait_quota(deadline).await;
+            };
             if until >= deadline {
                 let left = until.duration_since(now).as_secs();
                 return Err(Failure::never(format!(
@@ -161,6 +164,23 @@ impl Pool {
             }
             tokio::time::sleep_until(until).await;
         }
+    }
+
+    /// Waits until the machines that share the pool's quota may make one more call.
+    async fn wait_quota(&self, deadline: Instant) -> Result<(), Failure> {
+        let Some(quota) = quota::shared() else { return Ok(()) };
+        while let Some(wait) = quota.ask(&self.name).await {
+            let until = Instant::now() + wait;
+            if until >= deadline {
+                return Err(Failure::never(format!(
+                    "not asked: the quota of pool `{}` has calls wait for {} s more, longer than the time that is left",
+                    self.name,
+                    wait.as_secs()
+                )));
+            }
+            tokio::time::sleep_until(until).await;
+        }
+        Ok(())
     }
 
     /// Takes how a call ended, and the failure's message where it failed. Returns how long the caller has to wait at least before it asks again.
@@ -212,6 +232,9 @@ impl Pool {
         self.changed.notify_waiters();
         if let (Outcome::Limited(_), Some(shared)) = (outcome, &self.shared) {
             shared.limited(wait);
+        }
+        if let (Outcome::Limited(_), Some(quota)) = (outcome, quota::shared()) {
+            quota.limited(&self.name, wait.min(LONGEST_WAIT));
         }
         wait
     }

@@ -33,13 +33,14 @@ CREATE TABLE task (
     queued_ms     BIGINT NOT NULL,
     changed_ms    BIGINT NOT NULL,
     error         TEXT COLLATE "C",
-    -- The log that gets the line of its verdict, until it has it.
+    -- The log that gets the lines of its verdicts, and whether it has them.
     log           TEXT COLLATE "C",
+    logged        BIGINT NOT NULL,
     UNIQUE (content, generation)
 );
 CREATE INDEX task_ready ON task (tenant, class, rank, id) WHERE state = 'ready';
 CREATE INDEX task_open ON task (state, run) WHERE state IN ('leased', 'dead');
-CREATE INDEX task_unlogged ON task (log) WHERE log IS NOT NULL;
+CREATE INDEX task_unlogged ON task (log) WHERE logged = 0;
 CREATE INDEX task_batch ON task (batch);
 -- The texts of tasks that have not ended, with their secrets redacted.
 CREATE TABLE task_text (
@@ -112,9 +113,10 @@ BEGIN
         ON CONFLICT (sha256) DO NOTHING;
     FOR i IN 1 .. cardinality(contents) LOOP
         INSERT INTO task (tenant, batch, class, content, generation, run, subject, body, state, rank, priority,
-            not_before_ms, attempts, queued_ms, changed_ms, log)
+            not_before_ms, attempts, queued_ms, changed_ms, log, logged)
         VALUES (new_tenant, new_batch, new_class, contents[i], generations[i], runs[i], subjects[i], bodies[i], 'ready',
-            now_ms + new_priority * aging_ms, new_priority, 0, 0, now_ms, now_ms, new_log)
+            now_ms + new_priority * aging_ms, new_priority, 0, 0, now_ms, now_ms, new_log,
+            CASE WHEN new_log IS NULL THEN 1 ELSE 0 END)
         ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS added = ROW_COUNT;
         IF added = 1 THEN
@@ -216,4 +218,45 @@ BEGIN
         PERFORM quorate_forget_texts(task_run);
     END IF;
     RETURN cancelled;
+END $$;
+
+-- How fast a pool of a model service may be asked by all workers together.
+CREATE TABLE quota (
+    pool             TEXT COLLATE "C" PRIMARY KEY,
+    -- Calls a minute, and how many of them may be saved up; NULL without a limit.
+    rate             BIGINT,
+    burst            BIGINT,
+    -- What was saved up at `at_ms`, in sixty-thousandths of a call: a pool gains `rate` of them in a millisecond.
+    saved            BIGINT NOT NULL,
+    at_ms            BIGINT NOT NULL,
+    -- Until when the service asked all to wait.
+    blocked_until_ms BIGINT NOT NULL
+);
+
+-- Takes permits for calls of a pool: how many there are of those that are wanted (-1 without a limit), and after how long
+-- to ask again where there is none.
+CREATE FUNCTION quorate_take_permits(name TEXT, wanted BIGINT) RETURNS TABLE (granted BIGINT, wait_ms BIGINT)
+LANGUAGE plpgsql AS $$
+DECLARE
+    now_ms BIGINT := CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT);
+    of_pool RECORD;
+    units BIGINT;
+BEGIN
+    SELECT * INTO of_pool FROM quota WHERE pool = name FOR UPDATE;
+    IF NOT FOUND THEN
+        INSERT INTO quota (pool, saved, at_ms, blocked_until_ms) VALUES (name, 0, now_ms, 0) ON CONFLICT DO NOTHING;
+        SELECT * INTO of_pool FROM quota WHERE pool = name FOR UPDATE;
+    END IF;
+    IF of_pool.blocked_until_ms > now_ms THEN
+        RETURN QUERY SELECT CAST(0 AS BIGINT), of_pool.blocked_until_ms - now_ms;
+    ELSIF of_pool.rate IS NULL THEN
+        RETURN QUERY SELECT CAST(-1 AS BIGINT), CAST(0 AS BIGINT);
+    ELSE
+        -- The clock of a server that took over may be behind.
+        units := LEAST(of_pool.burst * 60000, of_pool.saved + of_pool.rate * GREATEST(now_ms - of_pool.at_ms, 0));
+        granted := LEAST(wanted, units / 60000);
+        UPDATE quota SET saved = units - granted * 60000, at_ms = now_ms WHERE pool = name;
+        wait_ms := CASE WHEN granted > 0 THEN 0 ELSE (60000 - units + of_pool.rate - 1) / of_pool.rate END;
+        RETURN NEXT;
+    END IF;
 END $$;

@@ -52,6 +52,12 @@ impl WriteCall for EnqueueCall<'_> {
     }
 }
 
+/// Why a tenant's tasks were refused, where that is what happened.
+pub(super) fn over_limit(error: &sqlx::Error) -> Option<String> {
+    let error = error.as_database_error().filter(|error| error.code().as_deref() == Some("QU003"))?;
+    Some(error.message().to_owned())
+}
+
 /// A task as it was leased.
 pub(super) struct LeasedTask {
     pub(super) run: Name,

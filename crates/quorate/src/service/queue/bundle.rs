@@ -115,8 +115,13 @@ impl Bundle {
         audit: Option<Audit>,
     ) -> Result<Bundle, ServiceError> {
         let options = &spec.options;
-        if kind == Kind::Council && options.executor.is_none() && workspace.council.runtimes().next().is_some() {
-            let body = Body::new("`runtime` of council.yaml cannot be queued: a worker runs no command of another machine");
+        if kind == Kind::Council
+            && options.executor.is_none()
+            && workspace.council.runtimes().next().is_some()
+        {
+            let body = Body::new(
+                "`runtime` of council.yaml cannot be queued: a worker runs no command of another machine",
+            );
             let help = "name an executor that is a table of quorate.toml, here and on the workers: `--executor NAME`";
             return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
@@ -126,9 +131,10 @@ impl Bundle {
             let of_table = table.and_then(|table| table.model.as_ref()).map(|(model, _)| model.clone());
             let of_assembly = (kind == Kind::Assembly).then_some(member.timeout);
             let timeout = options.timeout.or(of_assembly);
-            let context = member.context.iter().map(|part| {
-                (redactor.redact(&part.name).0, redactor.redact(&part.text).0)
-            });
+            let context = member
+                .context
+                .iter()
+                .map(|part| (redactor.redact(&part.name).0, redactor.redact(&part.text).0));
             Member {
                 id: member.id.to_string(),
                 role: redactor.redact(&member.role).0,
@@ -247,7 +253,9 @@ impl Member {
             role: self.role.clone(),
             prompt: self.prompt.as_str().into(),
             persona: self.persona.clone().map(Arc::new),
-            context: context.map(|(name, text)| Part::new(PartKind::Context, name.as_str(), text.as_str())).collect(),
+            context: context
+                .map(|(name, text)| Part::new(PartKind::Context, name.as_str(), text.as_str()))
+                .collect(),
             weight: self.weight,
             timeout: self.timeout_ms.map_or(executor.timeout, Duration::from_millis),
             executor,

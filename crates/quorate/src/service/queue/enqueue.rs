@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::{self, sha256_hex};
-use quorate_ledger::store::tasks::{Batch, NewTask, TaskState};
+use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, TaskState};
 use quorate_protocol::{Json, Name, Part};
 use serde_json::json;
 
@@ -93,7 +94,7 @@ impl<'a> Enqueuer<'a> {
     /// Queues items, in their order.
     ///
     /// # Errors
-    /// If the server does not answer. What was queued until then stays: the same call again queues the rest.
+    /// If the server does not answer, or the tenant has too many waiting. What was queued until then stays: the same call again queues the rest.
     pub async fn add(&self, items: Vec<Item>) -> Result<Vec<Queued>, ServiceError> {
         let store = &self.session.store;
         let contents: Vec<String> = items.iter().map(|item| self.content(item)).collect();
@@ -103,21 +104,35 @@ impl<'a> Enqueuer<'a> {
         for (item, content) in items.into_iter().zip(contents) {
             let generation = match there.get(&content) {
                 None => 0,
-                Some(last) if self.judged == JudgedPolicy::Repeat && last.state.is_final() => last.generation + 1,
+                Some(last) if self.judged == JudgedPolicy::Repeat && last.state.is_final() => {
+                    last.generation + 1
+                }
                 Some(last) => last.generation,
             };
             let task = self.task(item, content, generation);
             bytes += task.texts.values().map(String::len).sum::<usize>();
             chunk.push(task);
             if chunk.len() >= MAX_TASKS || bytes >= MAX_BYTES {
-                queued.extend(store.enqueue(&self.batch, &std::mem::take(&mut chunk)).await?);
+                queued.extend(self.queue(&std::mem::take(&mut chunk)).await?);
                 bytes = 0;
             }
         }
         if !chunk.is_empty() {
-            queued.extend(store.enqueue(&self.batch, &chunk).await?);
+            queued.extend(self.queue(&chunk).await?);
         }
-        Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
+        Ok(queued)
+    }
+
+    async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, ServiceError> {
+        match self.session.store.enqueue(&self.batch, tasks).await? {
+            EnqueueResult::Queued(queued) => {
+                Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
+            }
+            EnqueueResult::OverLimit(why) => {
+                let help = "repeat the command when workers have ended some: it queues the rest";
+                Err(ServiceError::configuration(codes::QUEUE_FULL, Body::new(why).help(help)))
+            }
+        }
     }
 
     /// The same for the same text of the same name before the same council, for a tenant.
@@ -136,7 +151,10 @@ impl<'a> Enqueuer<'a> {
         let body = TaskBody {
             bundle: add(self.bundle.clone()),
             text: add(item.part.text.to_string()),
-            priors: item.priors.filter(|priors| !priors.is_empty()).map(|priors| add(Json::Array(priors).to_string())),
+            priors: item
+                .priors
+                .filter(|priors| !priors.is_empty())
+                .map(|priors| add(Json::Array(priors).to_string())),
             artifact_sha256: item.artifact.sha256,
             artifact_type: item.artifact_type,
             tier: item.tier,

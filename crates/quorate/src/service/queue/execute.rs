@@ -42,10 +42,17 @@ pub struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
     /// Its run has ended, with this verdict or outcome.
-    Done { word: String },
+    Done {
+        word: String,
+    },
     /// It is tried again, so many milliseconds later.
-    Later { wait_ms: u64, why: String },
-    Dead { why: String },
+    Later {
+        wait_ms: u64,
+        why: String,
+    },
+    Dead {
+        why: String,
+    },
     /// Another worker has it: this one was silent for too long.
     Lost,
     /// It was given back as it was.
@@ -133,7 +140,8 @@ async fn text(session: &LedgerSession, hash: &str) -> Result<String, ServiceErro
         Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
         found => {
             let is = if found.is_some() { "is not the one that was queued" } else { "is not in the queue" };
-            let body = Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
+            let body =
+                Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
             Err(ServiceError::configuration(codes::QUEUE_INVALID, body))
         }
     }

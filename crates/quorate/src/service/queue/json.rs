@@ -1,6 +1,7 @@
 //! The queue as JSON.
 
 use quorate_ledger::store::tasks::TaskRow;
+use quorate_ledger::store::tasks::limits::{PoolQuota, Tenant};
 use quorate_manifest::timestamp;
 use serde_json::{Value, json};
 
@@ -40,6 +41,25 @@ pub fn convenings(queued: &[QueuedSubject]) -> Value {
         })
     };
     json!({"queued": queued.iter().map(subject).collect::<Value>()})
+}
+
+/// `{name, weight, max_running, max_waiting}`.
+pub fn tenant(tenant: &Tenant) -> Value {
+    json!({
+        "name": tenant.name, "weight": tenant.weight, "max_running": tenant.max_running,
+        "max_waiting": tenant.max_waiting,
+    })
+}
+
+/// `{"pools": [{pool, calls_per_minute, burst, blocked_ms}]}`.
+pub fn quotas(quotas: &[PoolQuota]) -> Value {
+    let quota = |quota: &PoolQuota| {
+        json!({
+            "pool": quota.pool, "calls_per_minute": quota.limit.map(|(rate, _)| rate),
+            "burst": quota.limit.map(|(_, burst)| burst), "blocked_ms": quota.blocked_ms,
+        })
+    };
+    json!({"pools": quotas.iter().map(quota).collect::<Value>()})
 }
 
 /// What became of a task, on one line: `{run, tenant, subject, attempt, end, outcome, why, wait_ms}`.

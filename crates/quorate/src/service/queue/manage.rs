@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
+use quorate_ledger::store::tasks::limits::{PoolQuota, Tenant, TenantChange};
 use quorate_ledger::store::tasks::{TaskCount, TaskFilter, TaskRow, TaskState};
 use quorate_protocol::Name;
 
@@ -42,7 +43,11 @@ pub async fn status(session: &LedgerSession) -> Result<QueueStatus, ServiceError
 /// # Errors
 /// As [`status`].
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskRow>, ServiceError> {
+pub async fn list(
+    session: &LedgerSession,
+    filter: &TaskFilter,
+    limit: u32,
+) -> Result<Vec<TaskRow>, ServiceError> {
     ensure_queue(session)?;
     Ok(session.store.tasks(filter, limit).await?)
 }
@@ -52,7 +57,11 @@ pub async fn list(session: &LedgerSession, filter: &TaskFilter, limit: u32) -> R
 /// # Errors
 /// As [`status`]; and if a run is not that of a dead task.
 #[crate::boxed]
-pub async fn retry(session: &LedgerSession, runs: &[String], filter: &TaskFilter) -> Result<u64, ServiceError> {
+pub async fn retry(
+    session: &LedgerSession,
+    runs: &[String],
+    filter: &TaskFilter,
+) -> Result<u64, ServiceError> {
     ensure_queue(session)?;
     session.ensure_writable()?;
     if runs.is_empty() {
@@ -132,13 +141,48 @@ pub async fn drain(
     }
 }
 
+/// A tenant's share and limits, after a change.
+///
+/// # Errors
+/// As [`status`], and if the name is none.
+#[crate::boxed]
+pub async fn tenant(
+    session: &LedgerSession,
+    name: &str,
+    change: &TenantChange,
+) -> Result<Tenant, ServiceError> {
+    ensure_queue(session)?;
+    super::check_name("tenant", name)?;
+    Ok(session.store.change_tenant(name, change).await?)
+}
+
+/// The quotas of all pools, after a change of one.
+///
+/// # Errors
+/// As [`status`].
+#[crate::boxed]
+pub async fn quotas(
+    session: &LedgerSession,
+    change: Option<(&str, Option<(u64, u64)>)>,
+) -> Result<Vec<PoolQuota>, ServiceError> {
+    ensure_queue(session)?;
+    if let Some((pool, limit)) = change {
+        session.ensure_writable()?;
+        session.store.set_quota(pool, limit).await?;
+    }
+    Ok(session.store.quotas().await?)
+}
+
 async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
     let found = session.store.find_tasks(prefix).await?;
     match found.as_slice() {
         [run] => Ok(run.clone()),
         [] => {
             let body = Body::new(format!("the queue has no task `{prefix}`"));
-            Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help("`quorate queue list` lists what it has")))
+            Err(ServiceError::not_found(
+                codes::RUN_UNKNOWN,
+                body.help("`quorate queue list` lists what it has"),
+            ))
         }
         [_, ..] => {
             let body = Body::new(format!("`{prefix}` begins the ids of several tasks"));
@@ -148,7 +192,11 @@ async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceErro
     }
 }
 
-async fn in_other_state(session: &LedgerSession, run: &Name, what: &str) -> Result<ServiceError, ServiceError> {
+async fn in_other_state(
+    session: &LedgerSession,
+    run: &Name,
+    what: &str,
+) -> Result<ServiceError, ServiceError> {
     let states = session.store.task_states(std::slice::from_ref(run)).await?;
     let state = states.get(run).map_or("gone", |(state, _)| state.as_str());
     let body = Body::new(format!("the task {run} is {state}: it {what}"));

@@ -15,7 +15,8 @@ use crate::service::error::ServiceError;
 use crate::service::review;
 use crate::service::review::spec;
 use crate::service::session::LedgerSession;
-use crate::service::sweep::{DueFile, Found, Outcome, Request, SweepReport, SweptFile, find};
+use crate::service::sweep::find::{DueFile, Found, find};
+use crate::service::sweep::{Outcome, Request, SweepReport, SweptFile};
 
 /// How many texts are read before they are queued: all together may exceed memory.
 const CHUNK: usize = 256;
@@ -57,9 +58,13 @@ pub async fn sweep(
                         let priors = match known.get(&file.artifact_type) {
                             Some(priors) => priors.clone(),
                             None => {
-                                let read =
-                                    priors::priors(&session.store, &workspace.log, indexed, &file.artifact_type)
-                                        .await?;
+                                let read = priors::priors(
+                                    &session.store,
+                                    &workspace.log,
+                                    indexed,
+                                    &file.artifact_type,
+                                )
+                                .await?;
                                 let (read, _) = spec.redaction.redactor.redact_json(Json::Array(read));
                                 let read = read.as_array().cloned().unwrap_or_default();
                                 known.insert(file.artifact_type.clone(), read.clone());

@@ -11,10 +11,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::execute::{Bundles, TaskEnd, execute};
+use super::quota::StoreQuota;
 use super::{ensure_queue, wait};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
 use crate::service::worker_thread::run_on_own_thread;
+use quorate_adapters::executor::llm::share_quota;
 use quorate_ledger::store::tasks::{ClaimedTask, GiveBack};
 
 /// How a worker works.
@@ -89,6 +91,7 @@ pub async fn work(
 ) -> Result<WorkerSummary, ServiceError> {
     ensure_queue(session)?;
     session.ensure_writable()?;
+    share_quota(Arc::new(StoreQuota::new(session.store.clone())));
     let worker = Worker { session: session.clone(), bundles: Arc::default(), events };
     let mut summary = WorkerSummary::default();
     let mut running: JoinSet<Ended> = JoinSet::new();
@@ -138,12 +141,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(
-        &self,
-        running: &mut JoinSet<Ended>,
-        task: ClaimedTask,
-        mut abandoned: watch::Receiver<bool>,
-    ) {
+    fn start(&self, running: &mut JoinSet<Ended>, task: ClaimedTask, mut abandoned: watch::Receiver<bool>) {
         let name = TaskName {
             run: task.run.clone(),
             tenant: task.tenant.clone(),
