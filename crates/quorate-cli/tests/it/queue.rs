@@ -3,6 +3,7 @@
 
 #![cfg(feature = "postgres")]
 
+mod chaos;
 mod limits;
 
 use std::collections::BTreeSet;

@@ -70,6 +70,8 @@ BEGIN
         WHERE task.run = NEW.run AND state IN ('ready', 'leased', 'dead');
     IF FOUND THEN
         PERFORM quorate_forget_texts(NEW.run);
+        -- Its worker may die before it gives the lease back.
+        DELETE FROM lease WHERE lease.run = NEW.run;
     END IF;
     RETURN NULL;
 END $$;
