@@ -38,6 +38,7 @@ mod show;
 mod state;
 mod sweep;
 mod trust;
+mod watch;
 mod weave;
 mod worker;
 
@@ -144,6 +145,7 @@ enum Command {
     Audit(audit::Arguments),
     Ledger(ledger::Arguments),
     Runs(runs::Arguments),
+    Watch(watch::Arguments),
     Show(show::Arguments),
     Report(report::Arguments),
     Compare(compare::Arguments),
@@ -246,6 +248,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, environment, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
+        Command::Watch(arguments) => watch::run(arguments, environment, terminal).await,
         Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
         Command::Show(arguments) => show::run(arguments, environment, terminal).await,
         Command::Report(arguments) => report::run(arguments, environment, terminal).await,

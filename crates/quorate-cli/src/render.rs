@@ -35,6 +35,7 @@ mod sarif;
 pub(crate) mod sweep;
 pub(crate) mod trust;
 pub(crate) mod verification;
+pub(crate) mod watch;
 pub(crate) mod weave;
 pub(super) mod wording;
 

@@ -20,6 +20,7 @@ use crate::entropy::sha256_hex;
 use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply};
+use crate::ports::fence::Fence;
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::{Layout, Prompt};
 use crate::record::{Reserved, RunIntent};
@@ -56,6 +57,10 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
         Recorder { ledger, run, next: Arc::new(Mutex::new(next)) }
+    }
+
+    fn fence(&self) -> Fence {
+        self.ledger.fence(&self.run)
     }
 
     /// Appends in a task of its own: the invocations of a run are polled by turns, so one that waited here while it
@@ -149,6 +154,7 @@ async fn call_in_span(
         recorded: false,
         posted: None,
     };
+    let fence = recorder.fence();
     let mut next = NextStep::Call(CallReason::First);
     let mut last: Option<Attempt> = None;
     loop {
@@ -225,6 +231,7 @@ async fn call_in_span(
                     conversation: seat.conversation.clone(),
                     nonce: table.layout.nonce.as_str().into(),
                     redactor: table.redactor.clone(),
+                    fence: fence.clone(),
                     deadline,
                     notes: notes.clone(),
                     progress: progress(&table.observer, &invoke),
@@ -233,7 +240,13 @@ async fn call_in_span(
                 // A panic fails only this call.
                 let span = tracing::debug_span!("attempt", attempt = asking.spent.calls, why = why.as_str());
                 span.in_scope(|| tracing::debug!("asked"));
-                let invoked = seat.executor.invoke(invocation).instrument(span.clone());
+                let invoked = async {
+                    match fence.holds(deadline).await {
+                        true => seat.executor.invoke(invocation).await,
+                        false => Err(Failure::not_driven()),
+                    }
+                };
+                let invoked = invoked.instrument(span.clone());
                 let invoked = AssertUnwindSafe(invoked).catch_unwind();
                 let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
                     Ok(Ok(replied)) => replied,

@@ -4,6 +4,7 @@ pub mod dispatcher;
 pub mod effectors;
 pub mod embedder;
 pub mod executor;
+pub mod fence;
 pub mod gather;
 pub mod ledger;
 pub mod lifecycle;

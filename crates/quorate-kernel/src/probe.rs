@@ -8,6 +8,7 @@ use quorate_protocol::{Invoke, Part, PartKind};
 
 use crate::entropy;
 use crate::ports::executor::{Invocation, Notes, Progress};
+use crate::ports::fence::Fence;
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 
@@ -33,6 +34,7 @@ pub fn question(timeout: Duration) -> Invocation {
     Invocation {
         nonce: layout.nonce.into(),
         redactor: Redactor::default(),
+        fence: Fence::default(),
         run: "probe".into(),
         prompt: prompt.text.into(),
         cuts: prompt.cuts.into(),

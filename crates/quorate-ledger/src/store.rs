@@ -36,6 +36,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+#[cfg(feature = "postgres")]
+use quorate_kernel::ports::fence::Fence;
 use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
@@ -67,6 +69,9 @@ pub struct Store {
     closed_to_writers: Option<String>,
     /// Whether this process has appended since it last sealed.
     appended: AtomicBool,
+    /// The runs that this process drives, where others could.
+    #[cfg(feature = "postgres")]
+    leases: leases::Leases,
 }
 
 impl Store {
@@ -75,6 +80,8 @@ impl Store {
             address: Arc::new(address),
             closed_to_writers: connection.read_only_reason().map(str::to_owned),
             timeouts: connection.timeouts().clone(),
+            #[cfg(feature = "postgres")]
+            leases: connection.leases.clone(),
             connection: Arc::new(Mutex::new(connection)),
             queue: Arc::default(),
             appended: AtomicBool::new(false),
@@ -277,5 +284,10 @@ impl Ledger for Store {
         let statement = sql("SELECT text FROM body WHERE sha256 = $1").bind(sha256);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.first().map(|row| row.text(0).into()))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn fence(&self, run: &Name) -> Fence {
+        self.lease_fence(run)
     }
 }

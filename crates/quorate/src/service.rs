@@ -74,6 +74,7 @@ pub mod tier_model;
 pub mod time_text;
 pub mod trust;
 pub mod variables;
+pub mod watch;
 pub mod weave;
 pub mod whole;
 pub mod witness;

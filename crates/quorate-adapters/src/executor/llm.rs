@@ -167,6 +167,9 @@ impl Llm {
     ) -> Result<wire::Response, CallFailure> {
         let deadline = invocation.deadline;
         let client = self.client().await.map_err(CallFailure::unsent)?;
+        if !invocation.fence.holds(deadline).await {
+            return Err(CallFailure::unsent(Failure::not_driven()));
+        }
         let notes = &invocation.notes;
         let stream = Stream::new(self.config.wire);
         call::send(client, &self.config.service, key, (request, stream), deadline, |event| {

@@ -44,6 +44,11 @@ pub(super) fn minute(ms: i64) -> String {
     strftime(ms, "%Y-%m-%d %H:%M")
 }
 
+/// A time of day, in UTC.
+pub(super) fn clock_time(ms: i64) -> String {
+    strftime(ms, "%H:%M:%S")
+}
+
 /// The note on an undecided run. Only the ledger in which it was recorded can resume it.
 pub(super) fn undecided(run: &str, imported: bool) -> String {
     match imported {

@@ -23,6 +23,7 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
 
 use crate::conversation::{ConversationContext, Participant};
+use crate::ports::fence::Fence;
 use crate::redact::Redactor;
 
 pub use usage::Usage;
@@ -58,6 +59,8 @@ pub struct Invocation {
     pub nonce: Arc<str>,
     /// Takes secrets out of what the executor keeps outside of the ledger. The prompt has none any more; a reply may.
     pub redactor: Redactor,
+    /// What is asked before anything is sent.
+    pub fence: Fence,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
     /// Where the executor notes what is known of the attempt whether or not it gives a reply.
@@ -185,6 +188,14 @@ impl Failure {
     /// A failure that asking again would not mend.
     pub fn never(message: impl Into<String>) -> Self {
         Failure::Failed { message: message.into(), retry: Retry::Never }
+    }
+
+    /// The failure of a call that is not made, since another process may drive its run by now. What follows from it is not
+    /// recorded either, if that is so.
+    pub fn not_driven() -> Self {
+        Failure::never(
+            "not asked: this process was silent for too long, and another one may hold the run by now",
+        )
     }
 
     /// The same failure, to be asked again as said here. A deadline that passed is not asked again.

@@ -12,6 +12,8 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use crate::ports::fence::Fence;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
         /// What a record is about. The ledger may hold kinds that this version does not write.
@@ -257,4 +259,9 @@ pub trait Ledger: Send + Sync {
 
     /// A body by its hash; `None` where it is not (or no longer) kept.
     async fn body(&self, sha256: &str) -> Result<Option<std::sync::Arc<str>>, Error>;
+
+    /// What tells whether this process still drives a run. A ledger that one process writes to needs none.
+    fn fence(&self, _run: &Name) -> Fence {
+        Fence::default()
+    }
 }

@@ -4,7 +4,7 @@ use quorate_kernel::ports::ledger::{Error, Record};
 use quorate_protocol::Name;
 
 use super::Store;
-use super::engine::{Column, sql};
+use super::engine::{Column, Row, sql};
 use crate::record::{ChainReader, leaf};
 
 /// How far a stream was read.
@@ -23,6 +23,36 @@ impl StreamPosition {
 }
 
 impl Store {
+    /// The place of the ledger's last record; 0 without one.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn last_place(&self) -> Result<u64, Error> {
+        let rows = self.rows(sql("SELECT COALESCE(MAX(seq), 0) FROM record"), &[Column::Int]).await?;
+        Ok(rows.first().map_or(0, |row| row.count(0)))
+    }
+
+    /// The records of all runs and streams behind a place, in their order, at most so many, each with its place. How they
+    /// are chained is not checked.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a record is malformed.
+    #[crate::boxed]
+    pub async fn records_behind(&self, place: u64, limit: u32) -> Result<Vec<(u64, Name, Record)>, Error> {
+        let statement =
+            sql("SELECT seq, run, n, head, data FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
+        let columns = [Column::Int, Column::Text, Column::Int, Column::Text, Column::Text];
+        let rows = self.rows(statement.bind(place).bind(i64::from(limit)), &columns).await?;
+        let record = |row: &Row| {
+            let run = Name::from(row.text(1));
+            let record =
+                ChainReader::after(&run, row.count(2), None).read_next(row.text(3), row.opt_text(4))?;
+            Ok((row.count(0), run, record))
+        };
+        rows.iter().map(record).collect()
+    }
+
     /// The records after the last seen one of a stream, in order, and the new position. `None` where the
     /// last seen record is gone or replaced, which invalidates the projection.
     ///

@@ -4,14 +4,22 @@
 //! cannot write.
 
 #[cfg(feature = "postgres")]
+pub(super) mod clock;
+#[cfg(feature = "postgres")]
 mod server;
 
 use std::collections::BTreeSet;
+#[cfg(feature = "postgres")]
+use std::sync::Arc;
+#[cfg(feature = "postgres")]
+use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use quorate_kernel::ports::fence::Fence;
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 
-use super::leases::Fence;
+use super::leases::BlockedRuns;
 use super::run_lock::RunLock;
 use super::{Store, unavailable};
 
@@ -76,12 +84,26 @@ impl Store {
     /// Takes hold of a run whose lease this process has made a row of; `None` while another process of this machine has
     /// the run's file.
     #[cfg(feature = "postgres")]
-    pub(super) async fn adopt_lease(&self, run: &Name, owner: &str) -> Result<Option<RunGuard>, Error> {
+    pub(super) async fn adopt_lease(
+        &self,
+        run: &Name,
+        owner: &str,
+        since: Duration,
+    ) -> Result<Option<RunGuard>, Error> {
         let cannot = |error| unavailable(format!("cannot take hold of {run}"), error);
         let Some(hold) = RunLock::acquire(self.dir(), &lock_name(run)).await.map_err(cannot)? else {
             return Ok(None);
         };
-        Ok(Some(RunGuard { _lease: Some(server::Lease::adopt(self, run, owner).await), _lock: hold }))
+        Ok(Some(RunGuard { _lease: Some(server::Lease::adopt(self, run, owner, since).await), _lock: hold }))
+    }
+
+    /// What tells whether this process still drives a run; nothing where no other can.
+    #[cfg(feature = "postgres")]
+    pub(super) fn lease_fence(&self, run: &Name) -> Fence {
+        match self.is_shared() {
+            true => Fence::of(Arc::new(server::LeaseFence { run: run.clone(), leases: self.leases.clone() })),
+            false => Fence::default(),
+        }
     }
 
     /// The process that drives a run; `None` if none does. Changes nothing.
@@ -107,8 +129,8 @@ impl Store {
         let mut connection = self.writer().await;
         let leases = connection.leases.clone();
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let fence = Fence::read(engine, &leases).await.map_err(|error| self.error(error))?;
-        Ok(fence.into_runs())
+        let blocked = BlockedRuns::read(engine, &leases).await.map_err(|error| self.error(error))?;
+        Ok(blocked.into_runs())
     }
 }
 

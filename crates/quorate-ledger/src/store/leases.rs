@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use quorate_protocol::Name;
 
@@ -30,26 +31,38 @@ pub(crate) struct Leases(Arc<Mutex<OwnLeases>>);
 #[derive(Debug, Default)]
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file needs none"))]
 struct OwnLeases {
-    owners: BTreeMap<Name, String>,
+    owners: BTreeMap<Name, OwnLease>,
     /// Whether a task renews them.
     are_renewed: bool,
 }
 
+/// A lease of this process.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file needs none"))]
+pub(super) struct OwnLease {
+    /// The name in its row.
+    pub(super) owner: String,
+    /// When it was asked for, or for the last renewal, by [`clock::now`]: the server counted from later on.
+    pub(super) since: Duration,
+    /// Whether the row was gone when it was to be renewed.
+    pub(super) is_lost: bool,
+}
+
 /// Runs that nothing may be appended to by this process, since another drives them.
 #[derive(Debug, Default)]
-pub(super) struct Fence(BTreeSet<Name>);
+pub(super) struct BlockedRuns(BTreeSet<Name>);
 
-impl Fence {
+impl BlockedRuns {
     /// As the ledger says it now.
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
-    pub(super) async fn read(engine: &mut Engine, leases: &Leases) -> Result<Fence, sqlx::Error> {
+    pub(super) async fn read(engine: &mut Engine, leases: &Leases) -> Result<BlockedRuns, sqlx::Error> {
         match engine {
             Engine::Sqlite(_) => {
                 let _ = leases;
-                Ok(Fence::default())
+                Ok(BlockedRuns::default())
             }
             #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => blocked_runs(engine, leases).await.map(Fence),
+            Engine::Postgres(_) => blocked_runs(engine, leases).await.map(BlockedRuns),
         }
     }
 
@@ -67,33 +80,55 @@ impl Fence {
 #[cfg(feature = "postgres")]
 impl Leases {
     /// Adds one; says whether a task has to be started that renews them.
-    pub(super) fn insert(&self, run: &Name, owner: &str) -> bool {
+    pub(super) fn insert(&self, run: &Name, owner: &str, since: Duration) -> bool {
         let mut own = self.lock();
-        own.owners.insert(run.clone(), owner.to_owned());
+        own.owners.insert(run.clone(), OwnLease { owner: owner.to_owned(), since, is_lost: false });
         !std::mem::replace(&mut own.are_renewed, true)
     }
 
     /// Removes one, unless the run was taken again meanwhile.
     pub(super) fn remove(&self, run: &Name, owner: &str) {
         let mut own = self.lock();
-        if own.owners.get(run).is_some_and(|now| now == owner) {
+        if own.owners.get(run).is_some_and(|now| now.owner == owner) {
             own.owners.remove(run);
         }
     }
 
     /// The name in this process's lease of a run.
     pub(super) fn owner(&self, run: &Name) -> Option<String> {
+        self.get(run).map(|lease| lease.owner)
+    }
+
+    /// This process's lease of a run.
+    pub(super) fn get(&self, run: &Name) -> Option<OwnLease> {
         self.lock().owners.get(run).cloned()
     }
 
+    /// Notes which leases were renewed, of those that were asked for at a time.
+    pub(super) fn renewed(
+        &self,
+        asked: &BTreeMap<Name, OwnLease>,
+        renewed: &BTreeSet<Name>,
+        since: Duration,
+    ) {
+        let mut own = self.lock();
+        for (run, lease) in asked {
+            let Some(now) = own.owners.get_mut(run).filter(|now| now.owner == lease.owner) else { continue };
+            match renewed.contains(run) {
+                true => now.since = since,
+                false => now.is_lost = true,
+            }
+        }
+    }
+
     /// All of them, for the task that renews them; `None` where there is none, and the task ends.
-    pub(super) fn all_or_stop(&self) -> Option<BTreeMap<Name, String>> {
+    pub(super) fn all_or_stop(&self) -> Option<BTreeMap<Name, OwnLease>> {
         let mut own = self.lock();
         own.are_renewed = !own.owners.is_empty();
         own.are_renewed.then(|| own.owners.clone())
     }
 
-    fn all(&self) -> BTreeMap<Name, String> {
+    fn all(&self) -> BTreeMap<Name, OwnLease> {
         self.lock().owners.clone()
     }
 
@@ -110,7 +145,7 @@ async fn blocked_runs(engine: &mut Engine, leases: &Leases) -> Result<BTreeSet<N
     for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
         let run = Name::from(row.text(0));
         match ours.remove(&run) {
-            Some(owner) if owner == row.text(1) => {}
+            Some(lease) if lease.owner == row.text(1) => {}
             Some(_) => _ = shut.insert(run),
             None if row.opt_text(2).is_some() => _ = shut.insert(run),
             None => {}

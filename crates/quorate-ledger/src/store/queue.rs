@@ -18,7 +18,7 @@ use super::address::Address;
 use super::connection::{Connection, Tail, Tails};
 use super::engine::{Engine, Value, sql};
 use super::index::Change;
-use super::leases::Fence;
+use super::leases::BlockedRuns;
 use super::run_signers::{self, KeyEvent};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
 use crate::signing::{ExternalKeys, SecretKey};
@@ -67,7 +67,7 @@ struct PreparedAppend {
 /// The rules that appends are checked against.
 #[derive(Default)]
 struct AppendRules<'a> {
-    fence: Fence,
+    blocked: BlockedRuns,
     /// The keys known outside of the ledger, or why they are unknown.
     outside: Option<Result<ExternalKeys, String>>,
     /// The ledger's key, which signs its own stream.
@@ -196,8 +196,8 @@ async fn write(
         None => {
             let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
-            let fence = Fence::read(transaction.engine(), &leases).await?;
-            let rules = AppendRules { fence, outside, ..AppendRules::default() };
+            let blocked = BlockedRuns::read(transaction.engine(), &leases).await?;
+            let rules = AppendRules { blocked, outside, ..AppendRules::default() };
             let results = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
             results
@@ -218,7 +218,7 @@ async fn append_all(
     // How runs end once what is chained is written, which comes first of all that is known.
     let mut ahead = BTreeMap::new();
     for (at, append) in appends.into_iter().enumerate() {
-        let fits = match rules.fence.blocks(&append.run) {
+        let fits = match rules.blocked.blocks(&append.run) {
             true => Err(Error::Conflict { run: append.run }),
             false => chain(engine, tails, &mut ahead, append, rules).await?,
         };

@@ -12,7 +12,7 @@ use quorate_protocol::Name;
 
 use super::Store;
 use super::engine::{Column, Row, Statement, sql, sql_rows};
-use super::lease::RunGuard;
+use super::lease::{RunGuard, clock};
 use super::leases::now;
 use super::machine_id::machine_id;
 use super::unavailable;
@@ -246,11 +246,14 @@ impl Store {
             place: &machine_id(self.dir()),
             duration_ms: super::lease::DURATION_MS,
         };
-        let called = self.writer().await.write_call(&call).await;
+        let mut connection = self.writer().await;
+        let since = clock::now();
+        let called = connection.write_call(&call).await;
+        drop(connection);
         let (leased, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
         let mut claimed = Vec::with_capacity(leased.len());
         for task in leased {
-            match self.adopt_lease(&task.run, &owner).await? {
+            match self.adopt_lease(&task.run, &owner, since).await? {
                 Some(guard) => claimed.push(ClaimedTask {
                     run: task.run,
                     tenant: task.tenant,

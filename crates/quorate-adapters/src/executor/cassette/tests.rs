@@ -69,6 +69,7 @@ fn asked(nonce: &str, artifact: &str, role: &str) -> Invocation {
         conversation: None,
         nonce: nonce.into(),
         redactor: Redactor::default(),
+        fence: quorate_kernel::ports::fence::Fence::default(),
         deadline: tokio::time::Instant::now() + Duration::from_secs(20),
         notes: Notes::default(),
         progress: Progress::default(),

@@ -61,6 +61,7 @@ async fn ask_for(
         conversation: None,
         nonce: "".into(),
         redactor: quorate_kernel::redact::Redactor::default(),
+        fence: quorate_kernel::ports::fence::Fence::default(),
         deadline: Instant::now() + Duration::from_millis(200),
         notes: quorate_kernel::ports::executor::Notes::default(),
         progress: quorate_kernel::ports::executor::Progress::default(),

@@ -40,7 +40,8 @@ impl Server {
     }
 
     fn script(&self, what: &str) -> String {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("scripts/services");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("scripts/services");
         let ran = Command::new(script)
             .args([what, "postgres"])
             .env("QUORATE_SERVICES_DIR", self.dir.path().join("services"))
@@ -119,7 +120,8 @@ fn answer(mut stream: TcpStream, kept: &Mutex<Vec<(Asked, i64)>>) -> std::io::Re
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let asked = asked(&serde_json::from_slice(&body)?);
-    let pause = 50 + asked.draft.bytes().chain(asked.invocation.bytes()).map(u64::from).sum::<u64>() * 7 % 250;
+    let pause =
+        50 + asked.draft.bytes().chain(asked.invocation.bytes()).map(u64::from).sum::<u64>() * 7 % 250;
     kept.lock().unwrap().push((asked.clone(), now_ms()));
     std::thread::sleep(Duration::from_millis(pause));
     let said = match (&*asked.draft, &*asked.invocation) {
@@ -154,9 +156,13 @@ fn machine(drafts: usize) -> TestDir {
     let place = TestDir::new();
     let members = ["skeptic", "evidence", "voice"];
     for member in members {
-        place.write(&format!("prompts/{member}.md"), format!("You are {member}. Say what stands against it.\n"));
+        place.write(
+            &format!("prompts/{member}.md"),
+            format!("You are {member}. Say what stands against it.\n"),
+        );
     }
-    let listed: String = members.iter().map(|id| format!("  - {{id: {id}, prompt: prompts/{id}.md}}\n")).collect();
+    let listed: String =
+        members.iter().map(|id| format!("  - {{id: {id}, prompt: prompts/{id}.md}}\n")).collect();
     place.write(
         "council.yaml",
         format!(
@@ -165,10 +171,16 @@ fn machine(drafts: usize) -> TestDir {
         ),
     );
     for draft in 0..drafts {
-        place.write(&format!("drafts/{draft:04}.md"), format!("This is draft number {draft:04}, and it is fine.\n"));
+        place.write(
+            &format!("drafts/{draft:04}.md"),
+            format!("This is draft number {draft:04}, and it is fine.\n"),
+        );
     }
     for draft in 0..HOPELESS {
-        place.write(&format!("drafts/x{draft}.md"), format!("This is draft number hopeless, the {draft}th.\n"));
+        place.write(
+            &format!("drafts/x{draft}.md"),
+            format!("This is draft number hopeless, the {draft}th.\n"),
+        );
     }
     place
 }
@@ -297,7 +309,11 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let took = started.elapsed();
 
     // 1: each is done once or dead, and no lease is left.
-    assert_eq!(states(&cluster), BTreeMap::from([("dead".into(), HOPELESS), ("done".into(), drafts)]), "seed {seed}");
+    assert_eq!(
+        states(&cluster),
+        BTreeMap::from([("dead".into(), HOPELESS), ("done".into(), drafts)]),
+        "seed {seed}"
+    );
     assert_eq!(cluster.server.count("SELECT CAST(COUNT(*) AS TEXT) FROM lease"), 0, "seed {seed}");
     let twice = "SELECT record.run FROM record JOIN task ON task.run = record.run WHERE kind = 'outcome' AND state = 'done' \
         GROUP BY record.run HAVING COUNT(*) <> 1";
@@ -310,15 +326,24 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let calls = calls.lock().unwrap();
     for (asked, at_ms) in calls.iter().filter(|(asked, _)| asked.draft != "hopeless") {
         *counts.entry(asked).or_default() += 1;
-        let recorded_ms = answered.get(asked).unwrap_or_else(|| panic!("seed {seed}: {asked:?} has no record"));
-        assert!(at_ms <= recorded_ms, "seed {seed}: {asked:?} was asked {} ms after its answer was recorded", at_ms - recorded_ms);
+        let recorded_ms =
+            answered.get(asked).unwrap_or_else(|| panic!("seed {seed}: {asked:?} has no record"));
+        assert!(
+            at_ms <= recorded_ms,
+            "seed {seed}: {asked:?} was asked {} ms after its answer was recorded",
+            at_ms - recorded_ms
+        );
     }
     assert_eq!(counts.len(), drafts * 7, "seed {seed}");
     let repeated: i64 = counts.values().map(|count| count - 1).sum();
     for (asked, count) in &counts {
         // A crash of the server loses claims that it had not synced: they are not counted.
         let most = 1 + takeovers[&asked.draft] + 2;
-        assert!(*count <= most, "seed {seed}: {asked:?} was asked {count} times, after {} takeovers", most - 3);
+        assert!(
+            *count <= most,
+            "seed {seed}: {asked:?} was asked {count} times, after {} takeovers",
+            most - 3
+        );
     }
     // 3: the ledger is whole, and replays give what was decided.
     cluster.run(&cluster.sweepers[0], &["ledger", "verify"]).assert_code(0);

@@ -3,26 +3,33 @@
 use std::sync::Weak;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use quorate_kernel::entropy;
+use quorate_kernel::ports::fence::Drives;
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
-use crate::store::engine::{Value, rows_lost_error, sql, sql_rows};
-use crate::store::leases::{Leases, now};
+use crate::store::engine::{Column, Value, rows_lost_error, sql, sql_rows};
+use crate::store::leases::{Leases, OwnLease, now};
 use crate::store::machine_id::machine_id;
 use crate::store::postgres::call::LeaseCall;
 
-use super::DURATION_MS;
+use super::{DURATION_MS, clock};
 
+/// How long after it was renewed it is certain that no other process has the run: a call takes a moment to be sent.
+const FENCE_LIMIT: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() - 1_000);
+/// How often a lease that may have ended is looked at.
+const FENCE_POLL: Duration = Duration::from_millis(20);
 /// How often it is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
 
 const RENEW_HEAD: &str = concat!("UPDATE lease SET until_ms = ", now!(), " + ours.duration_ms FROM (VALUES ");
-const RENEW_TAIL: &str =
-    ") AS ours (run, owner, duration_ms) WHERE lease.run = ours.run AND lease.owner = ours.owner";
+const RENEW_TAIL: &str = ") AS ours (run, owner, duration_ms) WHERE lease.run = ours.run AND lease.owner = ours.owner \
+     RETURNING lease.run";
 
 /// The row of a run that this process drives. Dropping it takes the row away.
 pub(super) struct Lease {
@@ -45,6 +52,7 @@ impl Lease {
             duration_ms: DURATION_MS,
         };
         let mut connection = store.writer().await;
+        let since = clock::now();
         let called = connection.write_call(&call).await;
         let Some((lease, _)) = called.map_err(|error| store.error(error))? else {
             return Err(store.error(rows_lost_error("lease", 0, 1)));
@@ -55,21 +63,44 @@ impl Lease {
             // A trigger can have put another's name into the row, or another time.
             _ => return Err(store.error(rows_lost_error("lease", 0, 1))),
         }
-        Ok(Ok(Lease::registered(store, &connection.leases, run, owner)))
+        Ok(Ok(Lease::registered(store, &connection.leases, run, owner, since)))
     }
 
-    /// A lease whose row this process has made already.
-    pub(super) async fn adopt(store: &Store, run: &Name, owner: &str) -> Lease {
+    /// A lease whose row this process has made already; it asked for it at `since`, by [`clock::now`].
+    pub(super) async fn adopt(store: &Store, run: &Name, owner: &str, since: Duration) -> Lease {
         let connection = store.writer().await;
-        Lease::registered(store, &connection.leases, run, owner.to_owned())
+        Lease::registered(store, &connection.leases, run, owner.to_owned(), since)
     }
 
-    fn registered(store: &Store, leases: &Leases, run: &Name, owner: String) -> Lease {
+    fn registered(store: &Store, leases: &Leases, run: &Name, owner: String, since: Duration) -> Lease {
         let weak = store.weak_connection();
-        if leases.insert(run, &owner) {
+        if leases.insert(run, &owner, since) {
             tokio::spawn(renew(leases.clone(), weak.clone()));
         }
         Lease { run: run.clone(), owner, connection: weak }
+    }
+}
+
+/// A run's lease of this process, as executors ask for it.
+pub(super) struct LeaseFence {
+    pub(super) run: Name,
+    pub(super) leases: Leases,
+}
+
+#[async_trait]
+impl Drives for LeaseFence {
+    async fn drives(&self, until: Instant) -> bool {
+        loop {
+            match self.leases.get(&self.run) {
+                // A run that is nobody else's to take over.
+                None => return true,
+                Some(lease) if lease.is_lost => return false,
+                Some(lease) if clock::now().saturating_sub(lease.since) < FENCE_LIMIT => return true,
+                // It is about to be renewed, or to be known as lost.
+                Some(_) if Instant::now() >= until => return false,
+                Some(_) => tokio::time::sleep(FENCE_POLL).await,
+            }
+        }
     }
 }
 
@@ -108,12 +139,17 @@ async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
         let Some(connection) = connection.upgrade() else { return };
         let mut connection = Writer::acquire(connection).await;
         let Some(ours) = leases.all_or_stop() else { return };
-        let rows =
-            ours.into_iter().map(|(run, owner)| vec![Value::from(&*run), owner.into(), DURATION_MS.into()]);
-        let renewed = sql_rows(RENEW_HEAD, rows, RENEW_TAIL);
+        let row = |(run, lease): (&Name, &OwnLease)| {
+            vec![Value::from(&**run), lease.owner.clone().into(), DURATION_MS.into()]
+        };
+        let renew = sql_rows(RENEW_HEAD, ours.iter().map(row), RENEW_TAIL);
+        let since = clock::now();
         // Every append checks the lease again; the next one reopens a lost connection.
-        if let Ok(engine) = connection.engine().await {
-            let _ = renewed.execute(engine).await;
+        if let Ok(engine) = connection.engine().await
+            && let Ok(rows) = renew.rows(engine, &[Column::Text]).await
+        {
+            let renewed = rows.iter().map(|row| Name::from(row.text(0))).collect();
+            leases.renewed(&ours, &renewed, since);
         }
     }
 }

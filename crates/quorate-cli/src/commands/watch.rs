@@ -1,0 +1,74 @@
+//! `quorate watch`.
+
+use clap::Args;
+
+use crate::arguments::{HumanOrJson, PathArguments};
+use crate::exit::Exit;
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::render;
+use crate::session::with_session;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::runs;
+use quorate::service::watch::{Watcher, What};
+
+/// Follow runs as they go on, whichever process or machine holds them
+///
+/// A run is shown from its beginning until it ends. With --all every run of the ledger is followed from now on, until
+/// Ctrl-C. Nothing is written to the ledger.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate watch r4n9k2m\n  quorate watch latest --format json\n  quorate watch --all --ledger postgres://quorate@db/quorate"
+)]
+pub(super) struct Arguments {
+    /// The run, by id, the beginning of one, or latest
+    #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
+    run: Option<String>,
+    /// Every run, from now on
+    #[arg(long)]
+    all: bool,
+    /// Output format: a line for each event
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
+    with_session(opened, format.into(), terminal, async |session| {
+        let mut watcher = match &arguments.run {
+            Some(run) => Watcher::one(session, run).await?,
+            None => Watcher::all(session).await?,
+        };
+        if arguments.all {
+            terminal.hint("following every run from now on; Ctrl-C ends it");
+        }
+        let following = async {
+            loop {
+                let event = watcher.next().await?;
+                terminal.data(&match format {
+                    HumanOrJson::Human => render::watch::event(&event, arguments.all, terminal.stdout),
+                    HumanOrJson::Json => format!("{}\n", event.json()),
+                });
+                if event.what == What::Ended && !arguments.all {
+                    return Ok(Exit::DONE);
+                }
+            }
+        };
+        let following = async {
+            tokio::select! {
+                ended = following => ended,
+                () = terminal.reader_gone() => Ok(Exit::DONE),
+            }
+        };
+        match until_interrupted(following).await {
+            Ok(ended) => ended,
+            // To be stopped is how it ends when all runs are followed.
+            Err(Interrupted) if arguments.all => Ok(Exit::DONE),
+            Err(Interrupted) => Ok(Exit::INTERRUPTED),
+        }
+    })
+    .await
+}
