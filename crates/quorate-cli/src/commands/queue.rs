@@ -138,7 +138,7 @@ fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
-/// Calls a minute, or no limit.
+/// Calls an hour, or no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rate(Option<u64>);
 
@@ -150,13 +150,13 @@ fn rate(text: &str) -> Result<Rate, String> {
         || "it is a number of calls and a time, for example 50/s, 600/min or 1000/h; or none".to_owned();
     let (number, unit) = text.split_once('/').ok_or_else(wrong)?;
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    let a_minute = match unit {
-        "s" => number.checked_mul(60),
-        "min" => Some(number),
-        "h" if number > 0 => Some((number / 60).max(1)),
+    let an_hour = match unit {
+        "s" => number.checked_mul(3_600),
+        "min" => number.checked_mul(60),
+        "h" => Some(number),
         _ => None,
     };
-    a_minute.filter(|rate| (1..=10_000_000).contains(rate)).map(|rate| Rate(Some(rate))).ok_or_else(wrong)
+    an_hour.filter(|rate| (1..=1_000_000_000).contains(rate)).map(|rate| Rate(Some(rate))).ok_or_else(wrong)
 }
 
 #[derive(Debug, Args)]
@@ -290,7 +290,7 @@ mod managing {
                 }
             }
             Command::Quota { pool, rate, burst, .. } => {
-                let limit = |rate: u64| (rate, burst.unwrap_or_else(|| rate.div_ceil(60)));
+                let limit = |rate: u64| (rate, burst.unwrap_or_else(|| rate.div_ceil(3_600)));
                 let change = pool.as_deref().zip(*rate).map(|(pool, rate)| (pool, rate.0.map(limit)));
                 let quotas = manage::quotas(session, change).await?;
                 Outcome {

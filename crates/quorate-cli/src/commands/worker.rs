@@ -12,7 +12,8 @@ use crate::arguments::{HumanOrJson, PathArguments, duration};
 /// executors of its own quorate.toml. It needs nothing else of the machine that queued them. If it dies, another worker
 /// continues its runs within 16 seconds, and only calls without a recorded answer are repeated.
 ///
-/// SIGTERM or Ctrl-C: it claims nothing more, ends its runs within --grace, and gives the rest back.
+/// SIGTERM or Ctrl-C: it claims nothing more, ends its runs within --grace, and gives the rest back; a second one ends it
+/// at once. With --until-empty it exits with 3 if a task of it is dead.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate worker --ledger postgres://quorate@db/quorate\n  quorate worker --slots 8 --class large\n  quorate worker --until-empty --format json"
@@ -65,13 +66,15 @@ mod working {
     use super::Arguments;
     use crate::arguments::HumanOrJson;
     use crate::exit::{Exit, exit_with_error};
-    use crate::interrupt::{Interrupted, exit_cleanly_on_signal, until_interrupted};
+    use crate::interrupt::{
+        Interrupted, exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted,
+    };
     use crate::render;
     use crate::session::{print_error, print_warnings};
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
-    use quorate::service::queue::json;
     use quorate::service::queue::worker::{WorkerEvent, WorkerOptions, work};
+    use quorate::service::queue::{ensure_queue, json};
     use quorate::service::runs;
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
@@ -81,6 +84,9 @@ mod working {
             Ok(session) => Arc::new(session),
             Err(error) => return exit_with_error(&error, format, terminal),
         };
+        if let Err(error) = ensure_queue(&session) {
+            return print_error(&error, &session, format, terminal);
+        }
         exit_cleanly_on_signal();
         let options = WorkerOptions {
             slots: usize::from(arguments.slots),
@@ -92,7 +98,7 @@ mod working {
         let (stop, stopped) = watch::channel(false);
         let show = |event: &WorkerEvent| match (arguments.format, event) {
             (_, WorkerEvent::Unavailable(why)) => {
-                terminal.status(&format!("the ledger does not answer, the worker waits and goes on: {why}"));
+                terminal.status(&format!("the queue cannot be read now, and the worker tries again: {why}"));
             }
             (HumanOrJson::Human, event) => match event {
                 WorkerEvent::Ended(task, end) => {
@@ -127,8 +133,9 @@ mod working {
                     Some(event) = told.recv() => show(&event),
                     Err(Interrupted) = signal => {
                         is_stopping = true;
+                        exit_as_interrupted_on_signal();
                         let _ = stop.send(true);
-                        terminal.hint("stopping: nothing more is claimed, and what was begun is ended");
+                        terminal.hint("stopping: nothing more is claimed, and what was begun is ended; a second signal ends the worker at once");
                     }
                 }
             }
@@ -140,7 +147,10 @@ mod working {
         let exit = match done {
             Ok(summary) => {
                 terminal.hint(&render::queue::summary(&summary));
-                Exit::DONE
+                match options.until_empty && summary.dead > 0 {
+                    true => Exit::INCOMPLETE,
+                    false => Exit::DONE,
+                }
             }
             Err(error) => print_error(&error, &session, format, terminal),
         };

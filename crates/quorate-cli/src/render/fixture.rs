@@ -81,6 +81,7 @@ pub(super) fn ship() -> Report {
         overridden: None,
         council: None,
         imported: false,
+        queued: false,
         ledger: None,
         notes: Vec::new(),
     }

@@ -53,7 +53,7 @@ fn title(report: &Report) -> String {
 fn verdict(report: &Report) -> String {
     let because = match report.verdict {
         Some(_) => report.because.clone(),
-        None => undecided(&report.run, report.imported),
+        None => undecided(&report.run, report.imported, report.queued),
     };
     let person = report.overridden.as_ref().map_or_else(String::new, |person| {
         format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)

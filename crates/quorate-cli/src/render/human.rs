@@ -88,7 +88,7 @@ fn head(report: &Report, width: usize) -> String {
     };
     match report.verdict {
         _ if !report.because.is_empty() => out.push_str(&prose(&report.because, 0, width)),
-        _ => out.push_str(&prose(&undecided(&report.run, report.imported), 0, width)),
+        _ => out.push_str(&prose(&undecided(&report.run, report.imported, report.queued), 0, width)),
     }
     if let Some(override_decision) = &report.overridden {
         let verdict = one_line(&override_decision.verdict);

@@ -41,7 +41,7 @@ fn head(report: &Report) -> String {
     let word = report.verdict_word();
     let because = match report.verdict {
         _ if !report.because.is_empty() => inline(&report.because),
-        _ => undecided(&report.run, report.imported),
+        _ => undecided(&report.run, report.imported, report.queued),
     };
     let override_decision = report.overridden.as_ref().map_or_else(String::new, |override_decision| {
         format!("\n\nA person decided **{}**: see below.", inline(&override_decision.verdict))

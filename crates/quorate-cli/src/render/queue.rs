@@ -94,6 +94,15 @@ pub(crate) fn tenant(tenant: &Tenant, options: TextOptions) -> String {
     )
 }
 
+/// A rate of calls an hour, in the unit in which it is a whole number.
+fn calls(rate: u64) -> String {
+    match rate {
+        rate if rate % 3_600 == 0 => format!("{} a second", rate / 3_600),
+        rate if rate % 60 == 0 => format!("{} a minute", rate / 60),
+        rate => format!("{rate} an hour"),
+    }
+}
+
 /// How fast pools are asked.
 pub(crate) fn quotas(quotas: &[PoolQuota], options: TextOptions) -> String {
     if quotas.is_empty() {
@@ -102,7 +111,7 @@ pub(crate) fn quotas(quotas: &[PoolQuota], options: TextOptions) -> String {
     let row = |quota: &PoolQuota| {
         let limit = quota.limit.map_or_else(
             || "no limit".to_owned(),
-            |(rate, burst)| format!("{rate} a minute, {burst} saved up"),
+            |(rate, burst)| format!("{}, {burst} saved up", calls(rate)),
         );
         let wait = match quota.blocked_ms {
             0 => String::new(),

@@ -49,9 +49,13 @@ pub(super) fn clock_time(ms: i64) -> String {
     strftime(ms, "%H:%M:%S")
 }
 
-/// The note on an undecided run. Only the ledger in which it was recorded can resume it.
-pub(super) fn undecided(run: &str, imported: bool) -> String {
+/// The note on an undecided run. Only the ledger in which it was recorded can resume it,
+/// and only a worker one of the queue.
+pub(super) fn undecided(run: &str, imported: bool, queued: bool) -> String {
     match imported {
+        false if queued => {
+            "Nothing is decided yet. It is a task of the queue, and a worker continues it: `quorate queue list`.".to_owned()
+        }
         false => format!(
             "Nothing is decided yet. `quorate resume {}` continues from the recorded answers.",
             one_line(run)

@@ -92,7 +92,8 @@ impl<'a> Machine<'a> {
     fn work(&self, more: &[&str]) -> Vec<Value> {
         let mut arguments = vec!["worker", "--until-empty", "--format", "json"];
         arguments.extend(more);
-        let worked = self.run(&arguments).assert_code(0);
+        let worked = self.run(&arguments);
+        assert!([0, 3].contains(&worked.code), "{worked:?}");
         worked.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 }
@@ -224,6 +225,98 @@ fn a_worker_that_was_silent_for_too_long_writes_nothing_more() {
 }
 
 #[test]
+fn a_worker_that_hangs_does_not_keep_one_beside_it_from_its_runs() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    let run = machine.enqueue(&[])[0]["run"].as_str().unwrap().to_owned();
+    let worker = Machine::new(&database, &all_ship(), "delay = \"300ms\"");
+    let hanging = worker.start(&["worker"]);
+    wait_until(SOON, "its run has begun", || {
+        wait(database.count(&format!("record WHERE run = '{run}'"))) > 0
+    });
+    signal(&hanging, Signal::STOP);
+    wait(database.run("UPDATE lease SET until_ms = 0"));
+    assert_eq!(worker.work(&[])[0]["end"], "done");
+    signal(&hanging, Signal::KILL);
+    finish(hanging);
+}
+
+#[test]
+fn a_worker_with_the_key_of_another_ledger_does_not_sign_this_one() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    machine.enqueue(&[]);
+    let worker = Machine::new(&database, &all_ship(), "");
+    // It has a key of its own, of a ledger in a file.
+    worker.place.run(&["review", "draft.md"]).assert_code(0);
+    let worked = worker.run(&["worker", "--until-empty"]).assert_code(0);
+    worked
+        .assert_stderr_contains("quorate:ledger_key_missing")
+        .assert_stderr_contains("that made the ledger");
+    machine.run(&["ledger", "verify"]).assert_code(0);
+    machine.run(&["ledger", "checkpoint"]).assert_code(0);
+}
+
+#[test]
+fn lines_go_to_the_workspace_that_queued_and_to_no_other_at_its_path() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    for name in ["council.yaml", "quorate.toml", "answers.json", "drafts/00.md"] {
+        machine.place.write(&format!("x/{name}"), machine.place.read(name));
+    }
+    let run_in = |folder: &str, arguments: &[&str]| {
+        let mut command = machine.place.command_in(folder, arguments);
+        command.env("QUORATE_LEDGER", &database.url).env("QUORATE_TRUST", "1");
+        finish(command.spawn().expect("the binary runs")).assert_code(0)
+    };
+    std::fs::remove_file(machine.place.path("quorate.toml")).unwrap();
+    std::fs::remove_file(machine.place.path("council.yaml")).unwrap();
+    run_in("x", &["sweep", "--since", "all", "--enqueue"]);
+    // Another machine has a workspace at the same path.
+    std::fs::rename(machine.place.path("x"), machine.place.path("y")).unwrap();
+    for name in ["council.yaml", "quorate.toml", "answers.json"] {
+        machine.place.write(&format!("x/{name}"), machine.place.read(&format!("y/{name}")));
+    }
+    run_in("x", &["worker", "--until-empty"]);
+    run_in("x", &["runs"]);
+    run_in("y", &["runs"]);
+    assert!(!machine.place.path("x/.quorate/council_log.jsonl").exists());
+    assert_eq!(machine.place.read("y/.quorate/council_log.jsonl").lines().count(), 1);
+}
+
+#[test]
+fn a_task_that_was_changed_in_the_database_is_dead_and_stalls_nothing() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 4);
+    machine.enqueue(&[]);
+    for change in [
+        "UPDATE task SET body = '{' WHERE subject = 'drafts/00.md'",
+        "UPDATE task SET body = jsonb_set(CAST(body AS JSONB), '{redactions}', '18446744073709551615') WHERE subject = 'drafts/01.md'",
+        "UPDATE task_text SET text = text || '.' WHERE text LIKE 'The meeting number 2 %'",
+    ] {
+        wait(database.run(change));
+    }
+    let mut ended = machine.run(&["worker", "--until-empty", "--format", "json"]).assert_code(3);
+    ended.stdout = ended
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|end| {
+            format!("{} {} {}\n", end["subject"].as_str().unwrap(), end["end"].as_str().unwrap(), end["why"])
+        })
+        .collect();
+    for (draft, end) in [
+        ("00", "dead \"quorate:queue_invalid"),
+        ("01", "dead \"quorate:queue_invalid"),
+        ("02", "dead \"quorate:queue_invalid"),
+        ("03", "done"),
+    ] {
+        ended.assert_stdout_contains(&format!("drafts/{draft}.md {end}"));
+    }
+    assert_eq!(wait(database.count("run")), 1);
+}
+
+#[test]
 fn a_task_that_kills_its_workers_is_dead_after_three() {
     let Some(database) = database() else { return };
     let machine = Machine::with_drafts(&database, 1);
@@ -250,6 +343,7 @@ fn a_task_that_kills_its_workers_is_dead_after_three() {
     machine.run(&["replay", &run]).assert_code(0);
     machine.run(&["ledger", "verify"]).assert_code(0);
     // A person does not resume it beside the queue, and has it tried again.
+    machine.run(&["show", &run]).assert_stdout_contains("quorate queue retry");
     machine.run(&["resume", &run]).assert_code(5).assert_stderr_contains("quorate:run_queued");
     machine.run(&["queue", "retry", &run[..8]]).assert_code(0);
     let worker = Machine::new(&database, &all_ship(), "delay = \"1ms\"");

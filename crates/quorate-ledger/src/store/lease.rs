@@ -53,7 +53,8 @@ pub struct RunGuard {
     // It ends first: when the lock is free on this machine, no lease of a living process remains.
     #[cfg(feature = "postgres")]
     _lease: Option<server::Lease>,
-    _lock: RunLock,
+    /// `None` where a process of this machine that lost its lease still has the file.
+    _lock: Option<RunLock>,
 }
 
 impl Store {
@@ -70,31 +71,29 @@ impl Store {
         #[cfg(feature = "postgres")]
         if self.is_shared() {
             return Ok(match server::Lease::acquire(self, run).await? {
-                Ok(lease) => LockOutcome::Acquired(RunGuard { _lease: Some(lease), _lock: hold }),
+                Ok(lease) => LockOutcome::Acquired(RunGuard { _lease: Some(lease), _lock: Some(hold) }),
                 Err(until_ms) => LockOutcome::HeldRemotely { until_ms },
             });
         }
         Ok(LockOutcome::Acquired(RunGuard {
             #[cfg(feature = "postgres")]
             _lease: None,
-            _lock: hold,
+            _lock: Some(hold),
         }))
     }
 
-    /// Takes hold of a run whose lease this process has made a row of; `None` while another process of this machine has
-    /// the run's file.
+    /// Takes hold of a run whose lease this process has made a row of. A process of this machine that had the run before
+    /// and hangs may still have its file: what counts on a server is the lease.
     #[cfg(feature = "postgres")]
     pub(super) async fn adopt_lease(
         &self,
         run: &Name,
         owner: &str,
         since: Duration,
-    ) -> Result<Option<RunGuard>, Error> {
+    ) -> Result<RunGuard, Error> {
         let cannot = |error| unavailable(format!("cannot take hold of {run}"), error);
-        let Some(hold) = RunLock::acquire(self.dir(), &lock_name(run)).await.map_err(cannot)? else {
-            return Ok(None);
-        };
-        Ok(Some(RunGuard { _lease: Some(server::Lease::adopt(self, run, owner, since).await), _lock: hold }))
+        let hold = RunLock::try_acquire(self.dir(), &lock_name(run)).map_err(cannot)?;
+        Ok(RunGuard { _lease: Some(server::Lease::adopt(self, run, owner, since).await), _lock: hold })
     }
 
     /// What tells whether this process still drives a run; nothing where no other can.

@@ -150,10 +150,12 @@ impl Store {
                 };
                 let connected = Box::pin(super::postgres::connect(url, log_index)).await;
                 let (connection, is_new) = connected.map_err(|error| no_answer_error(address, error))?;
+                let store = Store::new(address.clone(), connection);
                 if is_new && created {
                     ensure_ledger_key(dir)?;
+                    store.note_founding_key().await?;
                 }
-                Ok(OpenedStore { store: Store::new(address.clone(), connection), quarantined: None })
+                Ok(OpenedStore { store, quarantined: None })
             }
             #[cfg(not(feature = "postgres"))]
             Address::Postgres { .. } => Err(Error::Unavailable {

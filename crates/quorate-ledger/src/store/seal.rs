@@ -14,7 +14,7 @@ use super::{Store, queue};
 use crate::checkpoint::{CheckpointRecord, ORIGIN_PREFIX, STREAM, Succession};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
-use crate::signing::{ExternalKeys, Keyring, SecretKey};
+use crate::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use crate::verify::{self, Options};
 
 /// How many records are read at once.
@@ -30,6 +30,31 @@ impl Store {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         read_last(engine).await.map_err(|error| self.seal_error(error))
+    }
+
+    /// The key of the machine that made the ledger's tables; `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn founding_key(&self) -> Result<Option<PublicKey>, Error> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let rows = self.rows(sql("SELECT ledger_key FROM quorate_schema"), &[Column::Text]).await?;
+        Ok(rows.first().and_then(|row| PublicKey::from_text(row.opt_text(0)?).ok()))
+    }
+
+    /// Keeps the key of this machine as that of the one that made the tables.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn note_founding_key(&self) -> Result<(), Error> {
+        let keys = crate::keys::Directory::new(self.dir());
+        let Ok(Some(key)) = keys.load(crate::keys::Purpose::Ledger) else { return Ok(()) };
+        let note = sql("UPDATE quorate_schema SET ledger_key = $1 WHERE ledger_key IS NULL");
+        let note = note.bind(key.public().to_string());
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        note.execute(engine).await.map(drop).map_err(|error| self.error(error))
     }
 
     /// The verifiers of the last signed checkpoint; `None` without one.

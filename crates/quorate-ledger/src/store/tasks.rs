@@ -253,18 +253,15 @@ impl Store {
         let (leased, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
         let mut claimed = Vec::with_capacity(leased.len());
         for task in leased {
-            match self.adopt_lease(&task.run, &owner, since).await? {
-                Some(guard) => claimed.push(ClaimedTask {
-                    run: task.run,
-                    tenant: task.tenant,
-                    subject: task.subject,
-                    body: task.body,
-                    attempt: task.attempt,
-                    guard,
-                }),
-                // Another process of this machine is just looking at the run.
-                None => _ = self.give_back_as(&task.run, &owner, &GiveBack::Uncounted).await?,
-            }
+            let guard = self.adopt_lease(&task.run, &owner, since).await?;
+            claimed.push(ClaimedTask {
+                run: task.run,
+                tenant: task.tenant,
+                subject: task.subject,
+                body: task.body,
+                attempt: task.attempt,
+                guard,
+            });
         }
         Ok(claimed)
     }
@@ -320,7 +317,7 @@ impl Store {
         Ok(rows.iter().map(state).collect())
     }
 
-    /// Whether tasks of some classes wait, or are being worked on.
+    /// Whether tasks of some classes are being worked on, or wait and are not paused.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -137,7 +137,11 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
         reasons: board::reasons(&report),
         facts: facts(&report),
         notes: report.all_notes(),
-        can_resume: !server.read_only && !report.imported && (is_open || is_incomplete) && !around.is_driven,
+        can_resume: !server.read_only
+            && !report.imported
+            && !report.queued
+            && (is_open || is_incomplete)
+            && !around.is_driven,
         reach: peers::reach(&report),
         objections: peers::objections(&report),
         board: board::board(&report),

@@ -137,7 +137,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
             by: decision.by.clone(),
             reason: decision.reason.clone(),
         }),
-        can_resume: can_write && (is_open || is_incomplete) && !around.is_driven,
+        can_resume: can_write && !report.queued && (is_open || is_incomplete) && !around.is_driven,
         can_override: can_write && report.verdict.is_some(),
         notes: report.all_notes(),
         lines: document::lines(&text, &report.findings),

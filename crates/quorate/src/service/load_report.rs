@@ -13,6 +13,10 @@ use super::paths::{display_ledger, display_path};
 use super::report::{LedgerLocation, Report};
 use super::session::LedgerSession;
 
+/// What an incomplete run of the queue is told by.
+pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a worker asks again only for what is missing; once the task is dead, \
+    `quorate queue retry` has it tried again.";
+
 /// The report of a run.
 ///
 /// # Errors
@@ -43,7 +47,9 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rep
         flag: session.ledger_flag(),
     });
     report.imported = session.store.is_imported(&history.run).await?;
-    if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
+    if report.verdict == Some(Verdict::Incomplete) && report.queued {
+        report.notes.push(QUEUED_NOTE.to_owned());
+    } else if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
         let cap = budget::larger_caps(history);
         let command = format!("{}{cap}", session.resume_command(&history.run));
         report.notes.push(format!(

@@ -124,6 +124,9 @@ async fn undecided_error(
         None => live::driver(session, run).await?,
     };
     let help = match state {
+        LiveState::Interrupted if history.opened.queued.is_some() => {
+            "it is a task of the queue, and a worker continues it: `quorate queue list` shows it".to_owned()
+        }
         LiveState::Ended => "review the text again".to_owned(),
         LiveState::Interrupted => format!("`{}` continues it", session.resume_command(run)),
         _ => format!("wait until it ends; `quorate show {run}` shows its verdict"),

@@ -58,7 +58,7 @@ struct TaskBody {
     producer: Option<Producer>,
     /// How many messages a conversation has.
     messages: Option<u64>,
-    redactions: usize,
+    redactions: u32,
     batch: String,
     /// The log of the workspace that queued it, and how long it was.
     log: Option<(String, u64)>,

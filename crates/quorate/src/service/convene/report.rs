@@ -28,6 +28,7 @@ use super::budget;
 use super::spec;
 use crate::service::error::ServiceError;
 use crate::service::finalize::drops_answers_at_end;
+use crate::service::load_report::QUEUED_NOTE;
 use crate::service::member_usage::{MemberUsage, RecordedAnswers, with_usage};
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
@@ -101,6 +102,8 @@ pub struct Report {
     pub ledger_flag: String,
     /// Whether it was recorded in another ledger, the only one that can resume it.
     pub imported: bool,
+    /// Whether it is a task of the queue, which its workers continue.
+    pub queued: bool,
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
@@ -138,7 +141,9 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
     report.ledger_flag = session.ledger_flag();
     report.imported = session.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
-    if open && !report.imported && history.erased.records == 0 {
+    if open && report.queued {
+        report.notes.push(QUEUED_NOTE.to_owned());
+    } else if open && !report.imported && history.erased.records == 0 {
         let cap = budget::larger_caps(history);
         let command = format!("quorate resume {}{}{cap}", report.run, report.ledger_flag);
         report.notes.push(match drops_answers_at_end(history) && report.verdict.is_some() {
@@ -227,6 +232,7 @@ impl Report {
             kept: setup.overlays.enabled,
             ledger_flag: String::new(),
             imported: false,
+            queued: history.opened.queued.is_some(),
             executor: opened.executor_names(),
             model_asked,
             recorded: recorded.headline().filter(|_| !model_asked),

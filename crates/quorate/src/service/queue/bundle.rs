@@ -12,6 +12,7 @@ use quorate_manifest::assembly::Resolved;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_manifest::assembly::resolved::Retention;
 use quorate_manifest::keyring::Key;
+use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::{Json, Part, PartKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,9 +21,9 @@ use serde_json::{Map, json};
 use crate::service::embedder;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::executor::model::{NamedModel, with_model};
 use crate::service::executor::{self, SelectedBy, SelectedExecutor};
 use crate::service::fingerprint::Fingerprint;
+use crate::service::redaction::Redaction;
 use crate::service::run_options::RunOptions;
 use crate::service::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 use crate::service::workspace::Workspace;
@@ -51,7 +52,6 @@ pub struct Bundle {
     compares: bool,
     caps: BundledCaps,
     executor: Option<String>,
-    model: Option<String>,
     /// What the first record of its runs says of it.
     pub opened: RunOpened,
     /// How an assembly's runs are signed and kept; a council's are signed as the worker's `quorate.toml` says.
@@ -68,8 +68,6 @@ struct Member {
     weight: Option<f64>,
     /// By its name in `quorate.toml`.
     executor: String,
-    /// The model that is named in place of the executor's own.
-    model: Option<String>,
     /// `None` for the executor's own.
     timeout_ms: Option<u64>,
     /// Recorded with each of its answers.
@@ -125,10 +123,16 @@ impl Bundle {
             let help = "name an executor that is a table of quorate.toml, here and on the workers: `--executor NAME`";
             return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
+        let of_member = workspace.host.council_members.values().any(|table| table.model.is_some());
+        if options.model.is_some() || (kind == Kind::Council && of_member) {
+            let body = Body::new(
+                "a model cannot be named for a queued run: a worker asks what its own quorate.toml names",
+            );
+            let help = "name an executor that is a table with this `model`, here and on the workers: `--executor NAME`";
+            return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+        }
         let redactor = &spec.redaction.redactor;
         let member = |member: &PreparedMember| {
-            let table = workspace.host.council_members.get(&*member.id).filter(|_| kind == Kind::Council);
-            let of_table = table.and_then(|table| table.model.as_ref()).map(|(model, _)| model.clone());
             let of_assembly = (kind == Kind::Assembly).then_some(member.timeout);
             let timeout = options.timeout.or(of_assembly);
             let context = member
@@ -143,7 +147,6 @@ impl Bundle {
                 context: context.collect(),
                 weight: member.weight,
                 executor: member.executor.name.to_string(),
-                model: options.model.clone().or(of_table),
                 timeout_ms: timeout.map(|timeout| timeout.as_millis().try_into().unwrap_or(u64::MAX)),
                 extra_fields: member.composition_fields(),
             }
@@ -161,7 +164,6 @@ impl Bundle {
             compares: spec.embedder.is_some(),
             caps: BundledCaps { calls, tokens, usd_nanos },
             executor: options.executor.clone(),
-            model: options.model.clone(),
             opened,
             audit,
         })
@@ -186,7 +188,7 @@ impl Bundle {
 
     /// What it is, in one text: the same council that is asked through the same executors.
     pub fn identity(&self) -> String {
-        let executors = self.members.iter().map(|member| json!([member.executor, member.model]));
+        let executors = self.members.iter().map(|member| json!(member.executor));
         json!([self.fingerprint.combined(), executors.collect::<Json>()]).to_string()
     }
 
@@ -204,6 +206,7 @@ impl Bundle {
             let body = Body::new(format!("a queued council cannot be read: {error}"));
             ServiceError::configuration(codes::QUEUE_INVALID, body)
         })?;
+        self.check_members(&workspace.redaction)?;
         let embedder = match self.compares {
             true => embedder::configured(&workspace.registry, &workspace.host)?,
             false => None,
@@ -234,19 +237,39 @@ impl Bundle {
             embedder,
             caps: Caps { calls: self.caps.calls, tokens: self.caps.tokens, usd_nanos: self.caps.usd_nanos },
             wall: workspace.host.budget.wall,
-            options: RunOptions {
-                executor: self.executor.clone(),
-                model: self.model.clone(),
-                ..RunOptions::default()
-            },
+            options: RunOptions { executor: self.executor.clone(), ..RunOptions::default() },
         })
+    }
+}
+
+impl Bundle {
+    /// Refuses members that are not those of the setup: its run could not be held.
+    fn check_members(&self, redaction: &Redaction) -> Result<(), ServiceError> {
+        let id = |value: &Json| value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned);
+        let list = |key: &str| self.setup[key].as_array().into_iter().flatten().filter_map(id);
+        let mut wanted: Vec<String> = match self.kind {
+            Kind::Council => list("deliberators").chain([ADJUDICATOR.to_owned()]).collect(),
+            Kind::Assembly => list("members").collect(),
+        };
+        let mut members: Vec<String> = self.members.iter().map(|member| member.id.clone()).collect();
+        redaction.check_ids(members.iter().map(String::as_str))?;
+        wanted.sort();
+        members.sort();
+        let is_repeated = members.windows(2).any(|pair| pair[0] == pair[1]);
+        if wanted == members && !is_repeated && wanted.len() > 1 {
+            return Ok(());
+        }
+        let body = Body::new("a queued council cannot be read: its members are not those of its setup");
+        Err(ServiceError::configuration(
+            codes::QUEUE_INVALID,
+            body.help("cancel the task and queue it again"),
+        ))
     }
 }
 
 impl Member {
     fn prepare(&self, workspace: &Workspace) -> Result<PreparedMember, ServiceError> {
-        let model = self.model.as_deref().map(NamedModel::by_person);
-        let executor = with_model(model, |extra| executor_of(workspace, &self.executor, extra))?;
+        let executor = executor_of(workspace, &self.executor)?;
         let context = self.context.iter();
         Ok(PreparedMember {
             id: self.id.as_str().into(),
@@ -267,18 +290,14 @@ impl Member {
 
 /// An executor of this machine. A name that its `quorate.toml` does not have could be a command or an address, which
 /// someone else would choose.
-fn executor_of(
-    workspace: &Workspace,
-    name: &str,
-    extra: Map<String, Json>,
-) -> Result<SelectedExecutor, ServiceError> {
+fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, ServiceError> {
     let (registry, host) = (&workspace.registry, &workspace.host);
     let is_default = host.default_executor.as_ref().is_some_and(|(default, _)| default == name);
     if host.executors.contains_key(name) || is_default {
-        return executor::by_name_with(registry, host, name, None, SelectedBy::File(&host.path()), extra);
+        return executor::by_name(registry, host, name, None, SelectedBy::File(&host.path()));
     }
     if registry.default_kind() == Some(name) {
-        return executor::fallback_with(registry, host, extra);
+        return executor::fallback(registry, host);
     }
     let body = Body::new(format!("this worker's quorate.toml has no executor `{name}`, which the task asks"));
     let help = format!("add the table [executors.{name}] to it, with what the worker may start or send");

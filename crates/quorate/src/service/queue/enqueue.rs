@@ -10,6 +10,7 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::json;
 
 use super::bundle::Bundle;
+use super::lines::QueueingLog;
 use super::{QueueOptions, TaskBody, check_name, ensure_queue};
 use crate::service::artifact::Artifact;
 use crate::service::error::ServiceError;
@@ -55,7 +56,7 @@ pub struct Enqueuer<'a> {
     bundle: String,
     identity: String,
     judged: JudgedPolicy,
-    log: Option<(String, u64)>,
+    log: Option<QueueingLog>,
 }
 
 impl<'a> Enqueuer<'a> {
@@ -64,12 +65,12 @@ impl<'a> Enqueuer<'a> {
     ///
     /// # Errors
     /// If the ledger has no queue, or a name is none.
-    pub fn new(
+    pub(super) fn new(
         session: &'a LedgerSession,
         bundle: &Bundle,
         options: &QueueOptions,
         judged: JudgedPolicy,
-        log: Option<(String, u64)>,
+        log: Option<QueueingLog>,
     ) -> Result<Self, ServiceError> {
         ensure_queue(session)?;
         session.ensure_writable()?;
@@ -80,15 +81,10 @@ impl<'a> Enqueuer<'a> {
             tenant: options.tenant.clone(),
             class: options.class.clone(),
             priority: options.priority,
-            log: log.as_ref().map(|(path, _)| path.clone()),
+            log: log.as_ref().map(|log| log.name.clone()),
         };
         let text = json!(bundle).to_string();
         Ok(Enqueuer { session, batch, bundle: text, identity: bundle.identity(), judged, log })
-    }
-
-    /// The id of what is queued together.
-    pub fn batch(&self) -> &str {
-        &self.batch.id
     }
 
     /// Queues items, in their order.
@@ -161,9 +157,9 @@ impl<'a> Enqueuer<'a> {
             tier_source: item.tier_source,
             producer: item.producer,
             messages: item.messages,
-            redactions: item.redactions,
+            redactions: u32::try_from(item.redactions).unwrap_or(u32::MAX),
             batch: self.batch.id.clone(),
-            log: self.log.clone(),
+            log: self.log.as_ref().map(|log| (log.path.clone(), log.bytes)),
         };
         NewTask {
             run: entropy::derived_run_id(&format!("{content}/{generation}")),

@@ -82,7 +82,7 @@ pub async fn execute(
         Ok(outcome) if !is_last => failed(&task, why_incomplete(outcome.as_ref())),
         Ok(_) => TaskEnd::Dead { why: format!("{MAX_ATTEMPTS} workers have stopped while they had it") },
         Err(error) if has_code(&error, codes::RUN_MOVED) => return Ok(TaskEnd::Lost),
-        Err(error) if error.is_ledger_unavailable() => return Err(error),
+        Err(error) if error.is_ledger_unavailable() => failed(&task, describe(&error)),
         Err(error) => TaskEnd::Dead { why: describe(&error) },
     };
     let how = match &end {
@@ -277,7 +277,7 @@ impl Work<'_> {
                 sha256: body.artifact_sha256.clone(),
             }),
             part,
-            redactions: body.redactions + in_text + in_subject,
+            redactions: body.redactions as usize + in_text + in_subject,
             signer,
             opened,
         })

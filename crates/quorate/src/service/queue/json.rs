@@ -51,11 +51,11 @@ pub fn tenant(tenant: &Tenant) -> Value {
     })
 }
 
-/// `{"pools": [{pool, calls_per_minute, burst, blocked_ms}]}`.
+/// `{"pools": [{pool, calls_per_hour, burst, blocked_ms}]}`.
 pub fn quotas(quotas: &[PoolQuota]) -> Value {
     let quota = |quota: &PoolQuota| {
         json!({
-            "pool": quota.pool, "calls_per_minute": quota.limit.map(|(rate, _)| rate),
+            "pool": quota.pool, "calls_per_hour": quota.limit.map(|(rate, _)| rate),
             "burst": quota.limit.map(|(_, burst)| burst), "blocked_ms": quota.blocked_ms,
         })
     };

@@ -1,18 +1,61 @@
 //! Logs the verdicts of queued reviews in the workspace that queued them: a worker has another log.
 
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_protocol::Name;
 
+use crate::service::disk;
 use crate::service::error::ServiceError;
 use crate::service::finalize::append_review_line;
+use crate::service::paths::display_path;
 use crate::service::run_opened::is_assembly;
 use crate::service::session::LedgerSession;
 
-/// The log's name in the queue.
-pub(super) fn log_name(session: &LedgerSession) -> String {
-    let log = session.workspace.log.to_string_lossy();
-    session.workspace.redaction.redactor.redact(&log).0
+/// The file beside the ledger's other local files that names this workspace in the queue.
+const NAME_FILE: &str = "queue-name";
+
+/// The log of the workspace that queues.
+#[derive(Debug, Clone)]
+pub(super) struct QueueingLog {
+    /// Its name in the queue: another machine may have a log at the same path.
+    pub(super) name: String,
+    /// Its path, without secrets, and how long it is.
+    pub(super) path: String,
+    pub(super) bytes: u64,
+}
+
+impl QueueingLog {
+    /// The session's.
+    ///
+    /// # Errors
+    /// If the log or the file with its name cannot be read or made.
+    pub(super) fn of(session: &LedgerSession, bytes: u64) -> Result<QueueingLog, ServiceError> {
+        let file = session.store.dir().join(NAME_FILE);
+        // Another process may be faster.
+        let made = disk::write_new(&file, &format!("{}\n", entropy::nonce(&entropy::bytes())));
+        let named = match made {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+            _ => known_name(session),
+        };
+        let name = named.map_err(|error| {
+            let shown = display_path(&session.environment, &file);
+            let what = format!("cannot keep {shown}, which names this workspace in the queue: {error}");
+            ServiceError::configuration(
+                codes::FILE_UNWRITABLE,
+                Body::new(what).help("make its folder writable"),
+            )
+        })?;
+        let path = session.workspace.log.to_string_lossy();
+        Ok(QueueingLog { name, path: session.workspace.redaction.redactor.redact(&path).0, bytes })
+    }
+}
+
+/// The name of this workspace in the queue, if it has queued anything.
+fn known_name(session: &LedgerSession) -> std::io::Result<String> {
+    let bytes = disk::read(&session.store.dir().join(NAME_FILE))?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
 /// Appends the lines of queued reviews that have ended since. A log that cannot be written is a warning; a later start
@@ -25,7 +68,8 @@ pub async fn write(session: &LedgerSession) -> Result<(), ServiceError> {
     if !session.store.is_shared() || session.store.read_only_reason().is_some() {
         return Ok(());
     }
-    for run in session.store.unlogged_tasks(&log_name(session)).await? {
+    let Ok(log) = known_name(session) else { return Ok(()) };
+    for run in session.store.unlogged_tasks(&log).await? {
         if !append_all(session, &run).await? {
             return Ok(());
         }

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::bundle::{Bundle, Kind};
 use super::enqueue::{Enqueuer, Item};
-use super::{QueueOptions, ensure_queue, lines};
+use super::lines::QueueingLog;
+use super::{QueueOptions, ensure_queue};
 use crate::service::error::ServiceError;
 use crate::service::review;
 use crate::service::review::spec;
@@ -41,7 +42,7 @@ pub async fn sweep(
     let opened = RunOpened { files: json!(workspace.council.files), ..RunOpened::default() };
     let bundle = Bundle::of(Kind::Council, &spec, workspace, opened, None)?;
     let indexed = session.sync_log_index().await?;
-    let log = Some((lines::log_name(session), indexed.bytes));
+    let log = Some(QueueingLog::of(session, indexed.bytes)?);
     let enqueuer = Enqueuer::new(session, &bundle, queue, request.judged, log)?;
     let Found { mut files, mut due, .. } = find(session, request, &spec, permit).await?;
     let mut known: BTreeMap<String, Vec<Json>> = BTreeMap::new();
