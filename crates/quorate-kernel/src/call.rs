@@ -240,13 +240,7 @@ async fn call_in_span(
                 // A panic fails only this call.
                 let span = tracing::debug_span!("attempt", attempt = asking.spent.calls, why = why.as_str());
                 span.in_scope(|| tracing::debug!("asked"));
-                let invoked = async {
-                    match fence.holds(deadline).await {
-                        true => seat.executor.invoke(invocation).await,
-                        false => Err(Failure::not_driven()),
-                    }
-                };
-                let invoked = invoked.instrument(span.clone());
+                let invoked = seat.executor.invoke_if_driven(invocation).instrument(span.clone());
                 let invoked = AssertUnwindSafe(invoked).catch_unwind();
                 let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
                     Ok(Ok(replied)) => replied,

@@ -167,6 +167,12 @@ impl<'a> ChainReader<'a> {
         ChainReader { run, next, prev: head.map(leaf) }
     }
 
+    /// At a single record, number `n` with this head, whose predecessor is not looked at.
+    pub fn at(run: &'a Name, n: u64, head: &str) -> Self {
+        let named = serde_json::from_str::<Head<String>>(head).ok().and_then(|read| read.prev);
+        ChainReader { run, next: n, prev: named }
+    }
+
     /// Takes the next record of the run.
     ///
     /// # Errors

@@ -367,6 +367,19 @@ pub trait Executor: Send + Sync {
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure>;
 }
 
+impl dyn Executor {
+    /// Asks, unless this process may have lost the run to another one.
+    ///
+    /// # Errors
+    /// As [`Executor::invoke`], and [`Failure::not_driven`].
+    pub async fn invoke_if_driven(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        match invocation.fence.holds(invocation.deadline).await {
+            true => self.invoke(invocation).await,
+            false => Err(Failure::not_driven()),
+        }
+    }
+}
+
 /// The settings that every executor has, whatever its kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {

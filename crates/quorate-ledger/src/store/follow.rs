@@ -47,7 +47,7 @@ impl Store {
         let record = |row: &Row| {
             let run = Name::from(row.text(1));
             let record =
-                ChainReader::after(&run, row.count(2), None).read_next(row.text(3), row.opt_text(4))?;
+                ChainReader::at(&run, row.count(2), row.text(3)).read_next(row.text(3), row.opt_text(4))?;
             Ok((row.count(0), run, record))
         };
         rows.iter().map(record).collect()
