@@ -237,7 +237,7 @@ mod queueing {
     use quorate::service::convene::spec;
     use quorate::service::environment::Environment;
     use quorate::service::open_session;
-    use quorate::service::queue::{convene, json};
+    use quorate::service::queue::{convene, ensure_has_queue, json};
     use quorate::service::sweep::JudgedPolicy;
     use quorate::service::workspace::PathOverrides;
 
@@ -250,6 +250,7 @@ mod queueing {
     ) -> Exit {
         let prepared =
             convene::prepare(environment, places, &what.request).and_then(|(inputs, workspace)| {
+                ensure_has_queue(environment, &workspace.ledger)?;
                 let spec = spec::build(environment, &workspace, &inputs[0], &what.request.options)?;
                 Ok((inputs, workspace, spec))
             });

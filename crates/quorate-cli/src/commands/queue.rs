@@ -204,8 +204,7 @@ mod managing {
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::error::ServiceError;
-    use quorate::service::queue::{json, manage};
-    use quorate::service::runs;
+    use quorate::service::queue::{self, json, manage};
     use quorate::service::session::LedgerSession;
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
@@ -222,10 +221,7 @@ mod managing {
         };
         let format = common.format;
         let places = common.places.path_overrides();
-        let opened = match command {
-            Command::Status { .. } | Command::List { .. } => runs::open_read_only(environment, &places).await,
-            _ => runs::open(environment, &places).await,
-        };
+        let opened = queue::open(environment, &places).await;
         with_session(opened, format.into(), terminal, async |session| {
             let done = done(session, &command, terminal).await?;
             let Some(result) = done else { return Ok(Exit::INTERRUPTED) };

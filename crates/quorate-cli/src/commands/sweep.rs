@@ -16,6 +16,8 @@ use quorate::service::error::ServiceError;
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
 use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweepReport, SweptFile};
+#[cfg(not(feature = "postgres"))]
+use quorate::service::workspace::PathOverrides;
 
 /// Review everything below watch.paths that is due and not judged yet
 ///
@@ -66,7 +68,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         policy: arguments.review.policy(),
         options: arguments.review.answers.options(),
     };
-    let session = match runs::open_for_writing(environment, &arguments.places.path_overrides()).await {
+    let places = arguments.places.path_overrides();
+    let opened = match arguments.queue.enqueue {
+        true => open_queue(environment, &places).await,
+        false => runs::open_for_writing(environment, &places).await,
+    };
+    let session = match opened {
         Ok(session) => session,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
@@ -126,6 +133,14 @@ async fn enqueue(
         quorate::service::queue::wait::for_sweep(session, &mut report, &*progress).await?;
     }
     Ok(report)
+}
+
+#[cfg(feature = "postgres")]
+use quorate::service::queue::open as open_queue;
+
+#[cfg(not(feature = "postgres"))]
+async fn open_queue(_: &Environment, _: &PathOverrides) -> Result<LedgerSession, ServiceError> {
+    Err(crate::exit::feature_missing("postgres"))
 }
 
 #[cfg(not(feature = "postgres"))]

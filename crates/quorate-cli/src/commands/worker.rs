@@ -74,19 +74,15 @@ mod working {
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::queue::worker::{WorkerEvent, WorkerOptions, work};
-    use quorate::service::queue::{ensure_queue, json};
-    use quorate::service::runs;
+    use quorate::service::queue::{self, json};
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
         let format = arguments.format.into();
-        let opened = runs::open_for_writing(environment, &arguments.places.path_overrides()).await;
+        let opened = queue::open(environment, &arguments.places.path_overrides()).await;
         let session = match opened {
             Ok(session) => Arc::new(session),
             Err(error) => return exit_with_error(&error, format, terminal),
         };
-        if let Err(error) = ensure_queue(&session) {
-            return print_error(&error, &session, format, terminal);
-        }
         exit_cleanly_on_signal();
         let options = WorkerOptions {
             slots: usize::from(arguments.slots),

@@ -314,6 +314,8 @@ fn what_was_reserved_for_a_comparison_counts_when_its_process_is_killed() {
     support::wait_until(Duration::from_secs(60), "a request", || !service.requests().is_empty());
     convened.kill().unwrap();
     convened.wait().unwrap();
+    // What it sent before may still arrive.
+    std::thread::sleep(Duration::from_millis(300));
     let sent = service.requests().len();
     let run_id = place.only_run();
     let records = records::records(&place.path(".quorate/ledger.db"), &run_id);

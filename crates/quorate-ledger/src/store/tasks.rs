@@ -361,7 +361,7 @@ impl Store {
     #[crate::boxed]
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskRow>, Error> {
         const SELECT: &str = "SELECT run, tenant, batch, class, priority, subject, state, attempts, queued_ms, error \
-            FROM task WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR tenant = $2) AND ($3 IS NULL OR batch = $3) \
+            FROM task WHERE state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
             ORDER BY id LIMIT $4";
         let columns = [
             Column::Text,
@@ -410,9 +410,9 @@ impl Store {
     #[crate::boxed]
     pub async fn retry_tasks(&self, filter: &TaskFilter, run: Option<&Name>) -> Result<u64, Error> {
         const RETRY: &str = "UPDATE task SET state = 'ready', attempts = 0, not_before_ms = 0, \
-            logged = CASE WHEN log IS NULL THEN 1 ELSE 0 END WHERE state = 'dead' \
-            AND ($1 IS NULL OR state = $1) AND ($2 IS NULL OR tenant = $2) AND ($3 IS NULL OR batch = $3) \
-            AND ($4 IS NULL OR run = $4)";
+            logged = CASE WHEN task.log IS NULL THEN 1 ELSE 0 END WHERE state = 'dead' \
+            AND state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
+            AND run = COALESCE($4, run)";
         let statement = filter.bind(sql(RETRY)).bind(run.map(ToString::to_string));
         self.execute_on_server(statement).await
     }
@@ -458,7 +458,7 @@ impl Store {
     #[crate::boxed]
     pub async fn unlogged_tasks(&self, log: &str) -> Result<Vec<Name>, Error> {
         let statement =
-            sql("SELECT run FROM task WHERE log = $1 AND logged = 0 AND state IN ('done', 'dead') ORDER BY changed_ms, id").bind(log);
+            sql("SELECT run FROM task WHERE task.log = $1 AND logged = 0 AND state IN ('done', 'dead') ORDER BY changed_ms, id").bind(log);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }

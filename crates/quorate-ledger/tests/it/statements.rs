@@ -15,7 +15,17 @@ use support::Database;
 /// What only one engine is asked.
 const SQLITE: [&str; 8] =
     ["ZEROBLOB", "pragma_", "sqlite_master", "?", " log ", " log_line", " log_seat", "dbstat"];
-const POSTGRES: [&str; 6] = ["clock_timestamp", "to_regclass", "current_setting", "pg_", "quorate_", "lease"];
+const POSTGRES: [&str; 9] = [
+    "clock_timestamp",
+    "to_regclass",
+    "current_setting",
+    "pg_",
+    "quorate_",
+    "lease",
+    " task",
+    " tenant",
+    " quota",
+];
 
 /// The statements in all files below a directory, with where they stand.
 fn statements(dir: &Path, found: &mut Vec<(String, String)>) {

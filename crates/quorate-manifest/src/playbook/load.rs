@@ -114,6 +114,13 @@ fn check_conflict_markers(document: &Document, report: &mut Report) {
     }
 }
 
+/// Whether a playbook's time is over (B11).
+pub fn is_over(playbook: &Playbook, now_ms: i64) -> bool {
+    let written = written_at(playbook).and_then(timestamp::parse);
+    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
+    written.zip(ttl).is_some_and(|(at, ttl)| timestamp::add_duration(at, ttl) <= now_ms)
+}
+
 /// The time of writing: `updated_at`, else `created_at`, else the last history entry's (B11).
 pub fn written_at(playbook: &Playbook) -> Option<&str> {
     let last = || {

@@ -15,11 +15,15 @@ pub mod worker;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::{Producer, TierSource};
+use quorate_ledger::store::address::Address;
 use serde::{Deserialize, Serialize};
 
+use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
+use super::open_session;
 use super::paths::display_ledger;
 use super::session::LedgerSession;
+use super::workspace::{self, PathOverrides};
 
 /// The tenant and the class of tasks where none is named.
 pub const DEFAULT_TENANT: &str = "default";
@@ -69,13 +73,32 @@ struct TaskBody {
 /// # Errors
 /// [`codes::QUEUE_UNAVAILABLE`] for a ledger in a file.
 pub fn ensure_queue(session: &LedgerSession) -> Result<(), ServiceError> {
-    if session.store.is_shared() {
+    ensure_has_queue(&session.environment, session.store.address())
+}
+
+/// As [`ensure_queue`], before a ledger is opened or made.
+///
+/// # Errors
+/// As [`ensure_queue`].
+pub fn ensure_has_queue(environment: &Environment, address: &Address) -> Result<(), ServiceError> {
+    if address.file().is_none() {
         return Ok(());
     }
-    let ledger = display_ledger(&session.environment, session.store.address());
+    let ledger = display_ledger(environment, address);
     let body = Body::new(format!("the ledger {ledger} is a file, and a queue is in a Postgres database"));
     let help = "name the database: `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
     Err(ServiceError::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
+}
+
+/// Opens the session of the working directory, if its ledger has a queue.
+///
+/// # Errors
+/// As [`ensure_queue`], and if configuration or ledger are unusable.
+#[crate::boxed]
+pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    ensure_has_queue(environment, &workspace.ledger)?;
+    open_session::open_for_writing(environment.clone(), workspace).await
 }
 
 /// Checks the name of a tenant or a class.

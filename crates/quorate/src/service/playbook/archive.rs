@@ -3,11 +3,10 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::history::EntryKind;
-use quorate_manifest::playbook::load::written_at;
+use quorate_manifest::playbook::load;
 use quorate_manifest::timestamp;
 use serde_json::json;
 
@@ -108,9 +107,7 @@ pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result
 
 /// Whether a playbook has expired (B11).
 pub fn has_expired(book: &PlaybookFile, now_ms: i64) -> bool {
-    let written = written_at(&book.playbook).and_then(timestamp::parse);
-    let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
-    written.zip(ttl).is_some_and(|(at, ttl)| timestamp::add_duration(at, ttl) <= now_ms)
+    load::is_over(&book.playbook, now_ms)
 }
 
 /// Sets an inactive status.

@@ -7,7 +7,7 @@ use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::history::EntryKind;
-use quorate_manifest::playbook::load::written_at;
+use quorate_manifest::playbook::load::{self, written_at};
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::Binding;
 use quorate_playbook::compose::Candidate;
@@ -65,7 +65,9 @@ pub async fn rollback(
     let taken_back = version_names_after(&record, to);
     let (mut others, mut woven) = (Vec::new(), Vec::new());
     woven.extend(restore_displaced(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
-    if status == Status::Active {
+    // A version whose time is over is not woven, so it takes nothing's place.
+    let is_over = load::is_over(&parse_playbook(keeping, &version.text, host)?.0, now_ms);
+    if status == Status::Active && !is_over {
         for other in keeping.library.catalogue.books.clone() {
             let names = |book: &PlaybookFile, named: &str| {
                 book.playbook.supersedes.iter().flatten().any(|slug| slug == named)
@@ -91,6 +93,8 @@ pub async fn rollback(
                 )?);
             }
         }
+    }
+    if status == Status::Active {
         woven.push(version);
     }
     let mut changed = others.clone();
