@@ -11,6 +11,8 @@ use sqlx::{Connection as _, Sqlite};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::engine::Engine;
+#[cfg(feature = "postgres")]
+use super::engine::Statement;
 use super::gap_check::GapCheck;
 use super::leases::Leases;
 #[cfg(feature = "postgres")]
@@ -228,6 +230,21 @@ impl Connection {
             self.in_doubt |= self.engine.may_have_committed(&error);
             if !self.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await {
                 return Err(error);
+            }
+        }
+    }
+
+    /// Executes a statement on a server that may be executed twice: where its connection is lost, it is executed again.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn execute_again(&mut self, statement: &Statement) -> Result<u64, sqlx::Error> {
+        self.ensure_writable()?;
+        let began = tokio::time::Instant::now();
+        loop {
+            self.roll_back_leftover().await?;
+            match statement.clone().execute(&mut self.engine).await {
+                Err(error)
+                    if self.may_pass(&error, began) && self.timeouts.pause_before_retry(began).await => {}
+                done => return done,
             }
         }
     }

@@ -478,9 +478,7 @@ impl Store {
             let what = format!("the queue of {} cannot be changed: {why}", self.address());
             return Err(unavailable(what, std::io::Error::other("it is only read")));
         }
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        statement.execute(engine).await.map_err(|error| self.error(error))
+        self.writer().await.execute_again(&statement).await.map_err(|error| self.error(error))
     }
 }
 

@@ -340,7 +340,7 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
             at_ms - recorded_ms
         );
     }
-    assert!(late <= 8, "seed {seed}: {late} calls of a worker with 8 slots");
+    assert!(late <= 8 * 3, "seed {seed}: {late} calls of a worker with 8 slots for councils of three");
     assert_eq!(counts.len(), drafts * 7, "seed {seed}");
     let repeated: i64 = counts.values().map(|count| count - 1).sum();
     for (asked, count) in &counts {
