@@ -299,7 +299,9 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
         }
         std::thread::sleep(Duration::from_millis(250));
     }
-    finish(again.expect("it was begun")).assert_code(0);
+    // With 3 where a hopeless one was dead already.
+    let again = finish(again.expect("it was begun"));
+    assert!([0, 3].contains(&again.code), "seed {seed}: {again:?}");
     for child in workers {
         signal(&child, Signal::TERM);
         finish(child).assert_code(0);
