@@ -92,7 +92,7 @@ impl Drives for LeaseFence {
     async fn drives(&self, until: Instant) -> bool {
         loop {
             match self.leases.get(&self.run) {
-                // A run that is nobody else's to take over.
+                // No other process can take it over.
                 None => return true,
                 Some(lease) if lease.is_lost => return false,
                 Some(lease) if clock::now().saturating_sub(lease.since) < FENCE_LIMIT => return true,
