@@ -136,7 +136,7 @@ async fn enqueue(
 }
 
 #[cfg(feature = "postgres")]
-use quorate::service::queue::open as open_queue;
+use quorate::service::queue::open_for_writing as open_queue;
 
 #[cfg(not(feature = "postgres"))]
 async fn open_queue(_: &Environment, _: &PathOverrides) -> Result<LedgerSession, ServiceError> {

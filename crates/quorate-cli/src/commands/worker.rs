@@ -78,7 +78,7 @@ mod working {
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
         let format = arguments.format.into();
-        let opened = queue::open(environment, &arguments.places.path_overrides()).await;
+        let opened = queue::open_for_writing(environment, &arguments.places.path_overrides()).await;
         let session = match opened {
             Ok(session) => Arc::new(session),
             Err(error) => return exit_with_error(&error, format, terminal),
@@ -96,16 +96,12 @@ mod working {
             (_, WorkerEvent::Unavailable(why)) => {
                 terminal.status(&format!("the queue cannot be read now, and the worker tries again: {why}"));
             }
-            (HumanOrJson::Human, event) => match event {
-                WorkerEvent::Ended(task, end) => {
-                    terminal.data(&render::queue::task_end(task, end, terminal.stdout));
-                }
-                WorkerEvent::Claimed(_) | WorkerEvent::Unavailable(_) => {}
-            },
+            (HumanOrJson::Human, WorkerEvent::Ended(task, end)) => {
+                terminal.data(&render::queue::task_end(task, end, terminal.stdout));
+            }
             (HumanOrJson::Json, WorkerEvent::Ended(task, end)) => {
                 terminal.data(&format!("{}\n", json::task_end(task, end)));
             }
-            (HumanOrJson::Json, WorkerEvent::Claimed(_)) => {}
         };
         terminal.hint(&format!(
             "working at up to {} of {} at once; SIGTERM or Ctrl-C stops it",

@@ -98,6 +98,20 @@ pub fn ensure_has_queue(environment: &Environment, address: &Address) -> Result<
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
+    open_session::open(environment.clone(), workspace).await
+}
+
+/// As [`open`], for a command that fills the queue or works.
+///
+/// # Errors
+/// As [`open`], and if the ledger or the log cannot be written.
+#[crate::boxed]
+pub async fn open_for_writing(
+    environment: &Environment,
+    places: &PathOverrides,
+) -> Result<LedgerSession, ServiceError> {
+    let workspace = workspace::load(environment, places, &environment.directory)?;
+    ensure_has_queue(environment, &workspace.ledger)?;
     open_session::open_for_writing(environment.clone(), workspace).await
 }
 

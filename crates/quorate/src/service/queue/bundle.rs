@@ -55,7 +55,7 @@ pub struct Bundle {
     /// What the first record of its runs says of it.
     pub opened: RunOpened,
     /// How an assembly's runs are signed and kept; a council's are signed as the worker's `quorate.toml` says.
-    pub audit: Option<Audit>,
+    audit: Option<Audit>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -167,6 +167,11 @@ impl Bundle {
             opened,
             audit,
         })
+    }
+
+    /// How an assembly's runs are signed and kept; nothing of a council, whatever its text says.
+    pub fn audit(&self) -> Option<&Audit> {
+        self.audit.as_ref().filter(|_| self.kind == Kind::Assembly)
     }
 
     /// Reads one that this or another machine made.

@@ -211,7 +211,7 @@ impl Work<'_> {
                 Some(outcome) if !outcome.is_incomplete() || self.is_last => finalize(session, run).await?,
                 _ => {
                     ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
-                    let keys = match &self.bundle.audit {
+                    let keys = match self.bundle.audit() {
                         Some(audit) => KeySource::Resolved(audit.signing().1),
                         None => KeySource::Recorded,
                     };
@@ -230,7 +230,7 @@ impl Work<'_> {
     ) -> Result<NewRun<'_>, ServiceError> {
         let Work { session, task, body, bundle, .. } = *self;
         let keys = session.keys();
-        let (signer, audit) = match &bundle.audit {
+        let (signer, audit) = match bundle.audit() {
             Some(audit) => {
                 let (signing, bound) = audit.signing();
                 let signer = Signer::new(keys, signing, bound).await?;

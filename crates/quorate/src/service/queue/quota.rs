@@ -2,7 +2,7 @@
 //! asks one worker for holds for all.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,7 +20,8 @@ const MOST: u64 = 256;
 
 /// Takes permits from the queue's database.
 pub struct StoreQuota {
-    store: Arc<Store>,
+    /// It lasts as long as the process, which the ledger does not.
+    store: Weak<Store>,
     pools: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Pool>>>>,
 }
 
@@ -59,8 +60,8 @@ impl Pool {
 }
 
 impl StoreQuota {
-    pub fn new(store: Arc<Store>) -> StoreQuota {
-        StoreQuota { store, pools: Mutex::default() }
+    pub fn new(store: &Arc<Store>) -> StoreQuota {
+        StoreQuota { store: Arc::downgrade(store), pools: Mutex::default() }
     }
 }
 
@@ -71,7 +72,8 @@ impl Quota for StoreQuota {
             let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
             pools.entry(pool.to_owned()).or_default().clone()
         };
-        let (store, pool) = (self.store.clone(), pool.to_owned());
+        let Some(store) = self.store.upgrade() else { return Some(PAUSE) };
+        let pool = pool.to_owned();
         // A task of its own: a run that is about to append does not poll its calls, and one of them must not have the
         // connection then.
         let asked = tokio::spawn(async move { state.lock().await.ask(&store, &pool).await });
@@ -79,8 +81,10 @@ impl Quota for StoreQuota {
     }
 
     fn limited(&self, pool: &str, wait: Duration) {
-        let (store, pool) = (self.store.clone(), pool.to_owned());
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let pool = pool.to_owned();
+        let (Some(store), Ok(runtime)) = (self.store.upgrade(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
         runtime.spawn(async move {
             if let Err(error) = store.block_pool(&pool, wait).await {
                 tracing::debug!(%error, "a limit of the service was not shared");

@@ -35,7 +35,6 @@ pub struct WorkerOptions {
 /// What a worker says of its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerEvent {
-    Claimed(TaskName),
     Ended(TaskName, TaskEnd),
     /// The ledger did not answer; the worker waits and goes on.
     Unavailable(String),
@@ -91,7 +90,7 @@ pub async fn work(
 ) -> Result<WorkerSummary, ServiceError> {
     ensure_queue(session)?;
     session.ensure_writable()?;
-    share_quota(Arc::new(StoreQuota::new(session.store.clone())));
+    share_quota(Arc::new(StoreQuota::new(&session.store)));
     let worker = Worker { session: session.clone(), bundles: Arc::default(), events };
     let mut summary = WorkerSummary::default();
     let mut running: JoinSet<Ended> = JoinSet::new();
@@ -148,7 +147,6 @@ impl Worker {
             subject: task.subject.clone(),
             attempt: task.attempt,
         };
-        self.say(WorkerEvent::Claimed(name.clone()));
         let (session, bundles) = (self.session.clone(), self.bundles.clone());
         // One thread each, so that runs use all cores without blocking others.
         running.spawn(async move {
