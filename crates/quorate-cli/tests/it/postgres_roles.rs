@@ -10,7 +10,7 @@ use crate::support::postgres as server;
 use serde_json::json;
 use server::Database;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
-use support::council::all_ship;
+use support::council::{COUNCIL, all_ship};
 use support::{CommandOutput, TestDir, assembly, finish};
 
 const DOCUMENT: &str = include_str!("../../../../docs/postgres.md");
@@ -143,10 +143,31 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         }
     }
 
+    // The writer queues and works, and has nothing left in the queue.
+    place.write(
+        "council.yaml",
+        format!("{COUNCIL}tier_rules: {{tier_1: {{post: [\"*.md\"]}}}}\nwatch: {{paths: [./drafts/]}}\n"),
+    );
+    place.write("drafts/a.md", "The meeting moved.\n");
+    for arguments in [
+        &["sweep", "--since", "all", "--enqueue"][..],
+        &["queue", "tenant", "blog", "--weight", "2"],
+        &["queue", "pause", "--tenant", "blog"],
+        &["worker", "--until-empty"],
+        &["queue", "status"],
+    ] {
+        roles.run(&place, "writer", arguments).assert_code(0);
+    }
+    for table in ["task_text", "task_uses", "lease"] {
+        assert_eq!(wait(roles.database.count(&format!("quorate.{table}"))), 0, "{table}");
+    }
+
     // The reader sees all of it, and no member is asked if its answer could not be recorded.
     let reader = TestDir::scripted(&all_ship());
     for arguments in [
         &["runs"][..],
+        &["queue", "status"],
+        &["queue", "list"],
         &["show", &run],
         &["ledger", "verify"],
         &["ledger", "export", "--format", "jsonl"],
