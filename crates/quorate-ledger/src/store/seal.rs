@@ -372,6 +372,7 @@ async fn current_tree(
     let mut tree = match before {
         Some(sealed) => match TreeWriter::load(engine, sealed.tree.size).await {
             Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
+            Err(TreeError::Store(error)) => return Err(error.into()),
             // The stored hashes are an index: what they follow from decides.
             _ => {
                 let tree = append_leaves(engine, TreeWriter::new(), Some(sealed.tree.size)).await?;

@@ -17,7 +17,7 @@ use super::{Options, StartPoint};
 use crate::merkle::{self, Frontier, TreeHead, leaf};
 use crate::signing::run::RunKeyring;
 use crate::store::engine::{Column, Engine, sql};
-use crate::store::tiles;
+use crate::store::tiles::{self, TreeError};
 use crate::store::{CheckpointRecord, STREAM};
 
 /// The beginning of a walk.
@@ -84,6 +84,7 @@ pub(super) async fn after_checkpoint(
     }
     let frontier = match tiles::fetch_tree(engine, size).await {
         Ok(fetched) => merkle::frontier(&fetched, size).map_err(|error| error.to_string()),
+        Err(TreeError::Store(error)) => return Err(error),
         Err(error) => Err(error.to_string()),
     };
     match frontier {
@@ -107,8 +108,11 @@ pub(super) async fn after_checkpoint(
     begin.runs = run_states_at(engine, options, size).await?;
     let origin = read_origin(engine).await;
     for wanted in witness_trees(options, origin.as_deref()).filter(|tree| tree.size < size) {
-        let fetched = tiles::fetch(engine, std::iter::once(0..wanted.size), size).await;
-        let root = fetched.ok().and_then(|fetched| merkle::root(&fetched, wanted.size).ok());
+        let root = match tiles::fetch(engine, std::iter::once(0..wanted.size), size).await {
+            Ok(fetched) => merkle::root(&fetched, wanted.size).ok(),
+            Err(TreeError::Store(error)) => return Err(error),
+            Err(TreeError::Incomplete(_)) => None,
+        };
         if root != Some(wanted.root) {
             let what = format!(
                 "the records are not those that a checkpoint of {} records is over, which is kept elsewhere",

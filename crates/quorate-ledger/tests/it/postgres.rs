@@ -327,6 +327,34 @@ async fn a_lost_connection_is_made_again_by_what_comes_next() {
 }
 
 #[tokio::test]
+async fn a_checkpoint_whose_connection_is_lost_is_not_made_outside_of_its_transaction() {
+    let Some(database) = Database::new().await else { return };
+    let (one, two) = (Arc::new(database.open("one").await), database.open("two").await);
+    append(&one, "r1", 0, 3, Durability::Synced).await.unwrap();
+    one.seal(&[], 1_000, false, Durability::Synced).await.unwrap();
+    append(&one, "r1", 3, 1, Durability::Synced).await.unwrap();
+    // It has the writers' lock, and waits for the stored hashes.
+    let mut blocker = database.connection().await;
+    sqlx::raw_sql("BEGIN; LOCK TABLE tile IN ACCESS EXCLUSIVE MODE").execute(&mut blocker).await.unwrap();
+    let sealing = tokio::spawn({
+        let one = one.clone();
+        async move { one.seal(&[], 2_000, false, Durability::Synced).await }
+    });
+    let waits = "pg_stat_activity WHERE datname = current_database() AND wait_event = 'relation'";
+    while database.count(waits).await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE wait_event = 'relation' \
+               AND datname = current_database()";
+    sqlx::query(end).execute(&mut blocker).await.unwrap();
+    append(&two, "r2", 0, 2, Durability::Synced).await.unwrap();
+    sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await.unwrap();
+    sealing.await.unwrap().expect_err("its transaction is gone, with the lock that kept others from writing");
+    let sealed = one.seal(&[], 3_000, false, Durability::Synced).await.unwrap();
+    assert_eq!((sealed.tree.size, database.count("record").await), (7, 8));
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_read_and_not_written() {
     let Some(database) = Database::new().await else { return };
     let store = database.open("here").await;

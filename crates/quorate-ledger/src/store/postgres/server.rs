@@ -45,7 +45,8 @@ pub(crate) struct Server {
     options: PgConnectOptions,
     log_index: SqliteConnection,
     timeouts: Arc<Timeouts>,
-    /// Whether a transaction is open.
+    /// Whether a transaction is open, or was when its connection was lost: what belongs to it must not be done outside of
+    /// it, so nothing connects again before it has been given up.
     in_transaction: bool,
     /// How often it has connected.
     connects: u64,
@@ -129,7 +130,7 @@ impl Server {
         self.connects
     }
 
-    /// Whether a transaction is open.
+    /// Whether a transaction is open, or was when its connection was lost.
     pub(in crate::store) fn in_transaction(&self) -> bool {
         self.in_transaction
     }
@@ -173,7 +174,6 @@ impl Server {
     ) -> Result<T, sqlx::Error> {
         if done.as_ref().is_err_and(is_lost) {
             self.connection = None;
-            self.in_transaction = false;
         }
         done
     }
@@ -186,6 +186,7 @@ impl Server {
             match open(&self.options, &self.timeouts).await {
                 Ok(connection) => {
                     self.connection = Some(connection);
+                    self.in_transaction = false;
                     self.connects += 1;
                 }
                 Err(error) if is_absent(&error) && began.elapsed() < RESTART_TIMEOUT => {
