@@ -50,12 +50,16 @@ pub(crate) fn client(url: &Url, ca: Option<&Path>, redirects: Redirects) -> Resu
     builder.build().map_err(|error| error_chain(&error))
 }
 
-fn builder(redirects: Redirects) -> ClientBuilder {
+/// Has TLS use ring, unless the embedding program has installed another provider, which serves as well.
+pub(crate) fn install_tls_provider() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // A provider that the embedding program installed serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
+}
+
+fn builder(redirects: Redirects) -> ClientBuilder {
+    install_tls_provider();
     let builder = Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .http1_only()

@@ -13,6 +13,8 @@ pub mod lifecycle;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod mcp_kinds;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod process;
 pub mod provisioning;
 pub(crate) mod regular_file;

@@ -35,6 +35,25 @@ impl PathArguments {
     }
 }
 
+/// The NATS servers that carry events of runs.
+#[derive(Debug, Clone, Args)]
+pub(super) struct EventsArguments {
+    /// NATS servers that carry events of runs, as nats://host:4222, with commas between; or QUORATE_EVENTS
+    #[arg(long, value_name = "URL")]
+    events: Option<String>,
+    /// A .creds file for the NATS servers; or QUORATE_EVENTS_CREDS
+    #[arg(long, value_name = "FILE")]
+    events_creds: Option<PathBuf>,
+}
+
+impl EventsArguments {
+    /// The servers and the credentials file, from the command line or the environment; `None` without servers.
+    pub(super) fn servers(self) -> Option<(String, Option<PathBuf>)> {
+        let (servers, credentials) = crate::environment::events();
+        Some((self.events.or(servers)?, self.events_creds.or(credentials)))
+    }
+}
+
 /// The producer of the reviewed text, which is hidden from its judges.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ProducerArguments {

@@ -32,6 +32,11 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The NATS servers of `QUORATE_EVENTS`, and the credentials of `QUORATE_EVENTS_CREDS`.
+pub(super) fn events() -> (Option<String>, Option<PathBuf>) {
+    (variable("QUORATE_EVENTS").filter(|servers| !servers.is_empty()), path("QUORATE_EVENTS_CREDS"))
+}
+
 /// The fewest characters of a token that a person chooses.
 #[cfg(any(feature = "mcp", feature = "serve"))]
 const MIN_TOKEN_CHARS: usize = 16;

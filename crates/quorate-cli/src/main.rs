@@ -5,6 +5,7 @@ mod arguments;
 mod commands;
 mod consent;
 mod environment;
+mod events;
 mod exit;
 mod interrupt;
 mod logging;

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 
 /// The features that a build can have or lack, and whether this one has them.
-const FEATURES: [(&str, bool); 4] = [
+const FEATURES: [(&str, bool); 5] = [
     ("http-witness", cfg!(feature = "http-witness")),
     ("mcp", cfg!(feature = "mcp")),
+    ("nats", cfg!(feature = "nats")),
     ("postgres", cfg!(feature = "postgres")),
     ("serve", cfg!(feature = "serve")),
 ];

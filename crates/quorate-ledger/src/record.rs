@@ -86,6 +86,10 @@ impl PreparedEntry {
         Ok(PreparedEntry { kind, at_ms: entry.at_ms, data, data_sha256 })
     }
 
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// When it happened, in milliseconds since the Unix epoch.
     pub(crate) fn at_ms(&self) -> i64 {
         self.at_ms

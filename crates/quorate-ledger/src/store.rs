@@ -5,6 +5,7 @@
 //! it; a sync makes everything before it durable too, since both engines sync the whole log.
 
 pub mod address;
+mod commits;
 pub(crate) mod connection;
 pub(crate) mod engine;
 mod erase;
@@ -54,6 +55,7 @@ use run_signers::RunSigners;
 use timeouts::Timeouts;
 
 pub use crate::checkpoint::{CheckpointRecord, STREAM, Succession};
+pub use commits::CommittedRecords;
 pub use erase::{ErasureReport, WipeMode};
 pub use follow::StreamPosition;
 pub use open::OpenedStore;
@@ -149,6 +151,11 @@ impl Store {
     /// first record on, or not at all: for one that began without signatures it changes nothing.
     pub fn sign_run(&self, run: &Name, key: Arc<SecretKey>) {
         self.queue.sign(run, key);
+    }
+
+    /// From now on `observer` is told of records that this process appends, after they have been committed. It must not block.
+    pub fn observe_commits(&self, observer: impl Fn(CommittedRecords) + Send + Sync + 'static) {
+        self.queue.observe_commits(Arc::new(observer));
     }
 
     /// From now on records of signed runs are checked before they are written against the keys known outside of

@@ -1,5 +1,6 @@
-//! Tells watchers about the new records of a run. All watchers of a run share one reader, which asks the ledger a few times a
-//! second, so that records of other processes and machines are seen, too; nobody watching costs nothing.
+//! Tells watchers about the new records of a run. All watchers of a run share one reader, which asks the ledger when a commit
+//! event says so, and from time to time, so that records of other processes and machines are seen, too. Without a watcher the
+//! ledger is not read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -13,7 +14,7 @@ use quorate_protocol::Name;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// How often the ledger is asked for new records.
+/// How often the ledger is asked for new records where no events of other processes arrive.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// The readers of watched runs.
@@ -90,6 +91,7 @@ impl Followers {
 /// Reads new records until the ledger no longer answers.
 async fn read(session: Arc<LedgerSession>, run: Name, sender: watch::Sender<Seen>) {
     let mut position = StreamPosition::default();
+    let mut committed = session.environment.commit_events.reader(INTERVAL);
     loop {
         let driver = live::driver(&session, &run).await;
         let read = session.store.records_after(&run, &position).await;
@@ -108,6 +110,6 @@ async fn read(session: Arc<LedgerSession>, run: Name, sender: watch::Sender<Seen
             }
             is_changed
         });
-        tokio::time::sleep(INTERVAL).await;
+        committed.wait(Some(&run)).await;
     }
 }

@@ -4,6 +4,7 @@ pub mod artifact;
 pub mod audit;
 pub mod budget;
 pub mod check;
+pub mod commit_events;
 pub mod compare;
 pub mod compose;
 pub mod confined;

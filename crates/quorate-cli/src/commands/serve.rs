@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::arguments::PathArguments;
+use crate::arguments::{EventsArguments, PathArguments};
 
 /// Show runs as pages in a browser, live, and serve an HTTP API
 ///
@@ -31,6 +31,8 @@ pub(super) struct Arguments {
     /// The workspace; by default the one that contains this directory
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    #[command(flatten)]
+    events: EventsArguments,
     #[command(flatten)]
     places: PathArguments,
 }
@@ -66,6 +68,7 @@ mod served {
     use serde_json::json;
 
     use super::{Arguments, browser};
+    use crate::events::{Events, Role};
     use crate::exit::{Exit, exit_with_error};
     use crate::interrupt::{self, Interrupted, until_interrupted};
     use crate::render::Format;
@@ -93,6 +96,7 @@ mod served {
             read_only: arguments.read_only,
             deadlines: Deadlines::default(),
         };
+        let mut events = Events::connect(arguments.events, Role::Both, environment).await?;
         let server = Server::open(environment, &request)?;
         let listener = Listener::open(&request).await?;
         announce(&listener, arguments.token_env.as_deref(), terminal);
@@ -105,8 +109,9 @@ mod served {
         });
         // Ending a server by a signal is no failure.
         interrupt::exit_cleanly_on_signal();
-        let (Ok(()) | Err(Interrupted)) = until_interrupted(served).await;
+        let (Ok(()) | Err(Interrupted)) = until_interrupted(events.during(served, terminal)).await;
         server.close();
+        events.close().await;
         Ok(())
     }
 

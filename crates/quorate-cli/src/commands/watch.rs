@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::Exit;
+use crate::arguments::{EventsArguments, HumanOrJson, PathArguments};
+use crate::events::{Events, Role};
+use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::render;
 use crate::session::with_session;
@@ -15,7 +16,8 @@ use quorate::service::watch::{Watcher, What};
 /// Follow runs as they go on, whichever process or machine holds them
 ///
 /// A run is shown from its beginning until it ends. With --all every run of the ledger is followed from now on, until
-/// Ctrl-C. Nothing is written to the ledger.
+/// Ctrl-C. Nothing is written to the ledger, which is asked for what is new twice a second; with --events it is asked when a
+/// worker says that there is something.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate watch r4n9k2m\n  quorate watch latest --format json\n  quorate watch --all --ledger postgres://quorate@db/quorate"
@@ -31,11 +33,17 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
+    events: EventsArguments,
+    #[command(flatten)]
     places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
+    let mut events = match Events::connect(arguments.events, Role::Listens, environment).await {
+        Ok(events) => events,
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
+    };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
     with_session(opened, format.into(), terminal, async |session| {
         let mut watcher = match &arguments.run {
@@ -63,7 +71,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 () = terminal.reader_gone() => Ok(Exit::DONE),
             }
         };
-        match until_interrupted(following).await {
+        match until_interrupted(events.during(following, terminal)).await {
             Ok(ended) => ended,
             // To be stopped is how it ends when all runs are followed.
             Err(Interrupted) if arguments.all => Ok(Exit::DONE),

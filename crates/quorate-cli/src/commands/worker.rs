@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::arguments::{HumanOrJson, PathArguments, duration};
+use crate::arguments::{EventsArguments, HumanOrJson, PathArguments, duration};
 
 /// Hold the runs that others have queued, until it is stopped
 ///
 /// A worker claims tasks of the queue in the ledger's Postgres database for its free slots, and holds their runs with the
 /// executors of its own quorate.toml. It needs nothing else of the machine that queued them. If it dies, another worker
-/// continues its runs within 16 seconds, and only calls without a recorded answer are repeated.
+/// continues its runs within 16 seconds, and only calls without a recorded answer are repeated. With --events it tells those
+/// who follow runs when there is something new.
 ///
 /// SIGTERM or Ctrl-C: it claims nothing more, ends its runs within --grace, and gives the rest back; a second one ends it
 /// at once. With --until-empty it exits with 3 if a task of it is dead.
@@ -34,6 +35,8 @@ pub(super) struct Arguments {
     /// Output format: a line for each task that has ended
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
+    #[command(flatten)]
+    events: EventsArguments,
     #[command(flatten)]
     places: PathArguments,
 }
@@ -65,6 +68,7 @@ mod working {
 
     use super::Arguments;
     use crate::arguments::HumanOrJson;
+    use crate::events::{Events, Role};
     use crate::exit::{Exit, exit_with_error};
     use crate::interrupt::{
         Interrupted, exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted,
@@ -78,6 +82,10 @@ mod working {
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
         let format = arguments.format.into();
+        let mut sent = match Events::connect(arguments.events, Role::Publishes, environment).await {
+            Ok(sent) => sent,
+            Err(error) => return exit_with_error(&error, format, terminal),
+        };
         let opened = queue::open_for_writing(environment, &arguments.places.path_overrides()).await;
         let session = match opened {
             Ok(session) => Arc::new(session),
@@ -109,7 +117,7 @@ mod working {
             session.store.address()
         ));
         print_warnings(&session, terminal);
-        let done = {
+        let working = async {
             let mut working = std::pin::pin!(work(&session, &options, events, stopped));
             let mut is_stopping = false;
             loop {
@@ -132,6 +140,7 @@ mod working {
                 }
             }
         };
+        let done = sent.during(working, terminal).await;
         while let Ok(event) = told.try_recv() {
             show(&event);
         }
@@ -146,6 +155,7 @@ mod working {
             }
             Err(error) => print_error(&error, &session, format, terminal),
         };
+        sent.close().await;
         if let Some(session) = Arc::into_inner(session) {
             session.close().await;
         }

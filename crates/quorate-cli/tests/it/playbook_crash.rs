@@ -15,7 +15,7 @@ use support::{TestDir, finish};
 use workspace::{SCORER, assert_all_refused, delta, files, log, prompt, propose, recorded, scorer};
 
 /// How often a process is killed, and how often in one workspace.
-const KILLS: u64 = 50;
+const KILLS: u64 = 30;
 const KILLS_EACH: u64 = 10;
 
 /// A workspace in which a good deal was done: `old` is active, `new` would take its place, `shade` is in shadow, and

@@ -4,6 +4,7 @@
 #![cfg(feature = "postgres")]
 
 mod chaos;
+mod events;
 mod faults;
 mod limits;
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::serve_browser::{BROWSER, example_place, hostile_place};
+use super::serve_browser::{BROWSER, example_place, hostile_place, shots};
 use super::support::TestDir;
 use super::support::reports::{EXAMPLES, ledger_key, report};
 
@@ -19,9 +19,7 @@ fn looked(files: &[PathBuf], keys: &[&str]) -> Option<Vec<Value>> {
         return None;
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shots = here.join("../../target/pages");
-    std::fs::create_dir_all(&shots).unwrap();
-    let told = json!({"files": files, "keys": keys, "shots": shots});
+    let told = json!({"files": files, "keys": keys, "shots": shots()});
     let mut command = Command::new("node");
     command.arg(here.join("tests/it/support/report.mjs")).arg(folder).arg(told.to_string());
     let output = command.stderr(Stdio::inherit()).output().expect("Node runs");

@@ -2,7 +2,7 @@
 //! by the keyboard, at 320 pixels, and axe finds nothing in either theme.
 //!
 //! Needs what `scripts/services install browser` installs, in the folder that `QUORATE_TEST_BROWSER` names, and Node;
-//! without them it says so and tests nothing.
+//! without them it says so and tests nothing. `QUORATE_TEST_SHOTS` names a folder for pictures of what was looked at.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,11 +31,9 @@ pub(super) fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
         eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");
         return None;
     };
-    let shots = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pages");
-    std::fs::create_dir_all(&shots).unwrap();
     let url = format!("http://{}", served.authority);
     (told["link"], told["url"], told["shots"]) =
-        (json!(format!("{url}{}", served.link)), json!(url), json!(shots));
+        (json!(format!("{url}{}", served.link)), json!(url), json!(shots()));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/browser.mjs");
     let mut command = Command::new("node");
     command.arg(script).arg(folder).arg(told.to_string()).stderr(Stdio::inherit());
@@ -43,6 +41,13 @@ pub(super) fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8(output.stdout).unwrap();
     Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+/// The folder for pictures of the pages. To draw them takes as long as all the rest, so it is done where it is named.
+pub(super) fn shots() -> Option<String> {
+    let folder = std::env::var("QUORATE_TEST_SHOTS").ok()?;
+    std::fs::create_dir_all(&folder).unwrap();
+    Some(folder)
 }
 
 /// What holds of every page.

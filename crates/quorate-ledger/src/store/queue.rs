@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::STREAM;
 use super::address::Address;
+use super::commits::{CommitObserver, CommittedRecords};
 use super::connection::{Connection, Tail, Tails};
 use super::engine::{Engine, Value, sql};
 use super::index::Change;
@@ -41,6 +42,7 @@ pub(super) struct Queue {
     keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
     /// The keys known outside of the ledger, asked before each signature, since they may change.
     outside: Mutex<Option<Arc<ExternalKeysFn>>>,
+    observer: Mutex<Option<Arc<CommitObserver>>>,
 }
 
 struct QueuedAppend {
@@ -106,6 +108,11 @@ impl Queue {
         outside.map(|outside| outside())
     }
 
+    /// From now on it is told what was committed.
+    pub(super) fn observe_commits(&self, observer: Arc<CommitObserver>) {
+        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
+    }
+
     /// Commits all pending appends in one transaction and reports each result.
     pub(super) async fn commit(&self, connection: &mut Connection, address: &Address) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -116,6 +123,11 @@ impl Queue {
         let (appends, replies): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|job| (job.append, job.reply)).unzip();
         let places: Vec<RecordRange> = appends.iter().map(RecordRange::from_append).collect();
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let committed = match &observer {
+            Some(_) => appends.iter().map(PreparedAppend::records).collect(),
+            None => Vec::new(),
+        };
         let outside = match appends.iter().any(|append| append.key.is_some()) {
             true => self.external_keys(),
             false => None,
@@ -129,6 +141,10 @@ impl Queue {
                 places.iter().map(|place| Err(write_error(address, place, in_doubt, &error))).collect()
             }
         };
+        if let Some(observer) = observer {
+            let done = committed.into_iter().zip(&results).filter(|(_, done)| done.is_ok());
+            done.for_each(|(records, _)| observer(records));
+        }
         for (reply, done) in replies.into_iter().zip(results) {
             // The receiver is gone if the run was dropped; its records stay.
             let _ = reply.send(done);
@@ -161,6 +177,11 @@ impl PreparedAppend {
             .collect();
         let entries = entries.into_iter().map(PreparedEntry::prepare).collect::<Result<_, _>>()?;
         Ok(PreparedAppend { run, from, entries, changes, bodies, durability, ends, key, key_events })
+    }
+
+    fn records(&self) -> CommittedRecords {
+        let records = self.entries.iter().map(|entry| (entry.kind(), entry.at_ms())).collect();
+        CommittedRecords { run: self.run.clone(), from: self.from, records }
     }
 
     fn is_one_statement(&self, tails: &Tails) -> bool {

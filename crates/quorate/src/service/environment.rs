@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quorate_kernel::clock::{Clock, System};
 
+use super::commit_events::CommitEvents;
 use super::error::ServiceError;
 use super::host::Host;
 use super::redaction::CurrentRedactor;
@@ -39,6 +40,8 @@ pub struct Environment {
     /// The variables that configurations may name; secret ones are redacted.
     pub variables: Variables,
     pub redactor: CurrentRedactor,
+    /// Who hears of records that sessions of this environment commit.
+    pub commit_events: CommitEvents,
 }
 
 impl Environment {
@@ -56,6 +59,7 @@ impl Environment {
             clock: Arc::new(System),
             variables: Variables::default(),
             redactor: CurrentRedactor::default(),
+            commit_events: CommitEvents::default(),
         }
     }
 

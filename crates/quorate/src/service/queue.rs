@@ -18,6 +18,7 @@ use quorate_kernel::record::{Producer, TierSource};
 use quorate_ledger::store::address::Address;
 use serde::{Deserialize, Serialize};
 
+pub use super::commit_events::DEFAULT_TENANT;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::open_session;
@@ -25,8 +26,7 @@ use super::paths::display_ledger;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 
-/// The tenant and the class of tasks where none is named.
-pub const DEFAULT_TENANT: &str = "default";
+/// The class of tasks where none is named.
 pub const DEFAULT_CLASS: &str = "default";
 
 /// Who queues, and how urgent it is.

@@ -127,6 +127,8 @@ impl LedgerSession {
             sealed_at: Mutex::default(),
         };
         let keys = session.keys.clone();
+        let events = session.environment.commit_events.clone();
+        session.store.observe_commits(move |records| events.committed(&records));
         session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
         session
     }

@@ -1,4 +1,5 @@
-//! Follows runs as they go on, whichever process holds them: the ledger is read again and again for what is new.
+//! Follows runs as they go on, whichever process holds them: the ledger is read for what is new, when a commit event says
+//! that there is something, and from time to time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,10 +10,11 @@ use quorate_manifest::timestamp;
 use quorate_protocol::Name;
 use serde_json::{Value, json};
 
+use super::commit_events::CommitEventReader;
 use super::error::ServiceError;
 use super::session::LedgerSession;
 
-/// How often the ledger is read.
+/// How often the ledger is read where no events of other processes arrive.
 const POLL: Duration = Duration::from_millis(500);
 /// How many records are read at once.
 const PAGE: u32 = 500;
@@ -59,16 +61,23 @@ pub struct Watcher<'a> {
     next: u64,
     subjects: BTreeMap<Name, String>,
     events: VecDeque<WatchEvent>,
+    committed: CommitEventReader,
 }
 
 impl<'a> Watcher<'a> {
+    async fn new(session: &'a LedgerSession, run: Option<Name>) -> Result<Self, ServiceError> {
+        let committed = session.environment.commit_events.reader(POLL);
+        let place = session.store.last_place().await?;
+        let (subjects, events) = (BTreeMap::new(), VecDeque::new());
+        Ok(Watcher { session, run, place, next: 0, subjects, events, committed })
+    }
+
     /// Follows all runs from now on.
     ///
     /// # Errors
     /// When the ledger does not answer.
     pub async fn all(session: &'a LedgerSession) -> Result<Self, ServiceError> {
-        let place = session.store.last_place().await?;
-        Ok(Watcher { session, run: None, place, next: 0, subjects: BTreeMap::new(), events: VecDeque::new() })
+        Watcher::new(session, None).await
     }
 
     /// Follows a run from its beginning.
@@ -77,15 +86,7 @@ impl<'a> Watcher<'a> {
     /// When there is no such run, or the ledger does not answer.
     pub async fn one(session: &'a LedgerSession, prefix: &str) -> Result<Self, ServiceError> {
         let run = session.find_run(prefix).await?.run;
-        let place = session.store.last_place().await?;
-        let mut watcher = Watcher {
-            session,
-            run: Some(run.clone()),
-            place,
-            next: 0,
-            subjects: BTreeMap::new(),
-            events: VecDeque::new(),
-        };
+        let mut watcher = Watcher::new(session, Some(run.clone())).await?;
         use quorate_kernel::ports::ledger::Ledger as _;
         for record in session.store.records(&run).await? {
             watcher.take(&run, &record).await?;
@@ -105,7 +106,7 @@ impl<'a> Watcher<'a> {
             }
             let records = self.session.store.records_behind(self.place, PAGE).await?;
             if records.is_empty() {
-                tokio::time::sleep(POLL).await;
+                self.committed.wait(self.run.as_ref()).await;
             }
             for (place, run, record) in records {
                 // A record that was appended while the run was read from its beginning is there twice.

@@ -52,6 +52,14 @@ impl Database {
         count.fetch_one(&mut connection).await.expect("a number").get(0)
     }
 
+    /// The texts of the first column of a selection.
+    pub(crate) async fn column(&self, select: &str) -> Vec<String> {
+        let mut connection = PgConnection::connect(&self.url).await.expect("the server answers");
+        let rows =
+            sqlx::query(AssertSqlSafe(select.to_owned())).fetch_all(&mut connection).await.expect(select);
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
     /// A setting of the server.
     pub(crate) async fn setting(&self, name: &str) -> String {
         let mut connection = PgConnection::connect(&self.url).await.expect("the server answers");

@@ -148,6 +148,8 @@ impl Worker {
             attempt: task.attempt,
         };
         let (session, bundles) = (self.session.clone(), self.bundles.clone());
+        let events = session.environment.commit_events.clone();
+        events.set_tenant(&name.run, Some(&name.tenant));
         // One thread each, so that runs use all cores without blocking others.
         running.spawn(async move {
             let run = task.run.clone();
@@ -158,6 +160,7 @@ impl Worker {
                 end = &mut work => end,
                 () = is_abandoned(&mut abandoned) => release(&session, &run).await,
             };
+            events.set_tenant(&name.run, None);
             (name, end)
         });
     }

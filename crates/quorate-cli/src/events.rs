@@ -1,0 +1,85 @@
+//! Events of runs over NATS: `--events` of commands that hold or follow runs.
+
+use crate::arguments::EventsArguments;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+
+/// What a command does with events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It tells of records that it commits.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a worker does"))]
+    Publishes,
+    /// It hears of records that others commit.
+    Listens,
+    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "a server does"))]
+    Both,
+}
+
+/// The connection, if one is asked for.
+pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::service::commit_events::nats::NatsEvents>);
+
+impl Events {
+    /// Connects the events of an environment to the servers that are asked for.
+    ///
+    /// # Errors
+    /// If they cannot be used, or this build has no NATS.
+    #[cfg(feature = "nats")]
+    pub(crate) async fn connect(
+        arguments: EventsArguments,
+        role: Role,
+        environment: &Environment,
+    ) -> Result<Events, ServiceError> {
+        use quorate::service::commit_events::nats::{NatsEvents, NatsOptions};
+        let Some((servers, credentials)) = arguments.servers() else { return Ok(Events(None)) };
+        let (publishes, listens) = (role != Role::Listens, role != Role::Publishes);
+        let options = NatsOptions { servers, credentials, publishes, listens };
+        Ok(Events(Some(NatsEvents::connect(&environment.commit_events, &options).await?)))
+    }
+
+    #[cfg(not(feature = "nats"))]
+    #[expect(clippy::unused_async, reason = "as with NATS")]
+    pub(crate) async fn connect(
+        arguments: EventsArguments,
+        _: Role,
+        _: &Environment,
+    ) -> Result<Events, ServiceError> {
+        match arguments.servers() {
+            None => Ok(Events()),
+            Some(_) => Err(crate::exit::feature_missing("nats")),
+        }
+    }
+
+    /// Does some work, and prints what there is to say of the servers meanwhile.
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>, terminal: &Terminal) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                notice = self.notice() => terminal.status(&notice),
+            }
+        }
+    }
+
+    #[cfg(feature = "nats")]
+    async fn notice(&mut self) -> String {
+        match &mut self.0 {
+            Some(events) => events.notice().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    #[cfg(not(feature = "nats"))]
+    async fn notice(&mut self) -> String {
+        std::future::pending().await
+    }
+
+    /// Sends what is not sent yet.
+    pub(crate) async fn close(self) {
+        #[cfg(feature = "nats")]
+        if let Some(events) = self.0 {
+            events.close().await;
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Events of runs over NATS: what workers say, what watchers hear, and that nothing depends on it. Needs a NATS server, too:
+//! `scripts/services install nats` prints the folder that `QUORATE_TEST_NATS` takes.
+
+#![cfg(feature = "nats")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A NATS server.
+struct Nats {
+    port: u16,
+    program: String,
+    process: Child,
+}
+
+impl Nats {
+    /// Starts one; `None`, which is said, where there is no program.
+    fn start() -> Option<Nats> {
+        let Ok(folder) = std::env::var("QUORATE_TEST_NATS") else {
+            eprintln!("SKIPPED: QUORATE_TEST_NATS names no folder (scripts/services install nats)");
+            return None;
+        };
+        let port = free_port();
+        let program = format!("{folder}/bin/nats-server");
+        let process = serve(&program, port);
+        Some(Nats { port, program, process })
+    }
+
+    fn url(&self) -> String {
+        format!("nats://ada:s3cret@127.0.0.1:{}", self.port)
+    }
+
+    fn crash(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn start_again(&mut self) {
+        self.process = serve(&self.program, self.port);
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+async fn connect(nats: &str) -> async_nats::Client {
+    async_nats::ConnectOptions::with_user_and_password("ada".into(), "s3cret".into())
+        .connect(nats)
+        .await
+        .unwrap()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn serve(program: &str, port: u16) -> Child {
+    let port_text = port.to_string();
+    let process = Command::new(program)
+        .args(["-a", "127.0.0.1", "-p", &port_text, "--user", "ada", "--pass", "s3cret"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    wait_until(SOON, "NATS answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    process
+}
+
+/// A process, and each line that it says on a stream.
+struct Said {
+    process: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+    /// Lines of standard error that were not waited for yet.
+    said: Vec<String>,
+}
+
+impl Said {
+    fn by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
+        let mut command = machine.place.command(arguments);
+        command
+            .env("QUORATE_LEDGER", &machine.database.url)
+            .env("QUORATE_TRUST", "1")
+            .env("QUORATE_EVENTS", events);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = lines(process.stdout.take().unwrap());
+        let stderr = lines(process.stderr.take().unwrap());
+        Said { process, stdout, stderr, said: Vec::new() }
+    }
+
+    /// Waits for a line of standard error that has a text in it, whatever came before.
+    fn wait_for(&mut self, text: &str) -> String {
+        let mut at = 0;
+        loop {
+            let is_next = at == self.said.len();
+            if is_next {
+                let line = self.stderr.recv_timeout(SOON);
+                self.said.push(line.unwrap_or_else(|_| panic!("no line says {text:?}: {:?}", self.said)));
+            }
+            if self.said[at].contains(text) {
+                return self.said.remove(at);
+            }
+            at += 1;
+        }
+    }
+
+    /// Reads events until so many runs have ended.
+    fn until_ended(&self, runs: usize) -> Vec<Value> {
+        let (mut events, mut ended) = (Vec::new(), 0);
+        while ended < runs {
+            let line = self.stdout.recv_timeout(SOON).expect("an event");
+            let event: Value = serde_json::from_str(&line).unwrap();
+            ended += usize::from(event["kind"] == "ended");
+            events.push(event);
+        }
+        events
+    }
+
+    fn stop(mut self) {
+        signal(&self.process, Signal::TERM);
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
+
+/// Subscribes to everything, as another program would, until the receiver is dropped; and says so.
+fn listen(url: &str) -> Receiver<(String, Vec<u8>)> {
+    let (sender, receiver) = channel();
+    let (url, (ready, is_ready)) = (url.to_owned(), channel());
+    std::thread::spawn(move || {
+        wait(async {
+            let client = connect(&url).await;
+            let mut messages = client.subscribe(">").await.unwrap();
+            client.flush().await.unwrap();
+            ready.send(()).unwrap();
+            while let Some(message) = messages.next().await {
+                if sender.send((message.subject.to_string(), message.payload.to_vec())).is_err() {
+                    return;
+                }
+            }
+        });
+    });
+    is_ready.recv_timeout(SOON).unwrap();
+    receiver
+}
+
+#[test]
+fn watchers_hear_of_every_record_and_believe_the_ledger_alone() {
+    let (Some(database), Some(nats)) = (database(), Nats::start()) else { return };
+    let machine = Machine::with_drafts(&database, 2);
+    machine.enqueue(&["--tenant", "acme.eu"]);
+    let heard = listen(&nats.url());
+    let mut watching = Said::by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
+    watching.wait_for("following every run");
+    // What anyone sends who may: of no run, of a run that is not, no JSON, and too much of it.
+    wait(async {
+        let client = connect(&nats.url()).await;
+        let forged =
+            json!({"run": "rforged", "n": 0, "kind": "run.ended", "at": "2026-01-01T00:00:00Z"}).to_string();
+        let long = format!("{{\"run\": \"{}\"}}", "r".repeat(200_000));
+        for payload in ["", "null", "[[[", "{\"run\": 1}", &forged, &long] {
+            client.publish("q1.acme/eu.ev.run.rforged", payload.to_owned().into()).await.unwrap();
+        }
+        client.flush().await.unwrap();
+    });
+    let worker = Machine::new(&database, &all_ship(), "");
+    let mut working = Said::by(&worker, &["worker", "--until-empty"], &nats.url());
+    let events = watching.until_ended(2);
+    working.wait_for("2 tasks done");
+    watching.stop();
+
+    // The watcher shows the runs as the ledger has them, and nothing else.
+    let mut of_runs: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for event in &events {
+        of_runs.entry(event["run"].as_str().unwrap()).or_default().push(event);
+    }
+    let listed = machine.run(&["runs", "--format", "json"]).assert_code(0).json();
+    let runs: Vec<&str> =
+        listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    assert_eq!((of_runs.len(), runs.len()), (2, 2), "{events:?}");
+    for run in &runs {
+        let again = machine.run(&["watch", run, "--format", "json"]).assert_code(0);
+        let again: Vec<Value> =
+            again.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(again.iter().collect::<Vec<_>>(), of_runs[run]);
+    }
+    // What was sent names each record of the runs once, in order, and nothing of their texts.
+    let mut sent: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for (subject, payload) in heard.try_iter() {
+        if !subject.ends_with("rforged") {
+            sent.entry(subject).or_default().push(serde_json::from_slice(&payload).unwrap());
+        }
+    }
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    for run in &runs {
+        let of_run = "SELECT n || ' ' || kind FROM record WHERE run = ";
+        let records = wait(database.column(&format!("{of_run}'{run}' ORDER BY n")));
+        let sent = &sent[&format!("q1.acme/eu.ev.run.{run}")];
+        let named = |event: &Value| format!("{} {}", event["n"], event["kind"].as_str().unwrap());
+        assert_eq!(sent.iter().map(named).collect::<Vec<_>>(), records);
+        for event in sent {
+            let keys: Vec<&str> = event.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!((keys, event["run"].as_str()), (vec!["at", "kind", "n", "run"], Some(*run)));
+        }
+    }
+}
+
+#[test]
+fn runs_go_on_and_are_followed_while_nats_is_away() {
+    let (Some(database), Some(mut nats)) = (database(), Nats::start()) else { return };
+    nats.crash();
+    let machine = Machine::with_drafts(&database, 0);
+    machine.run(&["doctor"]);
+    let enqueue = |name: &str| {
+        machine.place.write(&format!("drafts/{name}.md"), format!("The meeting moved to {name}.\n"));
+        machine.enqueue(&[]);
+    };
+    let worker = Machine::new(&database, &all_ship(), "");
+    let mut watching = Said::by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
+    let mut working = Said::by(&worker, &["worker"], &nats.url());
+    for said in [&mut watching, &mut working] {
+        let away = said.wait_for("does not answer");
+        assert!(away.contains(&format!("nats://127.0.0.1:{} does not", nats.port)), "{away}");
+    }
+    watching.wait_for("following every run");
+    enqueue("monday");
+    watching.until_ended(1);
+    nats.start_again();
+    for said in [&mut watching, &mut working] {
+        said.wait_for("answers again");
+    }
+    let heard = listen(&nats.url());
+    enqueue("tuesday");
+    watching.until_ended(1);
+    wait_until(SOON, "the worker tells again", || heard.try_recv().is_ok());
+    nats.crash();
+    for said in [&mut watching, &mut working] {
+        said.wait_for("does not answer (the connection was lost)");
+    }
+    enqueue("friday");
+    watching.until_ended(1);
+    watching.stop();
+    working.stop();
+    machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+#[test]
+fn servers_that_cannot_be_used_are_refused_before_anything_is_done() {
+    let (Some(database), Some(nats)) = (database(), Nats::start()) else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    machine.enqueue(&[]);
+    let wrong = nats.url().replace("s3cret", "gue55");
+    let plain = nats.url().replace("nats:", "tls:");
+    for url in [&*wrong, &plain, "http://127.0.0.1:1", "127.0.0.1:1", "nats://"] {
+        for command in [&["watch", "--all"][..], &["worker", "--until-empty"], &["serve"]] {
+            let refused = machine.run(&[command, &["--events", url]].concat()).assert_code(5);
+            assert!(refused.stderr.contains("quorate:events_unusable"), "{refused:?}");
+            assert!(!refused.stderr.contains("gue55") && !refused.stderr.contains("s3cret"), "{refused:?}");
+        }
+    }
+    let missing = ["watch", "--all", "--events", &nats.url(), "--events-creds", "none.creds"];
+    let refused = machine.run(&missing).assert_code(5);
+    assert!(refused.stderr.contains("none.creds"), "{refused:?}");
+    assert_eq!(machine.states(), ["ready"]);
+}

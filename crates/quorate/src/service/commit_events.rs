@@ -1,0 +1,199 @@
+//! Commit events: a run has new records. Readers of the ledger wait for them, so that they need not ask again and again; what
+//! the records say they read in the ledger itself. An event is a hint: it may be lost, late, repeated or wrong, and
+//! each reader looks by itself from time to time.
+
+#[cfg(feature = "nats")]
+pub mod nats;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quorate_ledger::store::CommittedRecords;
+use quorate_protocol::Name;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::time::{Instant, sleep_until};
+
+/// The tenant where none is named.
+pub const DEFAULT_TENANT: &str = "default";
+/// How many events a reader may be behind before it looks at all runs.
+const CAPACITY: usize = 1024;
+/// How often a reader looks by itself while events of other processes arrive.
+const SLOW_POLL: Duration = Duration::from_secs(2);
+/// The shortest time between two looks: whatever arrives, a reader asks the ledger no more often.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Hears and tells of new records; at first within this process alone.
+#[derive(Clone)]
+pub struct CommitEvents(Arc<Shared>);
+
+struct Shared {
+    events: Sender<CommitEvent>,
+    /// Whether events of other processes arrive.
+    is_listening: AtomicBool,
+    /// Tells other processes of records of a tenant.
+    publish: Mutex<Option<Arc<Publish>>>,
+    /// The tenants of the runs that this process holds, where it knows them.
+    tenants: Mutex<BTreeMap<Name, String>>,
+}
+
+type Publish = dyn Fn(&CommittedRecords, &str) + Send + Sync;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum CommitEvent {
+    /// A run has new records.
+    Run(Name),
+    /// Something was missed: every run may have some.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "within a process nothing is missed"))]
+    All,
+}
+
+impl Default for CommitEvents {
+    fn default() -> Self {
+        CommitEvents(Arc::new(Shared {
+            events: broadcast::channel(CAPACITY).0,
+            is_listening: AtomicBool::new(false),
+            publish: Mutex::default(),
+            tenants: Mutex::default(),
+        }))
+    }
+}
+
+impl CommitEvents {
+    /// Takes note of records that this process has committed.
+    pub(super) fn committed(&self, records: &CommittedRecords) {
+        let publish = self.publish().clone();
+        if let Some(publish) = publish {
+            let tenant = self.tenants().get(&records.run).cloned();
+            publish(records, tenant.as_deref().unwrap_or(DEFAULT_TENANT));
+        }
+        self.tell(CommitEvent::Run(records.run.clone()));
+    }
+
+    /// From now on, or no longer, events of a run are of this tenant.
+    #[cfg(feature = "postgres")]
+    pub(super) fn set_tenant(&self, run: &Name, tenant: Option<&str>) {
+        match tenant {
+            Some(tenant) => self.tenants().insert(run.clone(), tenant.to_owned()),
+            None => self.tenants().remove(run),
+        };
+    }
+
+    /// For a reader that looks every `poll` where no events of other processes arrive.
+    pub fn reader(&self, poll: Duration) -> CommitEventReader {
+        CommitEventReader {
+            events: self.0.events.subscribe(),
+            shared: self.clone(),
+            poll,
+            last: Instant::now(),
+        }
+    }
+
+    fn tell(&self, event: CommitEvent) {
+        // Without a reader no one needs it.
+        let _ = self.0.events.send(event);
+    }
+
+    fn publish(&self) -> MutexGuard<'_, Option<Arc<Publish>>> {
+        self.0.publish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tenants(&self) -> MutexGuard<'_, BTreeMap<Name, String>> {
+        self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(feature = "nats")]
+    fn set_listening(&self, is_listening: bool) {
+        self.0.is_listening.store(is_listening, Ordering::Relaxed);
+        // Readers look, and wait as long as is right from now on.
+        self.tell(CommitEvent::All);
+    }
+}
+
+/// Waits until there may be new records.
+pub struct CommitEventReader {
+    shared: CommitEvents,
+    events: Receiver<CommitEvent>,
+    poll: Duration,
+    /// When the last wait ended.
+    last: Instant,
+}
+
+impl CommitEventReader {
+    /// Waits until there may be new records of a run; with `None`, of any.
+    pub async fn wait(&mut self, run: Option<&Name>) {
+        let is_listening = self.shared.0.is_listening.load(Ordering::Relaxed);
+        let pause = if is_listening { SLOW_POLL.max(self.poll) } else { self.poll };
+        let heard = async {
+            loop {
+                match self.events.recv().await {
+                    Ok(CommitEvent::Run(of)) if run.is_some_and(|run| *run != of) => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    // `shared` holds the sender.
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(pause, heard).await;
+        sleep_until(self.last + MIN_PAUSE).await;
+        // The look that follows sees what the events until now are of.
+        self.events = self.shared.0.events.subscribe();
+        self.last = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    fn records(run: &str) -> CommittedRecords {
+        CommittedRecords { run: run.into(), from: 0, records: vec![("run.opened", 1)] }
+    }
+
+    async fn is_waiting(wait: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+        tokio::time::timeout(Duration::from_secs(60), wait).await.is_err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_of_one_run_waits_for_its_events_alone() {
+        let events = CommitEvents::default();
+        let (run, mut one, mut all) = ("r1".into(), events.reader(LONG), events.reader(LONG));
+        let mut one = Box::pin(one.wait(Some(&run)));
+        let mut all = Box::pin(all.wait(None));
+        assert!(is_waiting(&mut one).await && is_waiting(&mut all).await);
+        events.committed(&records("r2"));
+        assert!(is_waiting(&mut one).await && !is_waiting(&mut all).await);
+        events.committed(&records("r1"));
+        assert!(!is_waiting(&mut one).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_heard_between_two_looks_ends_the_next_wait() {
+        let events = CommitEvents::default();
+        let mut reader = events.reader(LONG);
+        events.committed(&records("r1"));
+        let mut wait = Box::pin(reader.wait(None));
+        assert!(!is_waiting(&mut wait).await);
+        drop(wait);
+        let mut wait = Box::pin(reader.wait(None));
+        assert!(is_waiting(&mut wait).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_events_makes_no_flood_of_looks() {
+        let events = CommitEvents::default();
+        let mut reader = events.reader(LONG);
+        let began = Instant::now();
+        for _ in 0..50 {
+            for _ in 0..2 * CAPACITY {
+                events.committed(&records("r1"));
+            }
+            reader.wait(None).await;
+        }
+        assert!(began.elapsed() >= MIN_PAUSE * 49);
+    }
+}

@@ -1,0 +1,220 @@
+//! Commit events over NATS: after a commit `{run, n, kind, at}` of each record on `q1.<tenant>.ev.run.<run>`, and a
+//! subscription to those of all runs. Nothing waits for NATS: where it is away, readers look into the ledger as they do
+//! without it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quorate_adapters::nats::{Address, Change, ConnectError, Connection};
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::store::CommittedRecords;
+use quorate_manifest::timestamp;
+use quorate_protocol::Name;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{CommitEvent, CommitEvents};
+use crate::service::error::ServiceError;
+
+/// The subjects of all tenants and runs.
+const ALL_RUNS: &str = "q1.*.ev.run.*";
+/// How many messages wait for a connection that is slow or lost; what is more is dropped.
+const MAX_OUTGOING: usize = 10_000;
+/// The largest message that is read, in bytes.
+const MAX_MESSAGE: usize = 4096;
+/// What the server's monitoring shows.
+const CLIENT_NAME: &str = "quorate";
+/// How long the last messages may take to be sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where the servers are, who connects, and what for.
+#[derive(Debug, Clone)]
+pub struct NatsOptions {
+    /// `nats://host:4222`, `tls://host`; several with commas.
+    pub servers: String,
+    /// A `.creds` file.
+    pub credentials: Option<PathBuf>,
+    /// Whether to tell others of what this process commits.
+    pub publishes: bool,
+    /// Whether to hear of what others commit.
+    pub listens: bool,
+}
+
+/// What is sent of a record. More is in the ledger.
+#[derive(Debug, Deserialize)]
+struct Message {
+    run: Name,
+}
+
+/// A connection of this process's commit events. Without it they go on within the process.
+pub struct NatsEvents {
+    events: CommitEvents,
+    notices: UnboundedReceiver<String>,
+    sending: Option<JoinHandle<()>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl NatsEvents {
+    /// Connects. A server that does not answer is said, and tried again and again.
+    ///
+    /// # Errors
+    /// [`codes::EVENTS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
+    pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
+        let unusable = |what: String| {
+            let help = "give `--events nats://host:4222`, with `tls://` where the connection is encrypted, and \
+                        `--events-creds FILE` where the server asks for credentials";
+            ServiceError::configuration(codes::EVENTS_UNUSABLE, Body::new(what).help(help))
+        };
+        let address = Address::parse(&options.servers, options.credentials.clone())
+            .map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))?;
+        let (notice, notices) = mpsc::unbounded_channel();
+        let link = Arc::new(Link::new(events.clone(), address, notice));
+        let refused = |error| unusable(format!("{} cannot be used: {error}", link.address));
+        let connection = connect(&link).await.map_err(refused)?;
+        let sending = options.publishes.then(|| publish(events, connection.clone()));
+        let listening = match options.listens {
+            true => Some(listen(link.clone(), &connection).await.map_err(refused)?),
+            false => None,
+        };
+        Ok(NatsEvents { events: events.clone(), notices, sending, listening })
+    }
+
+    /// The next sentence for the user: that the server is away, or back, or refuses something.
+    pub async fn notice(&mut self) -> String {
+        match self.notices.recv().await {
+            Some(notice) => notice,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends what is not sent yet, for a moment, and disconnects.
+    pub async fn close(self) {
+        *self.events.publish() = None;
+        if let Some(sending) = self.sending {
+            let _ = timeout(FLUSH_TIMEOUT, sending).await;
+        }
+        if let Some(listening) = self.listening {
+            listening.abort();
+        }
+    }
+}
+
+/// What the state of the connection means for readers.
+struct Link {
+    events: CommitEvents,
+    address: Address,
+    notice: UnboundedSender<String>,
+    is_subscribed: AtomicBool,
+    is_connected: AtomicBool,
+    /// The server refuses the subscription.
+    is_refused: AtomicBool,
+    /// It was said that the server does not answer.
+    is_away: AtomicBool,
+}
+
+impl Link {
+    fn new(events: CommitEvents, address: Address, notice: UnboundedSender<String>) -> Link {
+        let [is_subscribed, is_connected, is_refused, is_away] = [const { AtomicBool::new(false) }; 4];
+        Link { events, address, notice, is_subscribed, is_connected, is_refused, is_away }
+    }
+
+    fn changed(&self, change: Change) {
+        match change {
+            Change::Connected => {
+                self.is_connected.store(true, Ordering::SeqCst);
+                self.is_refused.store(false, Ordering::SeqCst);
+                if self.is_away.swap(false, Ordering::SeqCst) {
+                    self.say("answers again");
+                }
+            }
+            Change::Lost => self.is_gone("the connection was lost"),
+            Change::Missed => return self.events.tell(CommitEvent::All),
+            Change::Refused(why) => {
+                self.is_refused.store(true, Ordering::SeqCst);
+                self.say(&format!("refuses events: {why}"));
+            }
+        }
+        self.update();
+    }
+
+    fn is_gone(&self, why: &str) {
+        self.is_connected.store(false, Ordering::SeqCst);
+        if !self.is_away.swap(true, Ordering::SeqCst) {
+            self.say(&format!(
+                "does not answer ({why}): runs go on, watchers ask the ledger itself, and it is tried again"
+            ));
+        }
+    }
+
+    fn say(&self, what: &str) {
+        let _ = self.notice.send(format!("{} {what}", self.address));
+    }
+
+    fn update(&self) {
+        let is = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
+        self.events.set_listening(is(&self.is_subscribed) && is(&self.is_connected) && !is(&self.is_refused));
+    }
+}
+
+async fn connect(link: &Arc<Link>) -> Result<Connection, ConnectError> {
+    let changed = || {
+        let link = link.clone();
+        move |change| link.changed(change)
+    };
+    match Connection::open(&link.address, CLIENT_NAME, changed()).await {
+        Err(ConnectError::Absent(why)) => {
+            link.is_gone(&why);
+            Connection::in_background(&link.address, CLIENT_NAME, changed()).await
+        }
+        done => done,
+    }
+}
+
+/// Has what is committed sent, by a task that ends when it is not told of commits any more.
+fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
+    let (sender, mut outgoing) = mpsc::channel(MAX_OUTGOING);
+    *events.publish() = Some(Arc::new(move |records: &CommittedRecords, tenant: &str| {
+        let subject = subject(tenant, &records.run);
+        for (n, (kind, at_ms)) in (records.from..).zip(&records.records) {
+            let message =
+                json!({"run": &*records.run, "n": n, "kind": kind, "at": timestamp::format(*at_ms)});
+            // A server that is away for long misses some.
+            let _ = sender.try_send((subject.clone(), message.to_string().into_bytes()));
+        }
+    }));
+    tokio::spawn(async move {
+        while let Some((subject, message)) = outgoing.recv().await {
+            if connection.publish(subject, message).await.is_err() {
+                return;
+            }
+        }
+        connection.flush().await;
+    })
+}
+
+/// The subject of a run. A `.` would end the tenant's name, and cannot be in it.
+fn subject(tenant: &str, run: &Name) -> String {
+    format!("q1.{}.ev.run.{run}", tenant.replace('.', "/"))
+}
+
+/// Hears of runs, in a task of its own.
+async fn listen(link: Arc<Link>, connection: &Connection) -> Result<JoinHandle<()>, ConnectError> {
+    let subscribed = connection.subscribe(ALL_RUNS.to_owned()).await;
+    let mut subscription = subscribed.map_err(ConnectError::Refused)?;
+    link.is_subscribed.store(true, Ordering::SeqCst);
+    link.update();
+    Ok(tokio::spawn(async move {
+        while let Some(payload) = subscription.next().await {
+            if payload.len() <= MAX_MESSAGE
+                && let Ok(message) = serde_json::from_slice::<Message>(&payload)
+            {
+                link.events.tell(CommitEvent::Run(message.run));
+            }
+        }
+    }))
+}
