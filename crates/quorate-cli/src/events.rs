@@ -76,6 +76,7 @@ impl Events {
     }
 
     /// Sends what is not sent yet.
+    #[cfg(any(feature = "postgres", feature = "serve"))]
     pub(crate) async fn close(self) {
         #[cfg(feature = "nats")]
         if let Some(events) = self.0 {

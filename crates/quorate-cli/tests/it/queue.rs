@@ -3,7 +3,9 @@
 
 #![cfg(feature = "postgres")]
 
+#[cfg(feature = "nats")]
 mod chaos;
+#[cfg(feature = "nats")]
 mod events;
 mod faults;
 mod limits;

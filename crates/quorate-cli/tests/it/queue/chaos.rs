@@ -1,5 +1,5 @@
 //! Everything at once: workers that are killed and stopped, a server that crashes twice, drafts that are queued again and
-//! again, while a model server keeps count of every call that it gets.
+//! again, and a NATS server that crashes three times, while a model server keeps count of every call that it gets.
 //!
 //! `QUORATE_CHAOS=1000` is about so many drafts, `QUORATE_SEEDS=7..8` another course of events; `scripts/soak` does that.
 
@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row as _};
 
+use super::events::{Nats, Said};
 use super::{signal, wait};
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
 
@@ -198,6 +199,7 @@ impl Course {
 struct Cluster {
     server: Server,
     model: String,
+    nats: Option<Nats>,
     sweepers: Vec<TestDir>,
     places: Vec<TestDir>,
 }
@@ -214,6 +216,9 @@ impl Cluster {
         );
         let mut command = place.command(arguments);
         command.env("QUORATE_LEDGER", &self.server.url).env("QUORATE_TRUST", "1");
+        if let Some(nats) = &self.nats {
+            command.env("QUORATE_EVENTS", nats.url());
+        }
         command
     }
 
@@ -243,9 +248,10 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let seed = seed.unwrap_or(1);
     let mut course = Course(seed);
     let (model, calls) = model();
-    let cluster = Cluster {
+    let mut cluster = Cluster {
         server: Server::start(),
         model,
+        nats: Nats::start(),
         sweepers: vec![machine(drafts), machine(drafts)],
         places: (0..=WORKERS).map(|_| TestDir::new()).collect(),
     };
@@ -255,6 +261,9 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     both.into_iter().for_each(|child| drop(finish(child).assert_code(0)));
     let all = drafts + HOPELESS;
     assert_eq!(cluster.server.count("SELECT CAST(COUNT(*) AS TEXT) FROM task"), all, "seed {seed}");
+    let mut watching =
+        Said::start(cluster.command(&cluster.sweepers[1], &["watch", "--all", "--format", "json"]));
+    watching.wait_for("following every run");
     // One worker is stopped as soon as it has tasks, and goes on when its leases have ended.
     let silent = cluster.worker(WORKERS);
     wait_until(Duration::from_secs(60), "it has asked", || calls.lock().unwrap().len() > 2);
@@ -262,6 +271,7 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let mut workers: Vec<Child> = (0..WORKERS).map(|at| cluster.worker(at)).collect();
     let (mut kills, mut crashes, mut again) = (0, 0, None);
     let mut next_kill = Duration::from_millis(2_000 + course.below(2_000));
+    let mut nats_crashes = 0;
     let (mut is_continued, mut continued_ms) = (false, 0);
     let started = Instant::now();
     loop {
@@ -275,6 +285,15 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
         if crashes < 2 && at > Duration::from_secs(5 + 6 * crashes) {
             cluster.server.script("crash");
             crashes += 1;
+        }
+        if let Some(nats) = cluster
+            .nats
+            .as_mut()
+            .filter(|_| nats_crashes < 3 && at > Duration::from_secs(3 + 5 * nats_crashes))
+        {
+            nats.crash();
+            nats.start_again();
+            nats_crashes += 1;
         }
         if at > next_kill {
             let victim = usize::try_from(course.below(WORKERS as u64)).unwrap();
@@ -366,6 +385,16 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["end"].as_str().unwrap().to_owned())
         .collect();
     assert!(ends.contains("lost"), "seed {seed}: {ends:?}");
+    // 5: what was watched of a run is what it says afterwards.
+    let watched = watching.stop();
+    let watched: Vec<Value> = watched.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for run in cluster.server.column("SELECT run FROM task WHERE state = 'done' ORDER BY run DESC LIMIT 20") {
+        let again = cluster.run(&cluster.sweepers[1], &["watch", &run, "--format", "json"]).assert_code(0);
+        let again: Vec<Value> =
+            again.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of_run: Vec<&Value> = watched.iter().filter(|event| event["run"] == *run).collect();
+        assert_eq!(of_run, again.iter().collect::<Vec<_>>(), "seed {seed}");
+    }
     // Its lines are logged once each where they were queued.
     let mut logged = 0;
     for sweeper in &cluster.sweepers {

@@ -1,8 +1,6 @@
 //! Events of runs over NATS: what workers say, what watchers hear, and that nothing depends on it. Needs a NATS server, too:
 //! `scripts/services install nats` prints the folder that `QUORATE_TEST_NATS` takes.
 
-#![cfg(feature = "nats")]
-
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +13,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A NATS server.
-struct Nats {
+pub(super) struct Nats {
     port: u16,
     program: String,
     process: Child,
@@ -23,7 +21,7 @@ struct Nats {
 
 impl Nats {
     /// Starts one; `None`, which is said, where there is no program.
-    fn start() -> Option<Nats> {
+    pub(super) fn start() -> Option<Nats> {
         let Ok(folder) = std::env::var("QUORATE_TEST_NATS") else {
             eprintln!("SKIPPED: QUORATE_TEST_NATS names no folder (scripts/services install nats)");
             return None;
@@ -34,16 +32,16 @@ impl Nats {
         Some(Nats { port, program, process })
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("nats://ada:s3cret@127.0.0.1:{}", self.port)
     }
 
-    fn crash(&mut self) {
+    pub(super) fn crash(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    fn start_again(&mut self) {
+    pub(super) fn start_again(&mut self) {
         self.process = serve(&self.program, self.port);
     }
 }
@@ -77,7 +75,7 @@ fn serve(program: &str, port: u16) -> Child {
 }
 
 /// A process, and each line that it says on a stream.
-struct Said {
+pub(super) struct Said {
     process: Child,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
@@ -88,10 +86,12 @@ struct Said {
 impl Said {
     fn by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
         let mut command = machine.place.command(arguments);
-        command
-            .env("QUORATE_LEDGER", &machine.database.url)
-            .env("QUORATE_TRUST", "1")
-            .env("QUORATE_EVENTS", events);
+        command.env("QUORATE_LEDGER", &machine.database.url).env("QUORATE_TRUST", "1");
+        command.env("QUORATE_EVENTS", events);
+        Said::start(command)
+    }
+
+    pub(super) fn start(mut command: Command) -> Said {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = lines(process.stdout.take().unwrap());
         let stderr = lines(process.stderr.take().unwrap());
@@ -99,7 +99,7 @@ impl Said {
     }
 
     /// Waits for a line of standard error that has a text in it, whatever came before.
-    fn wait_for(&mut self, text: &str) -> String {
+    pub(super) fn wait_for(&mut self, text: &str) -> String {
         let mut at = 0;
         loop {
             let is_next = at == self.said.len();
@@ -126,9 +126,11 @@ impl Said {
         events
     }
 
-    fn stop(mut self) {
+    /// Stops it; gives the lines of standard output that were not read yet.
+    pub(super) fn stop(mut self) -> Vec<String> {
         signal(&self.process, Signal::TERM);
         assert!(self.process.wait().unwrap().success());
+        self.stdout.iter().collect()
     }
 }
 
