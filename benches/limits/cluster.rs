@@ -16,7 +16,7 @@ use crate::table::Measure;
 use crate::{Bench, Failure};
 
 /// Names the server, a scratch one: schemas are made in it and dropped.
-const SERVER: &str = "QUORATE_TEST_POSTGRES";
+pub(super) const SERVER: &str = "QUORATE_TEST_POSTGRES";
 const ROUND_TRIPS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(1), Duration::from_micros(2_600)];
 const PROCESSES: [usize; 3] = [1, 4, 8];
 /// How many texts each process reviews.
@@ -90,13 +90,13 @@ fn sweeps(bench: &mut Bench, server: &str, port: u16, processes: usize) -> Resul
 }
 
 /// The user and the database of an address without a password.
-fn parts(server: &str) -> Result<(&str, &str), Failure> {
+pub(super) fn parts(server: &str) -> Result<(&str, &str), Failure> {
     let user = server.split("//").nth(1).and_then(|rest| rest.split(['@', ':']).next());
     let database = server.rsplit('/').next().map(|last| last.split('?').next().unwrap_or(last));
     user.zip(database).ok_or_else(|| format!("{SERVER} is no address of a database").into())
 }
 
-fn execute(server: &str, statement: &str) -> Result<(), Failure> {
+pub(super) fn execute(server: &str, statement: &str) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut connection = PgConnection::connect(server).await?;

@@ -24,6 +24,8 @@ mod place;
 mod playbooks;
 mod process;
 mod public_tool;
+#[cfg(all(feature = "postgres", feature = "nats"))]
+mod queue;
 mod single_review;
 mod sizes;
 mod swarm;
@@ -104,6 +106,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("web", web::measure),
         #[cfg(feature = "postgres")]
         ("cluster", cluster::measure),
+        #[cfg(all(feature = "postgres", feature = "nats"))]
+        ("queue", queue::measure),
     ];
     if let Some(odd) = only.iter().find(|one| !steps.iter().any(|(name, _)| name == one)) {
         return Err(format!("there is no step `{odd}`: {}", steps.map(|(name, _)| name).join(", ")).into());

@@ -185,6 +185,11 @@ impl Connection {
         Ok(Subscription { subscriber })
     }
 
+    /// The server's version.
+    pub fn version(&self) -> String {
+        self.client.server_info().version
+    }
+
     /// Waits until what was sent has reached the server.
     pub async fn flush(&self) {
         // Where it has not, nothing depends on it.

@@ -1,7 +1,10 @@
 //! Events of runs over NATS: `--events` of commands that hold or follow runs.
 
+use std::path::PathBuf;
+
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
+use quorate::service::doctor::{Check, Status};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 
@@ -83,4 +86,26 @@ impl Events {
             events.close().await;
         }
     }
+}
+
+/// Whether an event comes back from the servers that are asked for; `None` where none are.
+pub(crate) async fn check(arguments: EventsArguments) -> Option<Check> {
+    let (servers, credentials) = arguments.servers()?;
+    let (status, detail) = match round_trip(servers, credentials).await {
+        Ok(detail) => (Status::Passed, detail),
+        Err(error) => (Status::Failed, error.first_message()),
+    };
+    Some(Check { name: "events".to_owned(), status, detail })
+}
+
+#[cfg(feature = "nats")]
+async fn round_trip(servers: String, credentials: Option<PathBuf>) -> Result<String, ServiceError> {
+    use quorate::service::commit_events::nats::{NatsOptions, round_trip};
+    round_trip(&NatsOptions { servers, credentials, publishes: true, listens: true }).await
+}
+
+#[cfg(not(feature = "nats"))]
+#[expect(clippy::unused_async, reason = "as with NATS")]
+async fn round_trip(_: String, _: Option<PathBuf>) -> Result<String, ServiceError> {
+    Err(crate::exit::feature_missing("nats"))
 }

@@ -4,7 +4,13 @@ use std::process::ExitCode;
 
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::redaction::CurrentRedactor;
-#[cfg(not(all(feature = "mcp", feature = "nats", feature = "serve", feature = "postgres")))]
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "metrics",
+    feature = "nats",
+    feature = "serve",
+    feature = "postgres"
+)))]
 use quorate_diagnostics::{Body, codes};
 
 use super::environment;

@@ -9,6 +9,8 @@ mod events;
 mod exit;
 mod interrupt;
 mod logging;
+#[cfg(any(feature = "postgres", feature = "serve"))]
+mod metrics;
 mod progress;
 mod render;
 mod session;

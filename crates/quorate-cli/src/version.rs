@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 
 /// The features that a build can have or lack, and whether this one has them.
-const FEATURES: [(&str, bool); 5] = [
+const FEATURES: [(&str, bool); 6] = [
     ("http-witness", cfg!(feature = "http-witness")),
     ("mcp", cfg!(feature = "mcp")),
+    ("metrics", cfg!(feature = "metrics")),
     ("nats", cfg!(feature = "nats")),
     ("postgres", cfg!(feature = "postgres")),
     ("serve", cfg!(feature = "serve")),

@@ -25,6 +25,8 @@ mod queue;
 pub mod run_lock;
 pub(crate) mod run_signers;
 mod seal;
+#[cfg(feature = "postgres")]
+pub mod server_facts;
 mod sqlite;
 #[cfg(feature = "postgres")]
 pub mod tasks;

@@ -34,6 +34,7 @@ pub mod locks;
 pub mod manifests;
 mod member_access;
 pub mod member_usage;
+pub mod metrics;
 pub mod models;
 pub mod modularity;
 pub mod open_session;

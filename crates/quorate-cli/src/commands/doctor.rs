@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use crate::arguments::{HumanOrJson, PathArguments};
+use crate::arguments::{EventsArguments, HumanOrJson, PathArguments};
+use crate::events;
 use crate::exit::{Exit, exit_with_error};
 use crate::render;
 use crate::terminal::Terminal;
@@ -28,17 +29,20 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
+    events: EventsArguments,
+    #[command(flatten)]
     places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
     let timeout = Duration::from_secs(arguments.seconds);
-    let checks =
+    let mut checks =
         match doctor::doctor(environment, &arguments.places.path_overrides(), timeout, arguments.ask).await {
             Ok(checks) => checks,
             Err(error) => return exit_with_error(&error, format, terminal),
         };
+    checks.extend(events::check(arguments.events).await);
     let text = match arguments.format {
         HumanOrJson::Human => render::doctor::human(&checks, terminal.stdout),
         HumanOrJson::Json => {

@@ -1,5 +1,6 @@
 //! `quorate serve`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -33,6 +34,9 @@ pub(super) struct Arguments {
     root: Option<PathBuf>,
     #[command(flatten)]
     events: EventsArguments,
+    /// Serve numbers for Prometheus at this address, as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     places: PathArguments,
 }
@@ -71,6 +75,7 @@ mod served {
     use crate::events::{Events, Role};
     use crate::exit::{Exit, exit_with_error};
     use crate::interrupt::{self, Interrupted, until_interrupted};
+    use crate::metrics;
     use crate::render::Format;
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
@@ -88,6 +93,7 @@ mod served {
         environment: &Environment,
         terminal: &Terminal,
     ) -> Result<(), ServiceError> {
+        let environment = &metrics::serve(arguments.metrics, environment)?;
         let request = Request {
             port: arguments.port,
             token: crate::environment::token(arguments.token_env.as_deref(), codes::REQUEST_REFUSED)?,

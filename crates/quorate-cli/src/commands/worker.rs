@@ -1,5 +1,6 @@
 //! `quorate worker`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -37,6 +38,9 @@ pub(super) struct Arguments {
     format: HumanOrJson,
     #[command(flatten)]
     events: EventsArguments,
+    /// Serve numbers for Prometheus at this address, as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     places: PathArguments,
 }
@@ -73,6 +77,7 @@ mod working {
     use crate::interrupt::{
         Interrupted, exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted,
     };
+    use crate::metrics;
     use crate::render;
     use crate::session::{print_error, print_warnings};
     use crate::terminal::Terminal;
@@ -82,6 +87,10 @@ mod working {
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
         let format = arguments.format.into();
+        let environment = &match metrics::serve(arguments.metrics, environment) {
+            Ok(environment) => environment,
+            Err(error) => return exit_with_error(&error, format, terminal),
+        };
         let mut sent = match Events::connect(arguments.events, Role::Publishes, environment).await {
             Ok(sent) => sent,
             Err(error) => return exit_with_error(&error, format, terminal),

@@ -9,6 +9,7 @@ mod chaos;
 mod events;
 mod faults;
 mod limits;
+mod observed;
 
 use std::collections::BTreeSet;
 use std::future::Future;

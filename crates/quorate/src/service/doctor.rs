@@ -1,5 +1,8 @@
 //! Doctor: checks everything that a review needs. It really calls each executor once.
 
+#[cfg(feature = "postgres")]
+mod server;
+
 use std::time::Duration;
 
 use quorate_kernel::answer;
@@ -67,6 +70,8 @@ pub async fn doctor(
     match runs::open(environment, places).await {
         Ok(session) => {
             checks.extend(ledger(environment, &session).await);
+            #[cfg(feature = "postgres")]
+            checks.extend(server::checks(&session).await);
             let log = display_path(environment, &session.workspace.log);
             checks.push(match session.sync_log_index().await {
                 Ok(indexed) if indexed.corrupt > 0 => Check {

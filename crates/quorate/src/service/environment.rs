@@ -42,6 +42,8 @@ pub struct Environment {
     pub redactor: CurrentRedactor,
     /// Who hears of records that sessions of this environment commit.
     pub commit_events: CommitEvents,
+    /// Whether appends and calls are measured (see [`super::metrics`]).
+    pub is_metered: bool,
 }
 
 impl Environment {
@@ -60,6 +62,7 @@ impl Environment {
             variables: Variables::default(),
             redactor: CurrentRedactor::default(),
             commit_events: CommitEvents::default(),
+            is_metered: false,
         }
     }
 

@@ -249,7 +249,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
                 }
                 None => self.extensions.clone(),
             },
-            ledger: session.store.clone(),
+            ledger: session.ledger(),
             clock: session.environment.clock.clone(),
             observer,
         })

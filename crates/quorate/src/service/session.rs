@@ -6,7 +6,7 @@ mod signing;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::ports::ledger::Ledger;
 use quorate_ledger::Store;
 use quorate_ledger::runs::{PrefixMatch, Run};
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
@@ -20,6 +20,7 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::keys::Keys;
 use super::member_access;
+use super::metrics::MeteredLedger;
 use super::paths::{display_ledger, display_path};
 use super::sealing::{self, Sealer};
 use super::signer::Signer;
@@ -131,6 +132,14 @@ impl LedgerSession {
         session.store.observe_commits(move |records| events.committed(&records));
         session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
         session
+    }
+
+    /// The ledger for what runs; its appends are measured where that is asked for.
+    pub(super) fn ledger(&self) -> Arc<dyn Ledger> {
+        match self.environment.is_metered {
+            true => Arc::new(MeteredLedger(self.store.clone())),
+            false => self.store.clone(),
+        }
     }
 
     /// All warnings, each once; clears them.

@@ -76,7 +76,7 @@ impl TierModel {
         let config = permit.map(|permit| chosen.into_member_config(permit));
         let call = SingleCall {
             stream: STREAM.into(),
-            ledger: session.store.clone(),
+            ledger: session.ledger(),
             clock: session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
             caps: options.caps.or(budget::configured(&workspace.host)),

@@ -279,6 +279,17 @@ fn servers_that_cannot_be_used_are_refused_before_anything_is_done() {
             assert!(!refused.stderr.contains("gue55") && !refused.stderr.contains("s3cret"), "{refused:?}");
         }
     }
+    let checked = |url: &str| {
+        let checked = machine.run(&["doctor", "--events", url, "--format", "json"]).json();
+        let checks = checked["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "events").unwrap()
+    };
+    assert_eq!(checked(&wrong)["state"], "bad");
+    let good = checked(&nats.url());
+    assert!(
+        good["state"] == "good" && good["detail"].as_str().unwrap().contains("an event came back in"),
+        "{good}"
+    );
     let missing = ["watch", "--all", "--events", &nats.url(), "--events-creds", "none.creds"];
     let refused = machine.run(&missing).assert_code(5);
     assert!(refused.stderr.contains("none.creds"), "{refused:?}");

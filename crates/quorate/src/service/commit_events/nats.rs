@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use quorate_adapters::nats::{Address, Change, ConnectError, Connection};
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy;
 use quorate_ledger::store::CommittedRecords;
 use quorate_manifest::timestamp;
 use quorate_protocol::Name;
@@ -16,9 +17,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::{CommitEvent, CommitEvents};
+use super::{CommitEvent, CommitEvents, DEFAULT_TENANT};
 use crate::service::error::ServiceError;
 
 /// The subjects of all tenants and runs.
@@ -29,6 +30,8 @@ const MAX_OUTGOING: usize = 10_000;
 const MAX_MESSAGE: usize = 4096;
 /// What the server's monitoring shows.
 const CLIENT_NAME: &str = "quorate";
+/// How long connecting and an event to oneself may take.
+const ROUND_TRIP_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long the last messages may take to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -65,16 +68,10 @@ impl NatsEvents {
     /// # Errors
     /// [`codes::EVENTS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
-        let unusable = |what: String| {
-            let help = "give `--events nats://host:4222`, with `tls://` where the connection is encrypted, and \
-                        `--events-creds FILE` where the server asks for credentials";
-            ServiceError::configuration(codes::EVENTS_UNUSABLE, Body::new(what).help(help))
-        };
-        let address = Address::parse(&options.servers, options.credentials.clone())
-            .map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))?;
+        let address = address(options)?;
         let (notice, notices) = mpsc::unbounded_channel();
         let link = Arc::new(Link::new(events.clone(), address, notice));
-        let refused = |error| unusable(format!("{} cannot be used: {error}", link.address));
+        let refused = |error| refused(&link.address, &error);
         let connection = connect(&link).await.map_err(refused)?;
         let sending = options.publishes.then(|| publish(events, connection.clone()));
         let listening = match options.listens {
@@ -101,6 +98,57 @@ impl NatsEvents {
         if let Some(listening) = self.listening {
             listening.abort();
         }
+    }
+}
+
+fn address(options: &NatsOptions) -> Result<Address, ServiceError> {
+    Address::parse(&options.servers, options.credentials.clone())
+        .map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))
+}
+
+fn refused(address: &Address, error: &ConnectError) -> ServiceError {
+    unusable(format!("{address} cannot be used: {error}"))
+}
+
+fn unusable(what: String) -> ServiceError {
+    let help = "give `--events nats://host:4222`, with `tls://` where the connection is encrypted, and \
+                `--events-creds FILE` where the server asks for credentials";
+    ServiceError::configuration(codes::EVENTS_UNUSABLE, Body::new(what).help(help))
+}
+
+/// Sends an event of no run and waits for it; says which server carried it, and how fast.
+///
+/// # Errors
+/// [`codes::EVENTS_UNUSABLE`] where it does not come back.
+pub async fn round_trip(options: &NatsOptions) -> Result<String, ServiceError> {
+    let address = address(options)?;
+    let run: Name = format!("doctor-{}", entropy::run_id()).into();
+    let travels = async {
+        let connection = Connection::open(&address, CLIENT_NAME, |_| {}).await?;
+        let mut subscription =
+            connection.subscribe(ALL_RUNS.to_owned()).await.map_err(ConnectError::Refused)?;
+        connection.flush().await;
+        let sent = Instant::now();
+        let message = json!({"run": &*run}).to_string().into_bytes();
+        connection.publish(subject(DEFAULT_TENANT, &run), message).await.map_err(ConnectError::Refused)?;
+        while let Some(payload) = subscription.next().await {
+            if serde_json::from_slice::<Message>(&payload).is_ok_and(|message| message.run == run) {
+                let took = sent.elapsed();
+                return Ok(format!(
+                    "{address}, NATS {}: an event came back in {took:.1?}",
+                    connection.version()
+                ));
+            }
+        }
+        Err(ConnectError::Absent("the connection was lost".to_owned()))
+    };
+    match timeout(ROUND_TRIP_TIMEOUT, travels).await {
+        Ok(done) => done.map_err(|error| refused(&address, &error)),
+        Err(_) => Err(unusable(format!(
+            "{address} cannot be used: an event did not come back within {} s; this user needs to publish and subscribe to \
+             `q1.>`",
+            ROUND_TRIP_TIMEOUT.as_secs()
+        ))),
     }
 }
 

@@ -52,7 +52,7 @@ impl Consultant {
         let config = chosen.into_member_config(admitted);
         let call = SingleCall {
             stream: STREAM.into(),
-            ledger: keeping.session.store.clone(),
+            ledger: keeping.session.ledger(),
             clock: keeping.session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
             caps,

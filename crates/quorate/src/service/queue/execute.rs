@@ -59,6 +59,19 @@ pub enum TaskEnd {
     Released,
 }
 
+impl TaskEnd {
+    /// For machines.
+    pub fn word(&self) -> &'static str {
+        match self {
+            TaskEnd::Done { .. } => "done",
+            TaskEnd::Later { .. } => "later",
+            TaskEnd::Dead { .. } => "dead",
+            TaskEnd::Lost => "lost",
+            TaskEnd::Released => "released",
+        }
+    }
+}
+
 /// Holds a task's run to its end, or gives the task back.
 ///
 /// # Errors

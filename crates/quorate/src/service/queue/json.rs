@@ -64,15 +64,14 @@ pub fn quotas(quotas: &[PoolQuota]) -> Value {
 
 /// What became of a task, on one line: `{run, tenant, subject, attempt, end, outcome, why, wait_ms}`.
 pub fn task_end(task: &TaskName, end: &TaskEnd) -> Value {
-    let (word, outcome, why, wait_ms) = match end {
-        TaskEnd::Done { word } => ("done", Some(word), None, None),
-        TaskEnd::Later { wait_ms, why } => ("later", None, Some(why), Some(*wait_ms)),
-        TaskEnd::Dead { why } => ("dead", None, Some(why), None),
-        TaskEnd::Lost => ("lost", None, None, None),
-        TaskEnd::Released => ("released", None, None, None),
+    let (outcome, why, wait_ms) = match end {
+        TaskEnd::Done { word } => (Some(word), None, None),
+        TaskEnd::Later { wait_ms, why } => (None, Some(why), Some(*wait_ms)),
+        TaskEnd::Dead { why } => (None, Some(why), None),
+        TaskEnd::Lost | TaskEnd::Released => (None, None, None),
     };
     json!({
-        "run": &*task.run, "tenant": task.tenant, "subject": task.subject, "attempt": task.attempt, "end": word,
+        "run": &*task.run, "tenant": task.tenant, "subject": task.subject, "attempt": task.attempt, "end": end.word(),
         "outcome": outcome, "why": why, "wait_ms": wait_ms,
     })
 }

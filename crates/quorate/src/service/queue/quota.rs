@@ -11,6 +11,8 @@ use quorate_ledger::Store;
 use quorate_ledger::store::tasks::limits::Permits;
 use tokio::time::Instant;
 
+use crate::service::metrics::queue::waits_for_quota;
+
 /// How long permits, and the answer that there is no limit, are used.
 const AHEAD: Duration = Duration::from_secs(1);
 /// How long to wait where the database does not answer.
@@ -73,11 +75,15 @@ impl Quota for StoreQuota {
             pools.entry(pool.to_owned()).or_default().clone()
         };
         let Some(store) = self.store.upgrade() else { return Some(PAUSE) };
-        let pool = pool.to_owned();
+        let (name, pool) = (pool.to_owned(), pool.to_owned());
         // A task of its own: a run that is about to append does not poll its calls, and one of them must not have the
         // connection then.
         let asked = tokio::spawn(async move { state.lock().await.ask(&store, &pool).await });
-        asked.await.unwrap_or(Some(PAUSE))
+        let wait = asked.await.unwrap_or(Some(PAUSE));
+        if let Some(wait) = wait {
+            waits_for_quota(&name, wait);
+        }
+        wait
     }
 
     fn limited(&self, pool: &str, wait: Duration) {

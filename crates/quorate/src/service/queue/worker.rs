@@ -14,6 +14,7 @@ use super::execute::{Bundles, TaskEnd, execute};
 use super::quota::StoreQuota;
 use super::{ensure_queue, wait};
 use crate::service::error::ServiceError;
+use crate::service::metrics::queue as metrics;
 use crate::service::session::LedgerSession;
 use crate::service::worker_thread::run_on_own_thread;
 use quorate_adapters::executor::llm::share_quota;
@@ -92,6 +93,11 @@ pub async fn work(
     session.ensure_writable()?;
     share_quota(Arc::new(StoreQuota::new(&session.store)));
     let worker = Worker { session: session.clone(), bundles: Arc::default(), events };
+    // It ends with this call.
+    let mut counting = JoinSet::new();
+    if session.environment.is_metered {
+        counting.spawn(metrics::count(session.store.clone()));
+    }
     let mut summary = WorkerSummary::default();
     let mut running: JoinSet<Ended> = JoinSet::new();
     let (abandon, abandoned) = watch::channel(false);
@@ -150,6 +156,7 @@ impl Worker {
         let (session, bundles) = (self.session.clone(), self.bundles.clone());
         let events = session.environment.commit_events.clone();
         events.set_tenant(&name.run, Some(&name.tenant));
+        metrics::claimed(&name.tenant, name.attempt);
         // One thread each, so that runs use all cores without blocking others.
         running.spawn(async move {
             let run = task.run.clone();
@@ -169,12 +176,14 @@ impl Worker {
         match ended {
             Ok((name, Ok(end))) => {
                 summary.add(&end);
+                metrics::ended(&name.tenant, end.word());
                 self.say(WorkerEvent::Ended(name, end));
             }
             // Its lease ends, and it is taken over.
             Ok((name, Err(error))) => {
                 self.say(WorkerEvent::Unavailable(error.first_message()));
                 summary.add(&TaskEnd::Lost);
+                metrics::ended(&name.tenant, TaskEnd::Lost.word());
                 self.say(WorkerEvent::Ended(name, TaskEnd::Lost));
             }
             Err(gone) => {

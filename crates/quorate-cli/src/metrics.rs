@@ -1,0 +1,54 @@
+//! `--metrics`: the numbers of a worker or a server, for Prometheus.
+
+use std::net::SocketAddr;
+
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+
+/// Serves the numbers of what this environment does at an address, if one is asked for; gives the environment to work with.
+///
+/// # Errors
+/// If the address cannot be listened at, or this build has no metrics.
+#[cfg(feature = "metrics")]
+pub(crate) fn serve(
+    address: Option<SocketAddr>,
+    environment: &Environment,
+) -> Result<Environment, ServiceError> {
+    use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+    use quorate::service::metrics::{APPEND_SECONDS, describe};
+    use quorate_diagnostics::{Body, codes};
+
+    /// The bounds of buckets, in seconds: of what a database does, and of what models do.
+    const FAST: [f64; 12] = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0];
+    const SLOW: [f64; 12] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+
+    let Some(address) = address else { return Ok(environment.clone()) };
+    let unusable = |why: &dyn std::fmt::Display| {
+        let body = Body::new(format!("cannot listen on {address}: {why}"));
+        ServiceError::configuration(
+            codes::ADDRESS_UNUSABLE,
+            body.help("choose another address with `--metrics`"),
+        )
+    };
+    if address.port() == 0 {
+        return Err(unusable(&"Prometheus needs to know the port, and 0 is none"));
+    }
+    let builder = PrometheusBuilder::new().with_http_listener(address);
+    let builder = builder.set_buckets_for_metric(Matcher::Full(APPEND_SECONDS.to_owned()), &FAST);
+    let builder =
+        builder.and_then(|b| b.set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SLOW));
+    builder.and_then(PrometheusBuilder::install).map_err(|error| unusable(&error))?;
+    describe();
+    Ok(Environment { is_metered: true, ..environment.clone() })
+}
+
+#[cfg(not(feature = "metrics"))]
+pub(crate) fn serve(
+    address: Option<SocketAddr>,
+    environment: &Environment,
+) -> Result<Environment, ServiceError> {
+    match address {
+        None => Ok(environment.clone()),
+        Some(_) => Err(crate::exit::feature_missing("metrics")),
+    }
+}

@@ -1,0 +1,80 @@
+//! Checks of a ledger that several machines write to: its server, its clock, and the queue.
+
+use quorate_ledger::store::server_facts::ServerFacts;
+use quorate_ledger::store::tasks::TaskState;
+
+use super::{Check, Status, error_line, failed, passed};
+use crate::service::error::ServiceError;
+use crate::service::session::LedgerSession;
+
+/// The difference of clocks from which times in records mislead people, in milliseconds.
+const MAX_CLOCK_DIFFERENCE: i64 = 2_000;
+
+/// None for a ledger in a file.
+pub(super) async fn checks(session: &LedgerSession) -> Vec<Check> {
+    let before_ms = session.environment.clock.now_ms();
+    let facts = match session.store.server_facts().await {
+        Ok(None) => return Vec::new(),
+        Ok(Some(facts)) => facts,
+        Err(error) => return vec![failed("database", error_line(&ServiceError::from(error)))],
+    };
+    let here_ms = i64::midpoint(before_ms, session.environment.clock.now_ms());
+    vec![database(&facts), clock(facts.clock_ms - here_ms), queue(session, &facts).await]
+}
+
+fn database(facts: &ServerFacts) -> Check {
+    let version = format!("Postgres {}.{}", facts.version / 10_000, facts.version % 10_000);
+    match &facts.unsafe_settings[..] {
+        [] => passed("database", version),
+        settings => failed(
+            "database",
+            format!(
+                "{version} has `{} = off`: a crash of its machine loses what it acknowledged",
+                settings.join("` and `")
+            ),
+        ),
+    }
+}
+
+/// Leases, quotas and the queue go by the server's clock; times in records are this machine's.
+fn clock(ahead_ms: i64) -> Check {
+    let seconds = ahead_ms.unsigned_abs().div_ceil(1000);
+    let (name, side) = ("clock".to_owned(), if ahead_ms < 0 { "behind" } else { "ahead of" });
+    match ahead_ms.abs() > MAX_CLOCK_DIFFERENCE {
+        true => Check {
+            name,
+            status: Status::Warning,
+            detail: format!(
+                "the database's clock is {seconds} s {side} this machine's: times in records mislead"
+            ),
+        },
+        false => passed("clock", format!("within {} s of the database's", MAX_CLOCK_DIFFERENCE / 1000)),
+    }
+}
+
+async fn queue(session: &LedgerSession, facts: &ServerFacts) -> Check {
+    let counts = match session.store.count_tasks().await {
+        Ok(counts) => counts,
+        Err(error) => return failed("queue", error_line(&ServiceError::from(error))),
+    };
+    let tasks = |state: TaskState| -> u64 {
+        counts.iter().filter(|count| count.state == state).map(|count| count.tasks).sum()
+    };
+    let (ready, leased, dead) = (tasks(TaskState::Ready), tasks(TaskState::Leased), tasks(TaskState::Dead));
+    let detail = format!("tasks: {ready} ready, {leased} held by workers, {dead} dead");
+    match (facts.may_queue, dead) {
+        (false, _) => Check {
+            name: "queue".into(),
+            status: Status::Warning,
+            detail: format!(
+                "{detail}; this user may neither queue nor work: see docs/postgres.md, \"Roles\""
+            ),
+        },
+        (true, 0) => passed("queue", detail),
+        (true, _) => Check {
+            name: "queue".into(),
+            status: Status::Warning,
+            detail: format!("{detail}: `quorate queue list --dead` says why"),
+        },
+    }
+}

@@ -1,0 +1,110 @@
+//! What operators measure: appends, calls of executors, and the queue. The numbers go to the recorder that the embedding
+//! program has installed (crate `metrics`); without one they cost nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use metrics::{counter, describe_counter, describe_histogram, histogram};
+use quorate_kernel::ports::fence::Fence;
+use quorate_kernel::ports::ledger::{Append, Error, Kind, Ledger, Record};
+use quorate_kernel::record::{self, Consultation};
+use quorate_ledger::store::Store;
+use quorate_protocol::Name;
+use tokio::time::Instant;
+
+#[cfg(feature = "postgres")]
+pub(super) mod queue;
+
+/// How long appends take, a thousandth of a call.
+pub const APPEND_SECONDS: &str = "quorate_append_seconds";
+const APPENDS: &str = "quorate_appends_total";
+const CALLS: &str = "quorate_calls_total";
+const CALL_SECONDS: &str = "quorate_call_seconds";
+const TOKENS: &str = "quorate_tokens_total";
+const COST: &str = "quorate_cost_usd_nanos_total";
+
+/// Says to the installed recorder what each number means.
+pub fn describe() {
+    describe_histogram!(
+        APPEND_SECONDS,
+        "How long an append to the ledger took, the wait for others included."
+    );
+    describe_counter!(
+        APPENDS,
+        "Appends to the ledger, by result: written, refused (another has the run), failed."
+    );
+    describe_counter!(CALLS, "Invocations of members, by executor and status; repeated calls are in one.");
+    describe_histogram!(CALL_SECONDS, "How long an invocation took from question to end, by executor.");
+    describe_counter!(TOKENS, "Tokens that executors report, by executor and direction: in, out.");
+    describe_counter!(COST, "What executors report as cost, in billionths of a US dollar, by executor.");
+    #[cfg(feature = "postgres")]
+    queue::describe();
+}
+
+fn count_call(ended: &Consultation) {
+    if ended.recorded {
+        return;
+    }
+    let (executor, spent) = (&ended.executor, &ended.spent);
+    counter!(CALLS, "executor" => executor.clone(), "status" => ended.status.as_str().to_owned())
+        .increment(1);
+    if let Some(ms) = spent.ms {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "no call takes as many milliseconds as a float is exact for"
+        )]
+        histogram!(CALL_SECONDS, "executor" => executor.clone()).record(ms as f64 / 1000.0);
+    }
+    for (direction, tokens) in [("in", spent.tokens_in), ("out", spent.tokens_out)] {
+        if let Some(tokens) = tokens {
+            counter!(TOKENS, "executor" => executor.clone(), "direction" => direction).increment(tokens);
+        }
+    }
+    if let Some(nanos) = spent.usage().usd_nanos {
+        counter!(COST, "executor" => executor.clone()).increment(nanos);
+    }
+}
+
+/// A ledger whose appends are measured.
+pub(super) struct MeteredLedger(pub(super) Arc<Store>);
+
+#[async_trait]
+impl Ledger for MeteredLedger {
+    async fn append(&self, append: Append) -> Result<u64, Error> {
+        let ended: Vec<Consultation> = append
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == Kind::Consultation)
+            .filter_map(|entry| record::read(&entry.data).ok())
+            .collect();
+        let began = Instant::now();
+        let done = self.0.append(append).await;
+        histogram!(APPEND_SECONDS).record(began.elapsed());
+        let result = match &done {
+            Ok(_) => "written",
+            Err(Error::Conflict { .. }) => "refused",
+            Err(_) => "failed",
+        };
+        counter!(APPENDS, "result" => result).increment(1);
+        if done.is_ok() {
+            ended.iter().for_each(count_call);
+        }
+        done
+    }
+
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+        self.0.records(run).await
+    }
+
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+        self.0.tail(run, count).await
+    }
+
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+        self.0.body(sha256).await
+    }
+
+    fn fence(&self, run: &Name) -> Fence {
+        self.0.fence(run)
+    }
+}

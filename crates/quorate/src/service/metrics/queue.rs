@@ -1,0 +1,85 @@
+//! What is measured of the queue and of a worker.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use quorate_ledger::store::Store;
+use quorate_ledger::store::tasks::TaskState;
+
+const TASKS: &str = "quorate_tasks";
+const OLDEST: &str = "quorate_oldest_task_seconds";
+const CLAIMS: &str = "quorate_claims_total";
+const TAKEOVERS: &str = "quorate_takeovers_total";
+const ENDS: &str = "quorate_task_ends_total";
+const QUOTA_WAIT: &str = "quorate_quota_wait_seconds";
+
+/// How often the queue is counted.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+pub(super) fn describe() {
+    describe_gauge!(
+        TASKS,
+        "Tasks in the queue, by tenant and state: ready, leased, dead. All workers of a queue say the same."
+    );
+    describe_gauge!(OLDEST, "How long the oldest ready task has been waiting, by tenant.");
+    describe_counter!(CLAIMS, "Tasks that this worker has claimed, by tenant.");
+    describe_counter!(TAKEOVERS, "Claims of a task that another worker had before, by tenant.");
+    describe_counter!(
+        ENDS,
+        "What became of tasks of this worker, by tenant and end: done, later, dead, lost, released."
+    );
+    describe_histogram!(
+        QUOTA_WAIT,
+        "How long a call was told to wait for the shared quota of its pool, by pool."
+    );
+}
+
+pub(in crate::service) fn claimed(tenant: &str, attempt: u64) {
+    counter!(CLAIMS, "tenant" => tenant.to_owned()).increment(1);
+    if attempt > 1 {
+        counter!(TAKEOVERS, "tenant" => tenant.to_owned()).increment(1);
+    }
+}
+
+pub(in crate::service) fn ended(tenant: &str, end: &'static str) {
+    counter!(ENDS, "tenant" => tenant.to_owned(), "end" => end).increment(1);
+}
+
+pub(in crate::service) fn waits_for_quota(pool: &str, wait: Duration) {
+    histogram!(QUOTA_WAIT, "pool" => pool.to_owned()).record(wait);
+}
+
+/// Counts the queue's tasks again and again, until it is dropped.
+pub(in crate::service) async fn count(store: Arc<Store>) {
+    let mut known = BTreeSet::new();
+    loop {
+        // While the server is away the last numbers stand.
+        if let Ok(counts) = store.count_tasks().await {
+            let states =
+                [(TaskState::Ready, "ready"), (TaskState::Leased, "leased"), (TaskState::Dead, "dead")];
+            known.extend(counts.iter().map(|count| count.tenant.clone()));
+            for tenant in &known {
+                let of = |state: TaskState| {
+                    counts.iter().find(|count| count.tenant == *tenant && count.state == state)
+                };
+                for (state, word) in states {
+                    let tasks = of(state).map_or(0, |count| count.tasks);
+                    gauge!(TASKS, "tenant" => tenant.clone(), "state" => word).set(number(tasks));
+                }
+                let oldest_ms = of(TaskState::Ready).map_or(0, |count| count.oldest_ms);
+                gauge!(OLDEST, "tenant" => tenant.clone()).set(number(oldest_ms) / 1000.0);
+            }
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "neither tasks nor milliseconds are as many as a float is exact for"
+)]
+fn number(count: u64) -> f64 {
+    count as f64
+}
