@@ -69,7 +69,13 @@ pub(super) fn exit_without_feature(feature: &str, terminal: &Terminal) -> Exit {
 }
 
 /// The error of a program that was built without a feature.
-#[cfg(not(all(feature = "mcp", feature = "serve", feature = "postgres")))]
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "metrics",
+    feature = "nats",
+    feature = "serve",
+    feature = "postgres"
+)))]
 pub(super) fn feature_missing(feature: &str) -> ServiceError {
     let body = Body::new(format!("this program was built without the feature `{feature}`"))
         .help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"));
