@@ -10,6 +10,8 @@ mod events;
 mod faults;
 mod limits;
 mod observed;
+#[cfg(feature = "nats")]
+mod parted;
 
 use std::collections::BTreeSet;
 use std::future::Future;

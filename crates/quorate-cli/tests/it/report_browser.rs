@@ -13,13 +13,13 @@ use super::support::TestDir;
 use super::support::reports::{EXAMPLES, ledger_key, report};
 
 /// What the browser saw of each file; `None` where there is no browser.
-fn looked(files: &[PathBuf], keys: &[&str]) -> Option<Vec<Value>> {
+fn looked(files: &[PathBuf], keys: &[&str], themes: &[&str]) -> Option<Vec<Value>> {
     let Ok(folder) = std::env::var(BROWSER) else {
         eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");
         return None;
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let told = json!({"files": files, "keys": keys, "shots": shots()});
+    let told = json!({"files": files, "keys": keys, "themes": themes, "shots": shots()});
     let mut command = Command::new("node");
     command.arg(here.join("tests/it/support/report.mjs")).arg(folder).arg(told.to_string());
     let output = command.stderr(Stdio::inherit()).output().expect("Node runs");
@@ -55,7 +55,9 @@ fn a_report_of_every_kind_of_run_checks_itself() {
         let (report, short) =
             (report(&place, "report.html", &[]), report(&place, "short.html", &["--outcome-only"]));
         let other = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
-        let Some(seen) = looked(&[report, short], &[other, &key, other, &public, other, &fingerprint]) else {
+        let Some(seen) =
+            looked(&[report, short], &[other, &key, other, &public, other, &fingerprint], &["light", "dark"])
+        else {
             return;
         };
         for seen in &seen {
@@ -146,7 +148,7 @@ fn what_was_changed_is_named() {
             checked.stdout
         );
     }
-    let Some(seen) = looked(&files, &[]) else { return };
+    let Some(seen) = looked(&files, &[], &[]) else { return };
     for ((name, _, flaw), seen) in changes.iter().zip(&seen) {
         assert_eq!(seen["requests"], json!([]), "{name}");
         assert!(text(seen, "stand").starts_with('■'), "{name}: {}", seen["stand"]);
@@ -158,7 +160,7 @@ fn what_was_changed_is_named() {
 fn hostile_texts_stay_text_in_a_report() {
     let (place, count) = hostile_place();
     assert!(count >= 300, "{count}");
-    let Some(seen) = looked(&[report(&place, "report.html", &[])], &[]) else { return };
+    let Some(seen) = looked(&[report(&place, "report.html", &[])], &[], &["light"]) else { return };
     check(&seen[0]);
     assert!(text(&seen[0], "stand").starts_with("▲ Unvouched"), "{} {}", seen[0]["stand"], seen[0]["flaws"]);
     let bare = text(&seen[0], "bare");

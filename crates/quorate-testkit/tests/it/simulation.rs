@@ -7,11 +7,11 @@ use std::ops::Range;
 use quorate_testkit::simulate::{Violation, assembly, simulate, swarm};
 
 /// How many councils the ordinary test run tries.
-const COUNCILS: Range<u64> = 0..1_500;
+const COUNCILS: Range<u64> = 0..1_000;
 /// How many assemblies.
-const ASSEMBLIES: Range<u64> = 0..2_000;
+const ASSEMBLIES: Range<u64> = 0..1_000;
 /// How many swarms.
-const SWARMS: Range<u64> = 0..2_000;
+const SWARMS: Range<u64> = 0..1_000;
 /// How many conversations are disturbed at each of their steps.
 const SWEPT: Range<u64> = 0..6;
 

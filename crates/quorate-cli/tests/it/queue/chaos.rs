@@ -74,36 +74,40 @@ impl Drop for Server {
 
 /// A call that the model server got.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Asked {
-    draft: String,
+pub(super) struct Asked {
+    pub(super) draft: String,
     /// As the ledger names it: `r1/skeptic`.
     invocation: String,
 }
 
-type Calls = Arc<Mutex<Vec<(Asked, i64)>>>;
+pub(super) type Calls = Arc<Mutex<Vec<(Asked, i64)>>>;
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     i64::try_from(since.as_millis()).expect("before the year 292 million")
 }
 
-/// Answers every call after 50 to 300 milliseconds, and keeps which and when.
-fn model() -> (String, Calls) {
+/// Answers every call after a pause, and keeps which and when.
+pub(super) fn model(pause: impl Fn(&Asked) -> Duration + Send + Sync + 'static) -> (String, Calls) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     let calls = Calls::default();
-    let kept = calls.clone();
+    let (kept, pause) = (calls.clone(), Arc::new(pause));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let kept = kept.clone();
+            let (kept, pause) = (kept.clone(), pause.clone());
             // A client that was killed hangs up.
-            std::thread::spawn(move || drop(answer(stream, &kept)));
+            std::thread::spawn(move || drop(answer(stream, &kept, &*pause)));
         }
     });
     (address, calls)
 }
 
-fn answer(mut stream: TcpStream, kept: &Mutex<Vec<(Asked, i64)>>) -> std::io::Result<()> {
+fn answer(
+    mut stream: TcpStream,
+    kept: &Mutex<Vec<(Asked, i64)>>,
+    pause: &dyn Fn(&Asked) -> Duration,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut length = 0;
     loop {
@@ -121,10 +125,8 @@ fn answer(mut stream: TcpStream, kept: &Mutex<Vec<(Asked, i64)>>) -> std::io::Re
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let asked = asked(&serde_json::from_slice(&body)?);
-    let pause =
-        50 + asked.draft.bytes().chain(asked.invocation.bytes()).map(u64::from).sum::<u64>() * 7 % 250;
     kept.lock().unwrap().push((asked.clone(), now_ms()));
-    std::thread::sleep(Duration::from_millis(pause));
+    std::thread::sleep(pause(&asked));
     let said = match (&*asked.draft, &*asked.invocation) {
         ("hopeless", _) => json!("I would rather not say."),
         (_, "adjudicate") => json!({"verdict": "SHIP", "reasoning": "Fine."}),
@@ -152,8 +154,14 @@ fn asked(body: &Value) -> Asked {
     Asked { draft: word_after("draft number "), invocation: step }
 }
 
+/// From 50 to 300 milliseconds.
+fn some_time(asked: &Asked) -> Duration {
+    let bytes = asked.draft.bytes().chain(asked.invocation.bytes());
+    Duration::from_millis(50 + bytes.map(u64::from).sum::<u64>() * 7 % 250)
+}
+
 /// A machine with a council of its own words and so many drafts.
-fn machine(drafts: usize) -> TestDir {
+pub(super) fn machine(drafts: usize, hopeless: usize) -> TestDir {
     let place = TestDir::new();
     let members = ["skeptic", "evidence", "voice"];
     for member in members {
@@ -177,7 +185,7 @@ fn machine(drafts: usize) -> TestDir {
             format!("This is draft number {draft:04}, and it is fine.\n"),
         );
     }
-    for draft in 0..HOPELESS {
+    for draft in 0..hopeless {
         place.write(
             &format!("drafts/x{draft}.md"),
             format!("This is draft number hopeless, the {draft}th.\n"),
@@ -196,6 +204,28 @@ impl Course {
     }
 }
 
+/// The address of a model, and how many calls it is asked at once.
+pub(super) type Asking<'a> = (&'a str, u32);
+
+/// A command of a machine that asks the model.
+pub(super) fn command(
+    place: &TestDir,
+    arguments: &[&str],
+    (model, at_once): Asking<'_>,
+    ledger: &str,
+) -> Command {
+    place.write(
+        "quorate.toml",
+        format!(
+            "[defaults]\nexecutor = \"m\"\n[executors.m]\nkind = \"llm\"\nbase_url = \"{model}\"\nmodel = \"m\"\n\
+             concurrency = {at_once}\nretries = 0\n"
+        ),
+    );
+    let mut command = place.command(arguments);
+    command.env("QUORATE_LEDGER", ledger).env("QUORATE_TRUST", "1");
+    command
+}
+
 struct Cluster {
     server: Server,
     model: String,
@@ -206,16 +236,7 @@ struct Cluster {
 
 impl Cluster {
     fn command(&self, place: &TestDir, arguments: &[&str]) -> Command {
-        place.write(
-            "quorate.toml",
-            format!(
-                "[defaults]\nexecutor = \"m\"\n[executors.m]\nkind = \"llm\"\nbase_url = \"{}\"\nmodel = \"m\"\n\
-                 concurrency = 64\nretries = 0\n",
-                self.model
-            ),
-        );
-        let mut command = place.command(arguments);
-        command.env("QUORATE_LEDGER", &self.server.url).env("QUORATE_TRUST", "1");
+        let mut command = command(place, arguments, (&self.model, 64), &self.server.url);
         if let Some(nats) = &self.nats {
             command.env("QUORATE_EVENTS", nats.url());
         }
@@ -247,12 +268,12 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
     let seed = std::env::var("QUORATE_SEEDS").ok().and_then(|seeds| seeds.split("..").next()?.parse().ok());
     let seed = seed.unwrap_or(1);
     let mut course = Course(seed);
-    let (model, calls) = model();
+    let (model, calls) = model(some_time);
     let mut cluster = Cluster {
         server: Server::start(),
         model,
         nats: Nats::start(),
-        sweepers: vec![machine(drafts), machine(drafts)],
+        sweepers: vec![machine(drafts, HOPELESS), machine(drafts, HOPELESS)],
         places: (0..=WORKERS).map(|_| TestDir::new()).collect(),
     };
     let began = Instant::now();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -66,7 +67,8 @@ fn free_port() -> u16 {
 fn serve(program: &str, port: u16) -> Child {
     let port_text = port.to_string();
     let process = Command::new(program)
-        .args(["-a", "127.0.0.1", "-p", &port_text, "--user", "ada", "--pass", "s3cret"])
+        .args(["-a", "127.0.0.1", "-p", &port_text, "-c"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/queue/nats.conf"))
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
@@ -263,6 +265,20 @@ fn runs_go_on_and_are_followed_while_nats_is_away() {
     watching.stop();
     working.stop();
     machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+#[test]
+fn a_user_who_may_not_listen_is_told_and_follows_runs_all_the_same() {
+    let (Some(database), Some(nats)) = (database(), Nats::start()) else { return };
+    let machine = Machine::with_drafts(&database, 1);
+    machine.enqueue(&[]);
+    let deaf = nats.url().replace("ada", "bob");
+    let mut watching = Said::by(&machine, &["watch", "--all", "--format", "json"], &deaf);
+    watching.wait_for("refuses events: Permissions Violation for Subscription");
+    let worker = Machine::new(&database, &all_ship(), "");
+    assert_eq!(worker.work(&["--events", &nats.url()]).len(), 1);
+    watching.until_ended(1);
+    watching.stop();
 }
 
 #[test]

@@ -11,6 +11,9 @@ pub mod playbooks;
 #[cfg(feature = "postgres")]
 #[path = "../../../../quorate-ledger/tests/it/postgres/support.rs"]
 pub mod postgres;
+#[cfg(feature = "postgres")]
+#[path = "../../../../quorate-ledger/tests/it/postgres/proxy.rs"]
+pub mod proxy;
 pub mod public;
 pub mod records;
 pub mod reports;

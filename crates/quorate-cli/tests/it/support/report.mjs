@@ -1,11 +1,12 @@
 // Opens report files in Chromium and says what a reader would see: one line of JSON for each. Arguments: the folder with
-// playwright-core and axe-core, then as JSON {files, keys, shots}; each of `keys` is entered in turn.
+// playwright-core and axe-core, then as JSON {files, keys, themes, shots}; each of `keys` is entered in turn,
+// and axe judges the pages in `themes`.
 import {createRequire} from "node:module";
 import {basename} from "node:path";
 import {pathToFileURL} from "node:url";
 
 const [folder, told] = process.argv.slice(2);
-const {files, keys, shots} = JSON.parse(told);
+const {files, keys, themes, shots} = JSON.parse(told);
 const require = createRequire(pathToFileURL(folder + "/package.json"));
 const {chromium} = require("playwright-core");
 const axe = require("axe-core").source;
@@ -47,7 +48,7 @@ for (const file of files) {
     await page.waitForFunction(() => /^[■▲●]/.test(document.querySelector("#stand").textContent));
     return page.locator("#stand").innerText();
   };
-  for (const theme of ["light", "dark"]) {
+  for (const theme of themes) {
     const page = await open(theme);
     await stand(page);
     if (shots) {

@@ -133,9 +133,9 @@ pub async fn round_trip(options: &NatsOptions) -> Result<String, ServiceError> {
         connection.publish(subject(DEFAULT_TENANT, &run), message).await.map_err(ConnectError::Refused)?;
         while let Some(payload) = subscription.next().await {
             if serde_json::from_slice::<Message>(&payload).is_ok_and(|message| message.run == run) {
-                let took = sent.elapsed();
+                let took = sent.elapsed().as_secs_f64() * 1e3;
                 return Ok(format!(
-                    "{address}, NATS {}: an event came back in {took:.1?}",
+                    "{address}, NATS {}: an event came back in {took:.1} ms",
                     connection.version()
                 ));
             }
