@@ -300,7 +300,9 @@ fn every_kind_of_run_can_be_read_by_everyone() {
             true => [&*page, "/runs/latest/live", "/runs/latest/proof"].into_iter().chain(others).collect(),
             false => vec![&page],
         };
-        let Some(seen) = looked(&served, &paths, &["light", "dark"]) else { return };
+        // Colours are those of one sheet: the dark ones are judged on the pages of the first.
+        let themes = if example == EXAMPLES[0].0 { &["light", "dark"][..] } else { &["light"] };
+        let Some(seen) = looked(&served, &paths, themes) else { return };
         seen.iter().for_each(check);
         let bare = seen[0]["bare"].as_str().unwrap();
         assert!(bare.contains(word), "{example} without scripts: {bare}");
