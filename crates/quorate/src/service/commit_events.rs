@@ -92,7 +92,7 @@ impl CommitEvents {
     }
 
     fn tell(&self, event: CommitEvent) {
-        // Without a reader no one needs it.
+        // It fails where there is no reader, who would need it.
         let _ = self.0.events.send(event);
     }
 

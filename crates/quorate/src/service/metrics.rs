@@ -12,10 +12,12 @@ use quorate_ledger::store::Store;
 use quorate_protocol::Name;
 use tokio::time::Instant;
 
+use super::environment::Environment;
+
 #[cfg(feature = "postgres")]
 pub(super) mod queue;
 
-/// How long appends take, a thousandth of a call.
+/// The histogram of appends, which are a thousand times as fast as calls and need buckets of their own.
 pub const APPEND_SECONDS: &str = "quorate_append_seconds";
 const APPENDS: &str = "quorate_appends_total";
 const CALLS: &str = "quorate_calls_total";
@@ -65,8 +67,16 @@ fn count_call(ended: &Consultation) {
     }
 }
 
+/// The ledger for what runs in an environment; its appends are measured where that is asked for.
+pub(super) fn ledger(environment: &Environment, store: &Arc<Store>) -> Arc<dyn Ledger> {
+    match environment.is_metered {
+        true => Arc::new(MeteredLedger(store.clone())),
+        false => store.clone(),
+    }
+}
+
 /// A ledger whose appends are measured.
-pub(super) struct MeteredLedger(pub(super) Arc<Store>);
+struct MeteredLedger(Arc<Store>);
 
 #[async_trait]
 impl Ledger for MeteredLedger {

@@ -43,6 +43,7 @@ use super::executor;
 use super::guard::Guard;
 use super::host::Host;
 use super::keys::Keys;
+use super::metrics;
 use super::overlays;
 use super::paths::{display_ledger, display_path};
 use super::sealing;
@@ -206,6 +207,8 @@ impl Runtime {
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
         let keys = self.keys.clone();
+        let events = self.environment.commit_events.clone();
+        opened.store.observe_commits(move |records| events.committed(&records));
         opened.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
         Ok(OpenRuntime { runtime: self, store: Arc::new(opened.store) })
     }
@@ -313,7 +316,7 @@ impl OpenRuntime {
             policy: ports.policy,
             caps: *caps,
             redactor: redactor.clone(),
-            ledger: self.store.clone(),
+            ledger: metrics::ledger(environment, &self.store),
             clock: environment.clock.clone(),
         })
     }

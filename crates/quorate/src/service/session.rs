@@ -20,7 +20,7 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::keys::Keys;
 use super::member_access;
-use super::metrics::MeteredLedger;
+use super::metrics;
 use super::paths::{display_ledger, display_path};
 use super::sealing::{self, Sealer};
 use super::signer::Signer;
@@ -136,10 +136,7 @@ impl LedgerSession {
 
     /// The ledger for what runs; its appends are measured where that is asked for.
     pub(super) fn ledger(&self) -> Arc<dyn Ledger> {
-        match self.environment.is_metered {
-            true => Arc::new(MeteredLedger(self.store.clone())),
-            false => self.store.clone(),
-        }
+        metrics::ledger(&self.environment, &self.store)
     }
 
     /// All warnings, each once; clears them.

@@ -245,9 +245,12 @@ fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
     })
 }
 
-/// The subject of a run. A `.` would end the tenant's name, and cannot be in it.
+/// The subject of a run. What would end a name there is a `/`: a conversation may be called anything, and its message has
+/// the name as it is.
 fn subject(tenant: &str, run: &Name) -> String {
-    format!("q1.{}.ev.run.{run}", tenant.replace('.', "/"))
+    let token =
+        |name: &str| name.replace(|c: char| c.is_whitespace() || c.is_control() || ".*>".contains(c), "/");
+    format!("q1.{}.ev.run.{}", token(tenant), token(run))
 }
 
 /// Hears of runs, in a task of its own.
@@ -265,4 +268,15 @@ async fn listen(link: Arc<Link>, connection: &Connection) -> Result<JoinHandle<(
             }
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_has_as_many_parts_whatever_the_names() {
+        assert_eq!(subject("acme.eu", &"r1".into()), "q1.acme/eu.ev.run.r1");
+        assert_eq!(subject("default", &"a talk.of > 2*\n".into()), "q1.default.ev.run.a/talk/of///2//");
+    }
 }
