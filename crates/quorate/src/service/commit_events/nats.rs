@@ -237,9 +237,8 @@ fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
     }));
     tokio::spawn(async move {
         while let Some((subject, message)) = outgoing.recv().await {
-            if connection.publish(subject, message).await.is_err() {
-                return;
-            }
+            // An event that cannot be sent is lost, as others may be.
+            let _ = connection.publish(subject, message).await;
         }
         connection.flush().await;
     })
