@@ -28,14 +28,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.substrate(substrate::sqlite::KIND, substrate::sqlite::new)?;
     registry.state(state::fs::KIND, state::fs::new)?;
     registry.state(state::memory::KIND, state::memory::new)?;
-    #[cfg(feature = "mcp")]
-    {
-        registry.executor(crate::executor::db_operator::KIND, crate::executor::db_operator::new)?;
-        registry.substrate(substrate::guilde_mcp::KIND, substrate::guilde_mcp::new)?;
-        registry.state(state::mcp_kv::KIND, state::mcp_kv::new)?;
-    }
-    #[cfg(not(feature = "mcp"))]
-    crate::mcp_kinds::register_unavailable(&mut registry)?;
+    crate::optional_kinds::register(&mut registry)?;
     registry.state(state::sqlite::KIND, state::sqlite::new)?;
     registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;

@@ -12,9 +12,11 @@ pub(crate) mod http;
 pub mod lifecycle;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
-pub(crate) mod mcp_kinds;
 #[cfg(feature = "nats")]
 pub mod nats;
+pub(crate) mod optional_kinds;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod process;
 pub mod provisioning;
 pub(crate) mod regular_file;

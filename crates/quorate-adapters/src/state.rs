@@ -4,6 +4,8 @@ pub mod fs;
 #[cfg(feature = "mcp")]
 pub mod mcp_kv;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod sqlite;
 
 use quorate_kernel::ports::state::Error;

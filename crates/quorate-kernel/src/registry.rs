@@ -132,7 +132,7 @@ impl Registry {
     pub fn unavailable_executor(
         &mut self,
         kind: &str,
-        refuses: fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError>,
+        refuses: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
         self.executor(kind, refuses)?;
         self.unavailable.insert(kind.to_owned());

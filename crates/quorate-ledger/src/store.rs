@@ -62,7 +62,7 @@ pub use erase::{ErasureReport, WipeMode};
 pub use follow::StreamPosition;
 pub use open::OpenedStore;
 #[cfg(feature = "postgres")]
-pub use postgres::InvalidAddress;
+pub use postgres::{InvalidAddress, SharedConnection};
 
 pub struct Store {
     address: Arc<Address>,

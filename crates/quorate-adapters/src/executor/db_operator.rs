@@ -16,7 +16,7 @@ use crate::block::Block;
 use crate::mcp::{self, Arguments, CallDeadline, Connection, Retry, ServerTools};
 
 /// The kind that a manifest names.
-pub const KIND: &str = crate::mcp_kinds::EXECUTOR;
+pub const KIND: &str = crate::optional_kinds::MCP_EXECUTOR;
 
 const KEYS: &[&str] = &[mcp::SERVER_KEY, "postReply", "conversationId"];
 

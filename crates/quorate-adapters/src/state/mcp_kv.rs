@@ -15,7 +15,7 @@ use crate::block::Block;
 use crate::mcp::{self, Arguments, CallDeadline, CallError, Connection, Retry};
 
 /// The kind that a manifest names.
-pub const KIND: &str = crate::mcp_kinds::STATE;
+pub const KIND: &str = crate::optional_kinds::MCP_STATE;
 
 const KEYS: &[&str] = &["kind", mcp::SERVER_KEY, "prefix", "getTool", "setTool"];
 

@@ -39,7 +39,7 @@ use posting::UncertainPosts;
 use read_history::ReadHistory;
 
 /// The kind that a manifest names.
-pub const KIND: &str = crate::mcp_kinds::SUBSTRATE;
+pub const KIND: &str = crate::optional_kinds::MCP_SUBSTRATE;
 
 const KEYS: &[&str] = &["kind", mcp::SERVER_KEY, "conversationId", "asOperatorId", "fetchLimit", "pollMs"];
 

@@ -1,6 +1,7 @@
 //! One manifest over each substrate: whatever keeps the conversation, the same turns come of it, and what dispatches and
 //! answers is untouched.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,13 +61,13 @@ fn place(substrate: &str, dispatcher: &str) -> TestDir {
 }
 
 /// What a conversation came to, whatever its turns are called.
-async fn talk(place: &TestDir) -> Value {
+async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     let environment = Environment {
         state_dir: Some(place.path("state")),
         trust: quorate::service::trust::Trust::default().trusting_all(),
         ..Environment::new(place.root())
     };
-    let places = PathOverrides { ledger: Some(place.path("ledger.db")), ..PathOverrides::default() };
+    let places = PathOverrides { ledger: Some(ledger), ..PathOverrides::default() };
     let request = Request { path: place.path("there.yaml"), ..Request::default() };
     let runtime = open(&environment, &places, &request, &Host::new()).expect("a manifest that holds");
     let ready = runtime.open_ledger().await.expect("a ledger");
@@ -105,11 +106,16 @@ async fn talk(place: &TestDir) -> Value {
 
 /// What it comes to in memory, and whether the substrate, which a place is made for, comes to the same.
 async fn same(dispatcher: &str, kind: &str, other: &TestDir) {
-    let memory = talk(&place("{kind: memory}", dispatcher)).await;
+    same_with_ledger(dispatcher, kind, other, other.path("ledger.db")).await;
+}
+
+async fn same_with_ledger(dispatcher: &str, kind: &str, other: &TestDir, ledger: PathBuf) {
+    let here = place("{kind: memory}", dispatcher);
+    let memory = talk(&here, here.path("ledger.db")).await;
     let said = memory["said"].as_array().unwrap();
     assert!(said.len() > SAID.len(), "{dispatcher}: a participant answers: {memory:#}");
     assert!(memory["states"][0]["asked"].is_array(), "{dispatcher}: ada remembers: {memory:#}");
-    let there = talk(other).await;
+    let there = talk(other, ledger).await;
     assert_eq!(there, memory, "{kind}, {dispatcher}");
 }
 
@@ -124,6 +130,21 @@ async fn over_a_journal_it_is_what_it_is_in_memory() {
 async fn over_a_database_it_is_what_it_is_in_memory() {
     for dispatcher in DISPATCHERS {
         same(dispatcher, "sqlite", &place("{kind: sqlite, path: talk.db}", dispatcher)).await;
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn over_the_ledgers_database_it_is_what_it_is_in_memory() {
+    for dispatcher in DISPATCHERS {
+        let Some(database) = support::postgres::Database::new().await else { return };
+        let there = place("{kind: postgres}", dispatcher);
+        there.write(
+            "there.yaml",
+            manifest("{kind: postgres}", dispatcher)
+                .replace("state: {kind: memory}", "state: {kind: postgres}"),
+        );
+        same_with_ledger(dispatcher, "postgres", &there, database.url.clone().into()).await;
     }
 }
 

@@ -86,6 +86,7 @@ mod runtime;
 mod runtime_edges;
 mod runtime_limits;
 mod runtime_places;
+mod runtime_postgres;
 mod sandbox;
 mod schemas;
 #[cfg(feature = "serve")]

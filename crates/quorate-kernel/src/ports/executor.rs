@@ -15,6 +15,7 @@
 
 mod usage;
 
+use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -400,10 +401,12 @@ pub struct Settings {
 }
 
 /// MCP servers by id, each with its table of `quorate.toml` verbatim. It remembers which of them adapters have looked up.
+/// Beside them are the connections that the host shares with its adapters.
 #[derive(Debug, Clone, Default)]
 pub struct Servers {
     tables: Arc<BTreeMap<String, Table>>,
     used: Arc<Mutex<BTreeSet<String>>>,
+    connections: BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>,
 }
 
 /// The table of a server.
@@ -412,13 +415,13 @@ pub type Table = serde_json::Map<String, Json>;
 impl Servers {
     /// These servers, none of them looked up yet.
     pub fn new(tables: BTreeMap<String, Table>) -> Self {
-        Servers { tables: Arc::new(tables), used: Arc::default() }
+        Servers { tables: Arc::new(tables), ..Servers::default() }
     }
 
     /// The same servers, with a memory of its own for what is looked up.
     #[must_use]
     pub fn with_own_usage(&self) -> Self {
-        Servers { tables: Arc::clone(&self.tables), used: Arc::default() }
+        Servers { used: Arc::default(), ..self.clone() }
     }
 
     /// The id and table of a server, which counts as used from now on.
@@ -426,6 +429,18 @@ impl Servers {
         let (id, table) = self.tables.get_key_value(id)?;
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         Some((id, table))
+    }
+
+    /// Adds a connection that adapters share, which find it by its type.
+    #[must_use]
+    pub fn with_connection<T: Any + Send + Sync>(mut self, connection: Arc<T>) -> Self {
+        self.connections.insert(TypeId::of::<T>(), connection);
+        self
+    }
+
+    /// The shared connection of a type.
+    pub fn connection<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.connections.get(&TypeId::of::<T>())?.clone().downcast().ok()
     }
 
     /// The ids and tables of all servers.

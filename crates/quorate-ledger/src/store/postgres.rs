@@ -5,6 +5,7 @@ pub(super) mod call;
 mod options;
 pub(super) mod server;
 mod server_error;
+mod shared_connection;
 
 use std::sync::Arc;
 
@@ -17,13 +18,15 @@ use server::Server;
 
 pub use options::InvalidAddress;
 pub(super) use options::connect_options;
+pub use shared_connection::SharedConnection;
 
 /// What brings a database from one version of the schema to the next; the table `quorate_schema` counts them.
-const SCHEMAS: [&str; 4] = [
+const SCHEMAS: [&str; 5] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/schema-2.sql"),
     include_str!("postgres/schema-3.sql"),
     include_str!("postgres/schema-4.sql"),
+    include_str!("postgres/schema-5.sql"),
 ];
 /// The lock of the schema's making, which other schemas of the database may share.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";

@@ -13,6 +13,7 @@ mod external_writes;
 mod load;
 mod prompts;
 pub mod request;
+mod shared_connections;
 pub mod shared_conversation;
 pub mod summary;
 

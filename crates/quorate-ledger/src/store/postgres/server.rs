@@ -218,6 +218,10 @@ pub(in crate::store) struct Wait {
 }
 
 impl Wait {
+    pub(super) fn new(timeouts: Arc<Timeouts>, limit: Duration) -> Wait {
+        Wait { timeouts, limit }
+    }
+
     /// Waits for an answer; a server that is silent for too long counts as lost.
     pub(in crate::store) async fn on<T>(
         &self,
@@ -252,7 +256,10 @@ async fn rewrite(connection: &mut PgConnection, statement: &'static str) -> Resu
     done.and(restored).map(drop)
 }
 
-async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<PgConnection, sqlx::Error> {
+pub(super) async fn open(
+    options: &PgConnectOptions,
+    patience: &Arc<Timeouts>,
+) -> Result<PgConnection, sqlx::Error> {
     let connecting = async {
         let mut connection = options.connect().await?;
         sqlx::raw_sql(SESSION).execute(&mut connection).await?;

@@ -29,6 +29,7 @@ use serde_json::{Map, json};
 use super::budget;
 use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
 use super::request::Request;
+use super::shared_connections;
 use crate::service::compose::Sources;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
@@ -69,7 +70,7 @@ pub(super) fn build(
         document: &written.document,
         configuration: &workspace.host,
         registry: host.registry(),
-        servers: executor::servers(&workspace.host),
+        servers: shared_connections::add(executor::servers(&workspace.host), &workspace.ledger),
         needs: RefCell::default(),
         request,
         report: Report::new(),

@@ -1,0 +1,53 @@
+//! The kinds that need a feature, and their refusal by a program that was built without it.
+
+use quorate_kernel::registry::{Duplicate, Registry};
+
+/// A substrate: a conversation on an MCP server.
+pub(crate) const MCP_SUBSTRATE: &str = "guilde-mcp";
+/// An executor: an operator of an MCP server.
+pub(crate) const MCP_EXECUTOR: &str = "db-operator";
+/// A state store on an MCP server.
+pub(crate) const MCP_STATE: &str = "mcp-kv";
+/// A substrate and a state store in the database of the ledger.
+pub(crate) const POSTGRES: &str = "postgres";
+
+/// Registers the kinds whose features this program was built with, and those that it lacks with a refusal that names
+/// the feature.
+pub(crate) fn register(registry: &mut Registry) -> Result<(), Duplicate> {
+    #[cfg(feature = "mcp")]
+    {
+        registry.executor(MCP_EXECUTOR, crate::executor::db_operator::new)?;
+        registry.substrate(MCP_SUBSTRATE, crate::substrate::guilde_mcp::new)?;
+        registry.state(MCP_STATE, crate::state::mcp_kv::new)?;
+    }
+    #[cfg(not(feature = "mcp"))]
+    {
+        let missing = |kind| missing(kind, "speaks to an MCP server", "mcp");
+        registry.unavailable_executor(MCP_EXECUTOR, move |_| {
+            Err(quorate_kernel::ports::executor::ConfigError { key: None, ..missing(MCP_EXECUTOR) })
+        })?;
+        registry.substrate(MCP_SUBSTRATE, move |_| Err(missing(MCP_SUBSTRATE)))?;
+        registry.state(MCP_STATE, move |_| Err(missing(MCP_STATE)))?;
+    }
+    #[cfg(feature = "postgres")]
+    {
+        registry.substrate(POSTGRES, crate::substrate::postgres::new)?;
+        registry.state(POSTGRES, crate::state::postgres::new)?;
+    }
+    #[cfg(not(feature = "postgres"))]
+    {
+        let missing = || missing(POSTGRES, "is in a Postgres database", "postgres");
+        registry.substrate(POSTGRES, move |_| Err(missing()))?;
+        registry.state(POSTGRES, move |_| Err(missing()))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(all(feature = "mcp", feature = "postgres")))]
+fn missing(kind: &str, what: &str, feature: &str) -> quorate_kernel::ports::executor::ConfigError {
+    quorate_kernel::ports::executor::ConfigError::for_key(
+        "kind",
+        format!("`{kind}` {what}, and this program was built without that"),
+    )
+    .with_help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"))
+}
