@@ -4,7 +4,7 @@ use quorate_kernel::registry::{Duplicate, Registry};
 
 use crate::dispatcher::{capability_match, fixed, llm_router, mention, round_robin};
 use crate::executor::{agent_cli, cassette, inline, llm, public_runtimes, rubric, script};
-use crate::{provisioning, state, substrate};
+use crate::{optional_kinds, provisioning, state, substrate};
 
 /// All adapters of this crate.
 ///
@@ -28,7 +28,18 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.substrate(substrate::sqlite::KIND, substrate::sqlite::new)?;
     registry.state(state::fs::KIND, state::fs::new)?;
     registry.state(state::memory::KIND, state::memory::new)?;
-    crate::optional_kinds::register(&mut registry)?;
+    #[cfg(feature = "mcp")]
+    {
+        registry.executor(crate::executor::db_operator::KIND, crate::executor::db_operator::new)?;
+        registry.substrate(substrate::guilde_mcp::KIND, substrate::guilde_mcp::new)?;
+        registry.state(state::mcp_kv::KIND, state::mcp_kv::new)?;
+    }
+    #[cfg(feature = "postgres")]
+    {
+        registry.substrate(substrate::postgres::KIND, substrate::postgres::new)?;
+        registry.state(state::postgres::KIND, state::postgres::new)?;
+    }
+    optional_kinds::register_unavailable(&mut registry)?;
     registry.state(state::sqlite::KIND, state::sqlite::new)?;
     registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;

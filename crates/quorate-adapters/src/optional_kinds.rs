@@ -11,15 +11,12 @@ pub(crate) const MCP_STATE: &str = "mcp-kv";
 /// A substrate and a state store in the database of the ledger.
 pub(crate) const POSTGRES: &str = "postgres";
 
-/// Registers the kinds whose features this program was built with, and those that it lacks with a refusal that names
-/// the feature.
-pub(crate) fn register(registry: &mut Registry) -> Result<(), Duplicate> {
-    #[cfg(feature = "mcp")]
-    {
-        registry.executor(MCP_EXECUTOR, crate::executor::db_operator::new)?;
-        registry.substrate(MCP_SUBSTRATE, crate::substrate::guilde_mcp::new)?;
-        registry.state(MCP_STATE, crate::state::mcp_kv::new)?;
-    }
+/// Registers the kinds that this program was built without, with a refusal that names the feature.
+#[cfg_attr(
+    all(feature = "mcp", feature = "postgres"),
+    expect(clippy::unnecessary_wraps, unused_variables, reason = "with every feature nothing is missing")
+)]
+pub(crate) fn register_unavailable(registry: &mut Registry) -> Result<(), Duplicate> {
     #[cfg(not(feature = "mcp"))]
     {
         let missing = |kind| missing(kind, "speaks to an MCP server", "mcp");
@@ -28,11 +25,6 @@ pub(crate) fn register(registry: &mut Registry) -> Result<(), Duplicate> {
         })?;
         registry.substrate(MCP_SUBSTRATE, move |_| Err(missing(MCP_SUBSTRATE)))?;
         registry.state(MCP_STATE, move |_| Err(missing(MCP_STATE)))?;
-    }
-    #[cfg(feature = "postgres")]
-    {
-        registry.substrate(POSTGRES, crate::substrate::postgres::new)?;
-        registry.state(POSTGRES, crate::state::postgres::new)?;
     }
     #[cfg(not(feature = "postgres"))]
     {

@@ -13,10 +13,9 @@
 //!
 //! `quorate_testkit::conformance::executor` checks the first three for any implementation.
 
+mod servers;
 mod usage;
 
-use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ use crate::conversation::{ConversationContext, Participant};
 use crate::ports::fence::Fence;
 use crate::redact::Redactor;
 
+pub use servers::{Servers, Table};
 pub use usage::Usage;
 
 /// One attempt to get an answer from one member.
@@ -398,72 +398,6 @@ pub struct Settings {
     pub servers: Servers,
     /// The file of prices that come before those that ship (`budget.prices`).
     pub prices: Option<std::path::PathBuf>,
-}
-
-/// MCP servers by id, each with its table of `quorate.toml` verbatim. It remembers which of them adapters have looked up.
-/// Beside them are the connections that the host shares with its adapters.
-#[derive(Debug, Clone, Default)]
-pub struct Servers {
-    tables: Arc<BTreeMap<String, Table>>,
-    used: Arc<Mutex<BTreeSet<String>>>,
-    connections: BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>,
-}
-
-/// The table of a server.
-pub type Table = serde_json::Map<String, Json>;
-
-impl Servers {
-    /// These servers, none of them looked up yet.
-    pub fn new(tables: BTreeMap<String, Table>) -> Self {
-        Servers { tables: Arc::new(tables), ..Servers::default() }
-    }
-
-    /// The same servers, with a memory of its own for what is looked up.
-    #[must_use]
-    pub fn with_own_usage(&self) -> Self {
-        Servers { used: Arc::default(), ..self.clone() }
-    }
-
-    /// The id and table of a server, which counts as used from now on.
-    pub fn get(&self, id: &str) -> Option<(&str, &Table)> {
-        let (id, table) = self.tables.get_key_value(id)?;
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        Some((id, table))
-    }
-
-    /// Adds a connection that adapters share, which find it by its type.
-    #[must_use]
-    pub fn with_connection<T: Any + Send + Sync>(mut self, connection: Arc<T>) -> Self {
-        self.connections.insert(TypeId::of::<T>(), connection);
-        self
-    }
-
-    /// The shared connection of a type.
-    pub fn connection<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.connections.get(&TypeId::of::<T>())?.clone().downcast().ok()
-    }
-
-    /// The ids and tables of all servers.
-    pub fn all(&self) -> Vec<(String, Table)> {
-        self.tables.iter().map(|(id, table)| (id.clone(), table.clone())).collect()
-    }
-
-    /// The ids of all servers.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.tables.keys().map(String::as_str)
-    }
-
-    /// The ids and tables of the servers that were looked up.
-    pub fn used(&self) -> Vec<(String, Table)> {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.iter().filter_map(|id| Some((id.clone(), self.tables.get(id)?.clone()))).collect()
-    }
-}
-
-impl PartialEq for Servers {
-    fn eq(&self, other: &Self) -> bool {
-        self.tables == other.tables
-    }
 }
 
 /// Why an adapter refuses its block.
