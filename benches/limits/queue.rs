@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate::service::commit_events::nats::{NatsEvents, NatsOptions};
-use quorate::service::environment::Environment;
+use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::runs;
 use quorate::service::watch::Watcher;
 use quorate::service::workspace::PathOverrides;
@@ -172,8 +172,7 @@ fn latency(
     };
     let options = |publishes: bool| {
         nats.map(|servers| NatsOptions {
-            servers: servers.to_owned(),
-            credentials: None,
+            servers: NatsServers { urls: servers.to_owned(), credentials: None, inbox: None },
             publishes,
             listens: !publishes,
         })

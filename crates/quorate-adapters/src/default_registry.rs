@@ -34,6 +34,11 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
         registry.substrate(substrate::guilde_mcp::KIND, substrate::guilde_mcp::new)?;
         registry.state(state::mcp_kv::KIND, state::mcp_kv::new)?;
     }
+    #[cfg(feature = "nats")]
+    {
+        registry.substrate(substrate::nats::KIND, substrate::nats::new)?;
+        registry.state(state::nats_kv::KIND, state::nats_kv::new)?;
+    }
     #[cfg(feature = "postgres")]
     {
         registry.substrate(substrate::postgres::KIND, substrate::postgres::new)?;

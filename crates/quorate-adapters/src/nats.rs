@@ -1,5 +1,10 @@
 //! Connections to NATS servers. NATS carries what should be heard now; what must be true afterwards is in the ledger, so
-//! every user of a connection goes on without it.
+//! users of events go on without it. `nats/shared.rs` is the connection of a runtime's adapters, `nats/stream.rs` what some of
+//! them keep on the servers, `nats/subject.rs` the names of both.
+
+pub(crate) mod shared;
+pub(crate) mod stream;
+pub(crate) mod subject;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +16,8 @@ use futures::StreamExt as _;
 use percent_encoding::percent_decode_str;
 
 use crate::http::install_tls_provider;
+
+pub use shared::SharedNats;
 
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,6 +31,8 @@ pub struct Address {
     login: Option<Login>,
     /// A `.creds` file.
     credentials: Option<PathBuf>,
+    /// What the subjects of answers begin with.
+    inbox: Option<String>,
 }
 
 /// What a server is told that asks who connects.
@@ -69,16 +78,24 @@ pub struct Subscription {
 
 impl Address {
     /// Reads the addresses of servers: `nats://host:4222`, `tls://host`, several with commas. A user and password, or a
-    /// token, may stand before the host.
+    /// token, may stand before the host. `credentials` is a `.creds` file, `inbox` what the subjects of answers begin with in
+    /// place of `_INBOX`.
     ///
     /// # Errors
     /// If one is of another kind, or they name different users. The text names no password.
-    pub fn parse(text: &str, credentials: Option<PathBuf>) -> Result<Address, String> {
+    pub fn parse(text: &str, credentials: Option<PathBuf>, inbox: Option<String>) -> Result<Address, String> {
+        let is_odd = |c: char| c.is_whitespace() || c.is_control() || "*>".contains(c);
+        if inbox
+            .as_ref()
+            .is_some_and(|inbox| inbox.is_empty() || inbox.contains(is_odd) || inbox.ends_with('.'))
+        {
+            return Err("its prefix for the subjects of answers is none".to_owned());
+        }
         let parts: Result<Vec<_>, String> = text.split(',').map(|part| server(part.trim())).collect();
         let (servers, mut logins): (Vec<_>, Vec<_>) = parts?.into_iter().unzip();
         logins.dedup();
         match logins.pop() {
-            Some(login) if logins.is_empty() => Ok(Address { servers, login, credentials }),
+            Some(login) if logins.is_empty() => Ok(Address { servers, login, credentials, inbox }),
             _ => Err("its servers are given different users or passwords".to_owned()),
         }
     }
@@ -185,9 +202,11 @@ impl Connection {
         Ok(Subscription { subscriber })
     }
 
-    /// The server's version.
-    pub fn version(&self) -> String {
-        self.client.server_info().version
+    /// The server's version, and whether it has JetStream.
+    pub fn server(&self) -> String {
+        let server = self.client.server_info();
+        let has = if server.jetstream { "with" } else { "without" };
+        format!("NATS {} {has} JetStream", server.version)
     }
 
     /// Waits until what was sent has reached the server.
@@ -239,6 +258,10 @@ async fn options(
             change.into_iter().for_each(|change| changed(change));
             std::future::ready(())
         });
+    let options = match &address.inbox {
+        Some(inbox) => options.custom_inbox_prefix(inbox),
+        None => options,
+    };
     let options = match address.login.clone() {
         None => options,
         Some(Login::Token(token)) => options.token(token),
@@ -257,12 +280,13 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_what_is_secret_in_it() {
         let address =
-            Address::parse("nats://ada:s3%20cret@one, tls://ada:s3%20cret@[::1]:5222", None).unwrap();
+            Address::parse("nats://ada:s3%20cret@one, tls://ada:s3%20cret@[::1]:5222", None, None).unwrap();
         assert_eq!(address.to_string(), "nats://one:4222,tls://[::1]:5222");
         let login = Login::User { name: "ada".to_owned(), password: "s3 cret".to_owned() };
         assert!(address.login == Some(login));
         assert!(
-            Address::parse("nats://t0ken@one", None).unwrap().login == Some(Login::Token("t0ken".to_owned()))
+            Address::parse("nats://t0ken@one", None, None).unwrap().login
+                == Some(Login::Token("t0ken".to_owned()))
         );
         for text in [
             "",
@@ -274,7 +298,7 @@ mod tests {
             "nats://one,",
             "nats://a@one,nats://two",
         ] {
-            assert!(Address::parse(text, None).is_err(), "{text}");
+            assert!(Address::parse(text, None, None).is_err(), "{text}");
         }
     }
 }

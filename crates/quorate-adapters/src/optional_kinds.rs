@@ -11,9 +11,14 @@ pub(crate) const MCP_STATE: &str = "mcp-kv";
 /// A substrate and a state store in the database of the ledger.
 pub(crate) const POSTGRES: &str = "postgres";
 
+/// A substrate: a conversation on NATS servers.
+pub(crate) const NATS_SUBSTRATE: &str = "nats";
+/// A state store on NATS servers.
+pub(crate) const NATS_STATE: &str = "nats-kv";
+
 /// Registers the kinds that this program was built without, with a refusal that names the feature.
 #[cfg_attr(
-    all(feature = "mcp", feature = "postgres"),
+    all(feature = "mcp", feature = "nats", feature = "postgres"),
     expect(clippy::unnecessary_wraps, unused_variables, reason = "with every feature nothing is missing")
 )]
 pub(crate) fn register_unavailable(registry: &mut Registry) -> Result<(), Duplicate> {
@@ -32,10 +37,16 @@ pub(crate) fn register_unavailable(registry: &mut Registry) -> Result<(), Duplic
         registry.substrate(POSTGRES, move |_| Err(missing()))?;
         registry.state(POSTGRES, move |_| Err(missing()))?;
     }
+    #[cfg(not(feature = "nats"))]
+    {
+        let missing = |kind| missing(kind, "is on NATS servers", "nats");
+        registry.substrate(NATS_SUBSTRATE, move |_| Err(missing(NATS_SUBSTRATE)))?;
+        registry.state(NATS_STATE, move |_| Err(missing(NATS_STATE)))?;
+    }
     Ok(())
 }
 
-#[cfg(not(all(feature = "mcp", feature = "postgres")))]
+#[cfg(not(all(feature = "mcp", feature = "nats", feature = "postgres")))]
 fn missing(kind: &str, what: &str, feature: &str) -> quorate_kernel::ports::executor::ConfigError {
     quorate_kernel::ports::executor::ConfigError::for_key(
         "kind",

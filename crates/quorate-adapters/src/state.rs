@@ -4,6 +4,8 @@ pub mod fs;
 #[cfg(feature = "mcp")]
 pub mod mcp_kv;
 pub mod memory;
+#[cfg(feature = "nats")]
+pub mod nats_kv;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod sqlite;

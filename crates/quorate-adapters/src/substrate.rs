@@ -6,6 +6,8 @@ pub(crate) mod file_watcher;
 #[cfg(feature = "mcp")]
 pub mod guilde_mcp;
 pub mod memory;
+#[cfg(feature = "nats")]
+pub mod nats;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod sqlite;

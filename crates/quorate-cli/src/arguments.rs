@@ -11,7 +11,7 @@ use quorate_manifest::config::parse_money;
 use quorate_protocol::policy::Policy;
 
 use super::render::Format;
-use quorate::service::environment::Environment;
+use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::producer::Producer;
 use quorate::service::report::FailOn;
@@ -38,19 +38,22 @@ impl PathArguments {
 /// The NATS servers that carry events of runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct EventsArguments {
-    /// NATS servers that carry events of runs, as nats://host:4222, with commas between; or QUORATE_EVENTS
+    /// NATS servers that carry events of runs, as nats://host:4222, with commas between; or QUORATE_NATS
     #[arg(long, value_name = "URL")]
     events: Option<String>,
-    /// A .creds file for the NATS servers; or QUORATE_EVENTS_CREDS
+    /// A .creds file for the NATS servers; or QUORATE_NATS_CREDS
     #[arg(long, value_name = "FILE")]
     events_creds: Option<PathBuf>,
 }
 
 impl EventsArguments {
-    /// The servers and the credentials file, from the command line or the environment; `None` without servers.
-    pub(super) fn servers(self) -> Option<(String, Option<PathBuf>)> {
-        let (servers, credentials) = crate::environment::events();
-        Some((self.events.or(servers)?, self.events_creds.or(credentials)))
+    /// The servers, from the command line or the environment; `None` without any.
+    pub(super) fn servers(self) -> Option<NatsServers> {
+        let there = crate::environment::nats();
+        let inbox = there.as_ref().and_then(|there| there.inbox.clone());
+        let credentials = crate::environment::path("QUORATE_NATS_CREDS");
+        let urls = self.events.or(there.map(|there| there.urls))?;
+        Some(NatsServers { urls, credentials: self.events_creds.or(credentials), inbox })
     }
 }
 

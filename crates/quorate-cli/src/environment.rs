@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quorate::service::environment::Environment;
+use quorate::service::environment::{Environment, NatsServers};
 #[cfg(any(feature = "mcp", feature = "serve"))]
 use quorate::service::error::ServiceError;
 use quorate::service::trust::inventory;
@@ -17,6 +17,7 @@ pub(super) fn from_process() -> Environment {
     let user = get("USER").or_else(|| get("LOGNAME")).or_else(|| get("USERNAME"));
     let mut environment = Environment::new(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")));
     environment.ledger = path("QUORATE_LEDGER");
+    environment.nats = nats();
     environment.state_dir = state_dir();
     environment.inventory = Some(inventory::of_workspace);
     environment.user = user.unwrap_or(environment.user);
@@ -32,9 +33,11 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The NATS servers of `QUORATE_EVENTS`, and the credentials of `QUORATE_EVENTS_CREDS`.
-pub(super) fn events() -> (Option<String>, Option<PathBuf>) {
-    (variable("QUORATE_EVENTS").filter(|servers| !servers.is_empty()), path("QUORATE_EVENTS_CREDS"))
+/// The NATS servers of `QUORATE_NATS`, with the credentials of `QUORATE_NATS_CREDS` and the prefix `QUORATE_NATS_INBOX`.
+pub(super) fn nats() -> Option<NatsServers> {
+    let urls = variable("QUORATE_NATS").filter(|urls| !urls.is_empty())?;
+    let inbox = variable("QUORATE_NATS_INBOX").filter(|inbox| !inbox.is_empty());
+    Some(NatsServers { urls, credentials: path("QUORATE_NATS_CREDS"), inbox })
 }
 
 /// The fewest characters of a token that a person chooses.
@@ -71,7 +74,7 @@ pub(super) fn variables() -> Variables {
 
 /// A variable with a path, which need not be UTF-8.
 #[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
-fn path(name: &str) -> Option<PathBuf> {
+pub(super) fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 

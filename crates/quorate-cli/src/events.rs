@@ -1,22 +1,20 @@
 //! Events of runs over NATS: `--events` of commands that hold or follow runs.
 
-use std::path::PathBuf;
-
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
 use quorate::service::doctor::{Check, Status};
-use quorate::service::environment::Environment;
+use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::error::ServiceError;
 
 /// What a command does with events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It tells of records that it commits.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a worker does"))]
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "a worker does"))]
     Publishes,
     /// It hears of records that others commit.
     Listens,
-    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "a server does"))]
+    #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "a server does"))]
     Both,
 }
 
@@ -35,9 +33,9 @@ impl Events {
         environment: &Environment,
     ) -> Result<Events, ServiceError> {
         use quorate::service::commit_events::nats::{NatsEvents, NatsOptions};
-        let Some((servers, credentials)) = arguments.servers() else { return Ok(Events(None)) };
+        let Some(servers) = arguments.servers() else { return Ok(Events(None)) };
         let (publishes, listens) = (role != Role::Listens, role != Role::Publishes);
-        let options = NatsOptions { servers, credentials, publishes, listens };
+        let options = NatsOptions { servers, publishes, listens };
         Ok(Events(Some(NatsEvents::connect(&environment.commit_events, &options).await?)))
     }
 
@@ -90,8 +88,8 @@ impl Events {
 
 /// Whether an event comes back from the servers that are asked for; `None` where none are.
 pub(crate) async fn check(arguments: EventsArguments) -> Option<Check> {
-    let (servers, credentials) = arguments.servers()?;
-    let (status, detail) = match round_trip(servers, credentials).await {
+    let servers = arguments.servers()?;
+    let (status, detail) = match round_trip(servers).await {
         Ok(detail) => (Status::Passed, detail),
         Err(error) => (Status::Failed, error.first_message()),
     };
@@ -99,13 +97,13 @@ pub(crate) async fn check(arguments: EventsArguments) -> Option<Check> {
 }
 
 #[cfg(feature = "nats")]
-async fn round_trip(servers: String, credentials: Option<PathBuf>) -> Result<String, ServiceError> {
+async fn round_trip(servers: NatsServers) -> Result<String, ServiceError> {
     use quorate::service::commit_events::nats::{NatsOptions, round_trip};
-    round_trip(&NatsOptions { servers, credentials, publishes: true, listens: true }).await
+    round_trip(&NatsOptions { servers, publishes: true, listens: true }).await
 }
 
 #[cfg(not(feature = "nats"))]
 #[expect(clippy::unused_async, reason = "as with NATS")]
-async fn round_trip(_: String, _: Option<PathBuf>) -> Result<String, ServiceError> {
+async fn round_trip(_: NatsServers) -> Result<String, ServiceError> {
     Err(crate::exit::feature_missing("nats"))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support;
 #[cfg(feature = "mcp")]
 use crate::support::mcp as client;
-use quorate::service::environment::Environment;
+use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::host::Host;
 use quorate::service::runtime::conversation::{ConversationReader, say, state};
 use quorate::service::runtime::drive::{Step, Until, drive};
@@ -62,7 +62,9 @@ fn place(substrate: &str, dispatcher: &str) -> TestDir {
 
 /// What a conversation came to, whatever its turns are called.
 async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
+    let nats = std::fs::read_to_string(place.path("nats")).ok();
     let environment = Environment {
+        nats: nats.map(|urls| NatsServers { urls, credentials: None, inbox: None }),
         state_dir: Some(place.path("state")),
         trust: quorate::service::trust::Trust::default().trusting_all(),
         ..Environment::new(place.root())
@@ -145,6 +147,20 @@ async fn over_the_ledgers_database_it_is_what_it_is_in_memory() {
                 .replace("state: {kind: memory}", "state: {kind: postgres}"),
         );
         same_with_ledger(dispatcher, "postgres", &there, database.url.clone().into()).await;
+    }
+}
+
+#[cfg(feature = "nats")]
+#[tokio::test]
+async fn over_nats_it_is_what_it_is_in_memory() {
+    let Some(nats) = support::nats::Nats::with_streams(1) else { return };
+    for (at, dispatcher) in DISPATCHERS.into_iter().enumerate() {
+        let substrate = format!("{{kind: nats, conversation: talk-{at}}}");
+        let there = place(&substrate, dispatcher);
+        let manifest = manifest(&substrate, dispatcher).replace("id: there", &format!("id: there-{at}"));
+        there.write("there.yaml", manifest.replace("state: {kind: memory}", "state: {kind: nats-kv}"));
+        there.write("nats", nats.url());
+        same(dispatcher, "nats", &there).await;
     }
 }
 

@@ -85,6 +85,7 @@ mod review;
 mod runtime;
 mod runtime_edges;
 mod runtime_limits;
+mod runtime_nats;
 mod runtime_places;
 mod runtime_postgres;
 mod sandbox;

@@ -23,6 +23,8 @@ pub struct Environment {
     pub directory: PathBuf,
     /// A ledger that overrides the workspace's; on the command line `QUORATE_LEDGER`.
     pub ledger: Option<PathBuf>,
+    /// The NATS servers of conversations and participants that are elsewhere; on the command line `QUORATE_NATS`.
+    pub nats: Option<NatsServers>,
     /// The directory for data that outlives a workspace; on the command line `quorate` below `XDG_STATE_HOME`, else below
     /// `~/.local/state`. `None` keeps no such data.
     pub state_dir: Option<PathBuf>,
@@ -46,12 +48,24 @@ pub struct Environment {
     pub is_metered: bool,
 }
 
+/// NATS servers of one cluster.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NatsServers {
+    /// `nats://host:4222`, `tls://host`; several with commas. It may have a password in it.
+    pub urls: String,
+    /// A `.creds` file.
+    pub credentials: Option<PathBuf>,
+    /// What the subjects of answers begin with, where the account does not let everyone hear `_INBOX.>`.
+    pub inbox: Option<String>,
+}
+
 impl Environment {
     /// An environment for a directory and the user of the process, without variables, with the system's clock.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Environment {
             directory: directory.into(),
             ledger: None,
+            nats: None,
             state_dir: None,
             trusted_uids: effective_user(),
             trust: Trust::default(),

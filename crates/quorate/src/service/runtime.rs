@@ -99,7 +99,7 @@ pub fn open(
 ) -> Result<Runtime, ServiceError> {
     let (written, mut workspace) = load::load(environment, places, request, host)?;
     let mut report = std::mem::take(&mut workspace.report);
-    let built = build::build(&written, &workspace, request, host);
+    let built = build::build(environment, &written, &workspace, request, host);
     let mut ports = built.map_err(|error| {
         config_provenance::explain(error, environment, workspace.host_path.as_deref(), &written.dir)
     })?;

@@ -15,8 +15,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row as _};
 
-use super::events::{Nats, Said};
+use super::events::Said;
 use super::{signal, wait};
+use crate::support::nats::Nats;
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
 
 const DRAFTS: usize = 200;
@@ -238,7 +239,7 @@ impl Cluster {
     fn command(&self, place: &TestDir, arguments: &[&str]) -> Command {
         let mut command = command(place, arguments, (&self.model, 64), &self.server.url);
         if let Some(nats) = &self.nats {
-            command.env("QUORATE_EVENTS", nats.url());
+            command.env("QUORATE_NATS", nats.url());
         }
         command
     }

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -12,68 +10,13 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::*;
-
-/// A NATS server.
-pub(super) struct Nats {
-    port: u16,
-    program: String,
-    process: Child,
-}
-
-impl Nats {
-    /// Starts one; `None`, which is said, where there is no program.
-    pub(super) fn start() -> Option<Nats> {
-        let Ok(folder) = std::env::var("QUORATE_TEST_NATS") else {
-            eprintln!("SKIPPED: QUORATE_TEST_NATS names no folder (scripts/services install nats)");
-            return None;
-        };
-        let port = free_port();
-        let program = format!("{folder}/bin/nats-server");
-        let process = serve(&program, port);
-        Some(Nats { port, program, process })
-    }
-
-    pub(super) fn url(&self) -> String {
-        format!("nats://ada:s3cret@127.0.0.1:{}", self.port)
-    }
-
-    pub(super) fn crash(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
-    pub(super) fn start_again(&mut self) {
-        self.process = serve(&self.program, self.port);
-    }
-}
-
-impl Drop for Nats {
-    fn drop(&mut self) {
-        self.crash();
-    }
-}
+use crate::support::nats::Nats;
 
 async fn connect(nats: &str) -> async_nats::Client {
     async_nats::ConnectOptions::with_user_and_password("ada".into(), "s3cret".into())
         .connect(nats)
         .await
         .unwrap()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-fn serve(program: &str, port: u16) -> Child {
-    let port_text = port.to_string();
-    let process = Command::new(program)
-        .args(["-a", "127.0.0.1", "-p", &port_text, "-c"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/queue/nats.conf"))
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    wait_until(SOON, "NATS answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-    process
 }
 
 /// A process, and each line that it says on a stream.
@@ -89,7 +32,7 @@ impl Said {
     fn by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
         let mut command = machine.place.command(arguments);
         command.env("QUORATE_LEDGER", &machine.database.url).env("QUORATE_TRUST", "1");
-        command.env("QUORATE_EVENTS", events);
+        command.env("QUORATE_NATS", events);
         Said::start(command)
     }
 
@@ -243,7 +186,7 @@ fn runs_go_on_and_are_followed_while_nats_is_away() {
     let mut working = Said::by(&worker, &["worker"], &nats.url());
     for said in [&mut watching, &mut working] {
         let away = said.wait_for("does not answer");
-        assert!(away.contains(&format!("nats://127.0.0.1:{} does not", nats.port)), "{away}");
+        assert!(away.contains(&format!("nats://127.0.0.1:{} does not", nats.port())), "{away}");
     }
     watching.wait_for("following every run");
     enqueue("monday");

@@ -7,6 +7,8 @@ pub mod console;
 pub mod council;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod playbooks;
 #[cfg(feature = "postgres")]
 #[path = "../../../../quorate-ledger/tests/it/postgres/support.rs"]
@@ -20,6 +22,8 @@ pub mod reports;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod shell;
+#[cfg(any(feature = "nats", feature = "postgres"))]
+pub mod swarm;
 pub mod transcript;
 
 use std::io::Write as _;

@@ -2,7 +2,6 @@
 //! subscription to those of all runs. Nothing waits for NATS: where it is away, readers look into the ledger as they do
 //! without it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::{CommitEvent, CommitEvents, DEFAULT_TENANT};
+use crate::service::environment::NatsServers;
 use crate::service::error::ServiceError;
 
 /// The subjects of all tenants and runs.
@@ -36,12 +36,9 @@ const ROUND_TRIP_TIMEOUT: Duration = Duration::from_secs(8);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where the servers are, who connects, and what for.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NatsOptions {
-    /// `nats://host:4222`, `tls://host`; several with commas.
-    pub servers: String,
-    /// A `.creds` file.
-    pub credentials: Option<PathBuf>,
+    pub servers: NatsServers,
     /// Whether to tell others of what this process commits.
     pub publishes: bool,
     /// Whether to hear of what others commit.
@@ -68,7 +65,7 @@ impl NatsEvents {
     /// # Errors
     /// [`codes::EVENTS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
-        let address = address(options)?;
+        let address = events_address(options)?;
         let (notice, notices) = mpsc::unbounded_channel();
         let link = Arc::new(Link::new(events.clone(), address, notice));
         let refused = |error| refused(&link.address, &error);
@@ -101,8 +98,14 @@ impl NatsEvents {
     }
 }
 
-fn address(options: &NatsOptions) -> Result<Address, ServiceError> {
-    Address::parse(&options.servers, options.credentials.clone())
+/// The address of servers; the error is a sentence about it.
+pub(crate) fn address(servers: &NatsServers) -> Result<Address, String> {
+    let NatsServers { urls, credentials, inbox } = servers;
+    Address::parse(urls, credentials.clone(), inbox.clone())
+}
+
+fn events_address(options: &NatsOptions) -> Result<Address, ServiceError> {
+    address(&options.servers)
         .map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))
 }
 
@@ -121,7 +124,7 @@ fn unusable(what: String) -> ServiceError {
 /// # Errors
 /// [`codes::EVENTS_UNUSABLE`] where it does not come back.
 pub async fn round_trip(options: &NatsOptions) -> Result<String, ServiceError> {
-    let address = address(options)?;
+    let address = events_address(options)?;
     let run: Name = format!("doctor-{}", entropy::run_id()).into();
     let travels = async {
         let connection = Connection::open(&address, CLIENT_NAME, |_| {}).await?;
@@ -134,10 +137,7 @@ pub async fn round_trip(options: &NatsOptions) -> Result<String, ServiceError> {
         while let Some(payload) = subscription.next().await {
             if serde_json::from_slice::<Message>(&payload).is_ok_and(|message| message.run == run) {
                 let took = sent.elapsed().as_secs_f64() * 1e3;
-                return Ok(format!(
-                    "{address}, NATS {}: an event came back in {took:.1} ms",
-                    connection.version()
-                ));
+                return Ok(format!("{address}, {}: an event came back in {took:.1} ms", connection.server()));
             }
         }
         Err(ConnectError::Absent("the connection was lost".to_owned()))

@@ -31,6 +31,7 @@ use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
 use super::request::Request;
 use super::shared_connections;
 use crate::service::compose::Sources;
+use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::host::Host;
@@ -60,6 +61,7 @@ pub(super) struct Ports {
 }
 
 pub(super) fn build(
+    environment: &Environment,
     written: &LoadedRuntime,
     workspace: &Workspace,
     request: &Request,
@@ -70,7 +72,7 @@ pub(super) fn build(
         document: &written.document,
         configuration: &workspace.host,
         registry: host.registry(),
-        servers: shared_connections::add(executor::servers(&workspace.host), &workspace.ledger),
+        servers: shared_connections::add(executor::servers(&workspace.host), environment, &workspace.ledger),
         needs: RefCell::default(),
         request,
         report: Report::new(),

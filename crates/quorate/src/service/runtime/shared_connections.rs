@@ -1,14 +1,36 @@
-//! The connections that a runtime's adapters share: the database of its ledger.
+//! The connections that a runtime's adapters share: the database of its ledger, and NATS servers.
 
 use quorate_kernel::ports::executor::Servers;
 use quorate_ledger::store::address::Address;
 
+use crate::service::environment::Environment;
+
 /// Adds the connections to the servers that adapters are given. Nothing is connected yet.
-pub(super) fn add(servers: Servers, ledger: &Address) -> Servers {
-    match ledger {
-        #[cfg(feature = "postgres")]
+pub(super) fn add(servers: Servers, environment: &Environment, ledger: &Address) -> Servers {
+    // A build without one of the features has no use for its address.
+    let _ = (environment, ledger);
+    #[cfg(feature = "postgres")]
+    let servers = match ledger {
         Address::Postgres { .. } => servers.with_connection(std::sync::Arc::new(postgres::shared(ledger))),
-        _ => servers,
+        Address::File(_) => servers,
+    };
+    #[cfg(feature = "nats")]
+    let servers = match &environment.nats {
+        Some(nats) => servers.with_connection(std::sync::Arc::new(nats::shared(nats))),
+        None => servers,
+    };
+    servers
+}
+
+#[cfg(feature = "nats")]
+mod nats {
+    use quorate_adapters::nats::SharedNats;
+
+    use crate::service::commit_events::{DEFAULT_TENANT, nats::address};
+    use crate::service::environment::NatsServers;
+
+    pub(super) fn shared(servers: &NatsServers) -> SharedNats {
+        SharedNats::new(address(servers), DEFAULT_TENANT)
     }
 }
 

@@ -1,0 +1,239 @@
+//! The `nats` substrate: a conversation in a JetStream stream, for participants that do not reach the ledger's database.
+//!
+//! A turn is a message on a subject of its own: of its key, or of a random name where it has none. It is added only if its
+//! subject has no message, so that a turn is there once, however often it is sent. Everything is read from the stream's
+//! leader. A message that is no turn, which only another program can have sent, is passed over.
+
+mod message;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_nats::Subscriber;
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::future::try_join_all;
+use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::entropy;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate_kernel::registry::BuildContext;
+use quorate_protocol::Name;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::check_turn;
+use crate::block::Block;
+use crate::nats::shared::{self, SharedNats};
+use crate::nats::stream::{LazyStream, Published, Settings, StreamError};
+use crate::nats::subject::token;
+use message::Message;
+
+/// The kind that manifests name.
+pub const KIND: &str = crate::optional_kinds::NATS_SUBSTRATE;
+
+/// How many messages are asked for at once.
+const BATCH: u64 = 32;
+/// How often a waiter looks though nothing was heard: a message is not told while the connection is lost.
+const SLOW_POLL: Duration = Duration::from_secs(2);
+/// How long a waiter that was told of a message looks for it in the stream, which has it a little later.
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
+
+/// Builds the substrate from its block.
+///
+/// # Errors
+/// When the block has an unknown key or a value that does not fit, or no NATS servers are named.
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
+    let block = Block::parse(build.block, &["kind", "conversation", "replicas"])?;
+    let conversation = block.text("conversation")?.unwrap_or(build.runtime);
+    if conversation.is_empty() {
+        return Err(ConfigError::for_key("conversation", "`conversation` is empty")
+            .with_help("a name, for example `conversation: release-council`"));
+    }
+    let replicas = block.count("replicas")?;
+    if replicas.is_some_and(|replicas| !(1..=5).contains(&replicas)) {
+        return Err(ConfigError::for_key("replicas", "`replicas` is not from 1 to 5").with_help(
+            "on how many servers of the cluster the conversation is kept; 3 unless you say otherwise",
+        ));
+    }
+    let nats = shared::shared(build.servers)?;
+    let prefix = format!("q1.{}.c.{}", token(nats.tenant()), token(conversation));
+    let settings = Settings {
+        name: format!("q1-{}-c-{}", token(nats.tenant()), token(conversation)),
+        description: "A conversation of Quorate".to_owned(),
+        subjects: format!("{prefix}.*"),
+        keeps_last: false,
+        replicas,
+    };
+    Ok(Arc::new(NatsSubstrate {
+        place: place(&nats, conversation),
+        stream: LazyStream::new(nats, settings),
+        prefix,
+        last_delivered: AtomicU64::new(UNREAD),
+        news: Mutex::default(),
+    }))
+}
+
+fn place(nats: &SharedNats, conversation: &str) -> String {
+    format!("{KIND}/{}#{conversation}", nats.tenant())
+}
+
+/// What `last_delivered` is before the first read.
+const UNREAD: u64 = u64::MAX;
+
+struct NatsSubstrate {
+    place: String,
+    stream: LazyStream,
+    /// What every subject of it begins with.
+    prefix: String,
+    /// The number of the last message that `read` returned or passed over.
+    last_delivered: AtomicU64,
+    /// Hears of new messages.
+    news: Mutex<Option<Subscriber>>,
+}
+
+impl From<StreamError> for Error {
+    fn from(error: StreamError) -> Self {
+        Error::unavailable("the conversation on the NATS servers does not answer", error)
+    }
+}
+
+impl NatsSubstrate {
+    /// The turn with a number; `None` where there is none, or the message is none.
+    async fn turn(&self, number: u64) -> Result<Option<Turn>, Error> {
+        let stored = self.stream.message(number).await?;
+        Ok(stored.and_then(|stored| Message::parse(&stored.payload)).map(|message| message.into_turn(number)))
+    }
+
+    /// The number of a turn, if it is there.
+    async fn number_of(&self, id: &str) -> Result<Option<u64>, Error> {
+        let Some(number) = message::number_of(id) else { return Ok(None) };
+        let turn = self.turn(number).await?;
+        Ok(turn.filter(|turn| *turn.id == *id).map(|_| number))
+    }
+
+    /// The turns of a range of numbers, in order.
+    async fn turns(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<(u64, Option<Turn>)>, Error> {
+        try_join_all(numbers.map(|number| async move { Ok((number, self.turn(number).await?)) })).await
+    }
+
+    /// Waits until something may have been sent.
+    async fn hear(&self) -> Result<(), Error> {
+        let mut news = self.news.lock().await;
+        let subscriber = match news.take() {
+            Some(subscriber) => subscriber,
+            // What was sent before is looked for first.
+            None => {
+                *news = Some(self.stream.listen().await?);
+                return Ok(());
+            }
+        };
+        let subscriber = news.insert(subscriber);
+        if let Ok(None) = timeout(SLOW_POLL, subscriber.next()).await {
+            *news = None;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Substrate for NatsSubstrate {
+    fn about(&self) -> About {
+        About {
+            kind: KIND,
+            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
+            keeps: Keeps::Stamps,
+            lifetime: Lifetime::Persistent,
+            place: self.place.clone(),
+            conversation: None,
+        }
+    }
+
+    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+        check_turn(&turn)?;
+        let message = Message::new(turn, entropy::hex(&entropy::bytes::<16>()));
+        let subject = format!("{}.{}", self.prefix, message.subject());
+        let payload = message.write()?;
+        loop {
+            match self.stream.publish(&subject, payload.clone(), true).await? {
+                Published::At(number) => {
+                    return Ok(Appended { turn: message.into_turn(number), fresh: true });
+                }
+                Published::TooLong { limit } => {
+                    return Err(Error::Refused(format!(
+                        "the turn with its metadata has {} bytes, and the NATS servers take {limit}: raise their `max_payload`",
+                        payload.len()
+                    )));
+                }
+                Published::Occupied => {}
+            }
+            // It was purged since then where it is not there.
+            let Some(stored) = self.stream.last_of(&subject).await? else { continue };
+            let Some(first) = Message::parse(&stored.payload) else {
+                return Err(Error::Refused(format!(
+                    "another program has put a message that is no turn in the turn's place, {subject}"
+                )));
+            };
+            let fresh = first.is_same_append(&message);
+            return Ok(Appended { turn: first.into_turn(stored.sequence), fresh });
+        }
+    }
+
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+        let at = match since {
+            Some(since) => self.number_of(since).await?,
+            None => None,
+        };
+        let last = self.stream.last_number().await?;
+        let mut turns = Vec::new();
+        let mut seen = at.unwrap_or(0);
+        while seen < last && turns.len() < limit {
+            for (number, turn) in self.turns(seen + 1..=last.min(seen + BATCH)).await? {
+                if turns.len() == limit {
+                    break;
+                }
+                turns.extend(turn);
+                seen = number;
+            }
+        }
+        self.last_delivered.store(seen, Ordering::SeqCst);
+        Ok(Page { turns, known: since.is_none() || at.is_some() })
+    }
+
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+        let Some(mut number) = self.number_of(at).await? else { return Ok(Vec::new()) };
+        let mut turns = Vec::new();
+        while number > 0 && turns.len() < count {
+            let first = number.saturating_sub(BATCH - 1).max(1);
+            let batch = self.turns((first..=number).rev()).await?;
+            if batch.iter().all(|(_, turn)| turn.is_none()) {
+                // Older ones were purged.
+                break;
+            }
+            turns.extend(batch.into_iter().filter_map(|(_, turn)| turn));
+            number = first - 1;
+        }
+        turns.truncate(count);
+        turns.reverse();
+        Ok(turns)
+    }
+
+    async fn changed(&self) -> Result<(), Error> {
+        let is_new = async || -> Result<bool, Error> {
+            Ok(self.stream.last_number().await? != self.last_delivered.load(Ordering::SeqCst))
+        };
+        while !is_new().await? {
+            self.hear().await?;
+            let heard = Instant::now();
+            while heard.elapsed() < SETTLE_TIMEOUT {
+                if is_new().await? {
+                    return Ok(());
+                }
+                sleep(SETTLE_PAUSE).await;
+            }
+        }
+        Ok(())
+    }
+}

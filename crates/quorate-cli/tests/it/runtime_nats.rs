@@ -1,0 +1,234 @@
+//! Runtimes whose conversation and state are on NATS servers: the ports' contracts, over one server and over a cluster whose
+//! leader crashes. Needs the servers that `scripts/services install nats` installs, in the folder `QUORATE_TEST_NATS`.
+
+#![cfg(feature = "nats")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use quorate_kernel::conversation::Turn;
+use quorate_testkit::conformance::substrate::{answer, new_turn, read_all};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::support::finish;
+use crate::support::nats::Nats;
+use crate::support::swarm::Swarm;
+
+fn swarm(nats: &Nats) -> Swarm {
+    Swarm { substrate: "nats", state: "nats-kv", ledger: None, nats: Some(nats.url()) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_does_what_a_substrate_must() {
+    let Some(nats) = Nats::with_streams(1) else { return };
+    swarm(&nats).check_substrate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn states_do_what_a_store_must() {
+    let Some(nats) = Nats::with_streams(1) else { return };
+    swarm(&nats).check_state().await;
+}
+
+#[test]
+fn machines_share_a_conversation() {
+    let Some(nats) = Nats::with_streams(1) else { return };
+    swarm(&nats).check_machines();
+}
+
+/// Writers on a cluster whose leader crashes, twice: what was acknowledged is there once, in every writer's order, and a
+/// reader that only waits and reads misses none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_of_the_leader_loses_and_doubles_nothing() {
+    const WRITERS: usize = 3;
+    let Some(mut nats) = Nats::with_streams(3) else { return };
+    let swarm = swarm(&nats);
+    let place = swarm.machine();
+    let open = || swarm.open(&place, "there.yaml").substrate;
+    let trigger = open().append(new_turn("ann", "first")).await.expect("it can be appended").turn.id;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut writing = JoinSet::new();
+    for at in 0..WRITERS {
+        let (handle, stop, trigger) = (open(), stop.clone(), trigger.clone());
+        writing.spawn(async move {
+            let mut appended = Vec::new();
+            while !stop.load(Ordering::SeqCst) {
+                // Every second one has a key, and is sent once more as after a restart.
+                let author = format!("w{at}-{}", appended.len());
+                let is_keyed = appended.len() % 2 == 0;
+                let turn = if is_keyed { answer(&author, "yes", &trigger) } else { new_turn(&author, "yes") };
+                let first = handle.append(turn.clone()).await.expect("it can be appended");
+                assert!(first.fresh, "{author}");
+                if is_keyed {
+                    let again = handle.append(turn).await.expect("it can be appended");
+                    assert!(!again.fresh && again.turn == first.turn, "{author}");
+                }
+                appended.push(first.turn);
+                sleep(Duration::from_millis(20)).await;
+            }
+            appended
+        });
+    }
+    let reader = open();
+    let (ended, stopped) = (Arc::new(AtomicUsize::new(usize::MAX)), stop.clone());
+    let total = ended.clone();
+    let reading = tokio::spawn(async move {
+        let mut seen: Vec<Turn> = Vec::new();
+        while !stopped.load(Ordering::SeqCst) || seen.len() < total.load(Ordering::SeqCst) {
+            reader.changed().await.expect("it can wait");
+            let since = seen.last().map(|turn| turn.id.clone());
+            seen.extend(reader.read(since.as_ref(), 50).await.expect("it can be read").turns);
+        }
+        seen
+    });
+    for _ in 0..2 {
+        sleep(Duration::from_secs(1)).await;
+        let leader = leader(&nats).await;
+        nats.crash_node(leader);
+        sleep(Duration::from_secs(4)).await;
+        nats.start_node_again(leader);
+    }
+    stop.store(true, Ordering::SeqCst);
+    let appended = writing.join_all().await;
+    let all = read_all(&*open(), 100).await;
+    ended.store(all.len(), Ordering::SeqCst);
+    // Wakes the reader, should it have seen all already.
+    open().append(new_turn("ann", "last")).await.expect("it can be appended");
+    let seen = timeout(Duration::from_secs(30), reading).await.expect("it hears of the rest").unwrap();
+    assert_eq!(seen[..all.len()], all[..]);
+    assert_eq!(all.len(), 1 + appended.iter().map(Vec::len).sum::<usize>(), "nothing is lost or there twice");
+    for own in appended {
+        assert!(own.len() > 20, "the writers went on: {}", own.len());
+        let there: Vec<Turn> = all.iter().filter(|turn| own.contains(turn)).cloned().collect();
+        assert_eq!(there, own);
+    }
+}
+
+/// The node that leads the conversation's stream.
+async fn leader(nats: &Nats) -> usize {
+    let streams = async_nats::jetstream::new(connect(nats).await);
+    let stream = streams.get_stream("q1-default-c-there").await.unwrap();
+    let cluster = stream.cached_info().cluster.clone().unwrap();
+    assert_eq!(stream.cached_info().config.num_replicas, 3, "a cluster keeps three copies");
+    cluster.leader.unwrap().strip_prefix('n').unwrap().parse().unwrap()
+}
+
+async fn connect(nats: &Nats) -> async_nats::Client {
+    async_nats::ConnectOptions::with_user_and_password("ada".into(), "s3cret".into())
+        .connect(nats.url().split(',').collect::<Vec<_>>())
+        .await
+        .unwrap()
+}
+
+/// What another program sends to a conversation's subjects changes no turn, and what is no turn is passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_are_no_turns_are_passed_over() {
+    let Some(nats) = Nats::with_streams(1) else { return };
+    let swarm = swarm(&nats);
+    let substrate = swarm.open(&swarm.machine(), "there.yaml").substrate;
+    let first = substrate.append(new_turn("ann", "first")).await.unwrap().turn;
+    let streams = async_nats::jetstream::new(connect(&nats).await);
+    let head = |fields: &str| format!("{{\"meta\":{{}},\"added_as\":\"x\",{fields}}}\nhello");
+    let long = format!(
+        "{}{}",
+        head("\"participant\":\"eve\",\"timestamp\":\"2026-05-18T18:23:11.504Z\""),
+        "x".repeat(300_000)
+    );
+    for (at, payload) in [
+        "",
+        "\n",
+        "hello",
+        "{}\n",
+        "[1]\nhello",
+        "\u{feff}{}\n",
+        &*head("\"participant\":\"e v e\",\"timestamp\":\"2026-05-18T18:23:11.504Z\""),
+        &head("\"participant\":\"eve\",\"timestamp\":\"now\""),
+        &head("\"participant\":\"\",\"timestamp\":\"2026-05-18T18:23:11.504Z\""),
+        &long,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let sent =
+            streams.publish(format!("q1.default.c.there.forged-{at}"), payload.to_owned().into()).await;
+        sent.unwrap().await.unwrap();
+    }
+    let second = substrate.append(new_turn("ann", "second")).await.unwrap().turn;
+    assert_eq!(read_all(&*substrate, 3).await, [first.clone(), second.clone()]);
+    assert_eq!(substrate.window(&second.id, 2).await.unwrap(), [first.clone(), second.clone()]);
+    assert_eq!(substrate.window(&second.id, 1).await.unwrap(), std::slice::from_ref(&second));
+    // The number in an id is not believed.
+    let (hash, _) = second.id.rsplit_once('_').unwrap();
+    for unknown in [format!("{hash}_1"), format!("{hash}_3"), format!("{hash}_x"), "t_0".to_owned()] {
+        let page = substrate.read(Some(&unknown.as_str().into()), 9).await.unwrap();
+        assert!(!page.known && page.turns.len() == 2, "{unknown}");
+    }
+    // A turn whose place somebody took is refused, not taken for there.
+    let turn = answer("bea", "yes", &first.id);
+    let key = quorate_kernel::entropy::sha256_hex(turn.stamp.as_ref().unwrap().key.as_bytes());
+    streams.publish(format!("q1.default.c.there.{key}"), "taken".into()).await.unwrap().await.unwrap();
+    let refused = substrate.append(turn).await.unwrap_err();
+    assert!(refused.to_string().contains("no turn in the turn's place"), "{refused}");
+}
+
+/// A user with the rights that the documentation names, and answers on subjects of its own.
+#[test]
+fn few_rights_are_enough() {
+    let Some(nats) = Nats::with_streams(1) else { return };
+    let place = swarm(&nats).machine();
+    let run = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command
+            .env("QUORATE_NATS", nats.url().replace("ada", "cleo"))
+            .env("QUORATE_NATS_INBOX", "_INBOX_cleo");
+        finish(command.spawn().unwrap()).assert_code(0)
+    };
+    run(&["run", "there.yaml", "--say", "@Ada, does it?", "--as", "eve"]).assert_stdout_contains("It holds.");
+    run(&["state", "there.yaml", "ada"]).assert_stdout_contains("\"seen\": 1");
+    run(&["log", "there.yaml"]).assert_stdout_contains("@Ada, does it?");
+}
+
+/// Servers that cannot keep a conversation are refused, with what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_cannot_keep_it_are_refused() {
+    let (Some(nats), Some(without)) = (Nats::with_streams(1), Nats::start()) else { return };
+    let refusal = async |nats: Option<String>| {
+        let swarm = Swarm { nats, ..swarm(&without) };
+        let substrate = swarm.open(&swarm.machine(), "there.yaml").substrate;
+        let error = substrate.append(new_turn("ann", "hello")).await.unwrap_err();
+        std::error::Error::source(&error).expect("a reason").to_string()
+    };
+    assert!(refusal(Some(without.url())).await.contains("has no JetStream"));
+    let wrong = nats.url().replace("s3cret", "gue55");
+    let refused = refusal(Some(wrong)).await;
+    assert!(refused.contains("authorization violation") && !refused.contains("gue55"), "{refused}");
+    // A stream that might lose turns.
+    let streams = async_nats::jetstream::new(connect(&nats).await);
+    let config = async_nats::jetstream::stream::Config {
+        name: "q1-default-c-there".to_owned(),
+        subjects: vec!["q1.default.c.there.*".to_owned()],
+        max_age: Duration::from_secs(60),
+        deny_delete: true,
+        ..Default::default()
+    };
+    streams.create_stream(config).await.unwrap();
+    let refused = refusal(Some(nats.url())).await;
+    assert!(refused.contains("made otherwise than Quorate makes it: its retention"), "{refused}");
+}
+
+/// A manifest names no address: without one it says what is missing, and no password is shown.
+#[test]
+fn without_servers_it_says_what_is_missing() {
+    let swarm = Swarm { substrate: "nats", state: "nats-kv", ledger: None, nats: None };
+    let place = swarm.machine();
+    let refused = place.run(&["say", "there.yaml", "hello"]).assert_code(5);
+    refused.assert_stderr_contains("quorate:adapter_invalid").assert_stderr_contains("QUORATE_NATS");
+    for (nats, says) in [("http://ada:s3cret@127.0.0.1", "nats://"), ("nats://", "no host")] {
+        let mut command = place.command(&["say", "there.yaml", "hello"]);
+        let refused = finish(command.env("QUORATE_NATS", nats).spawn().unwrap()).assert_code(5);
+        refused.assert_stderr_contains("quorate:adapter_invalid").assert_stderr_contains(says);
+        assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
+    }
+}
