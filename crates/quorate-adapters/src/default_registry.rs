@@ -36,6 +36,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     }
     #[cfg(feature = "nats")]
     {
+        registry.executor(crate::executor::remote::KIND, crate::executor::remote::new)?;
         registry.substrate(substrate::nats::KIND, substrate::nats::new)?;
         registry.state(state::nats_kv::KIND, state::nats_kv::new)?;
     }

@@ -24,5 +24,6 @@ pub(crate) mod server_table;
 pub mod state;
 pub(crate) mod stem;
 pub mod substrate;
+pub(crate) mod turn_answer;
 
 pub use default_registry::default_registry;

@@ -15,6 +15,8 @@ pub(crate) const POSTGRES: &str = "postgres";
 pub(crate) const NATS_SUBSTRATE: &str = "nats";
 /// A state store on NATS servers.
 pub(crate) const NATS_STATE: &str = "nats-kv";
+/// An executor: a participant that another machine answers for, over NATS.
+pub(crate) const REMOTE: &str = "remote";
 
 /// Registers the kinds that this program was built without, with a refusal that names the feature.
 #[cfg_attr(
@@ -25,9 +27,7 @@ pub(crate) fn register_unavailable(registry: &mut Registry) -> Result<(), Duplic
     #[cfg(not(feature = "mcp"))]
     {
         let missing = |kind| missing(kind, "speaks to an MCP server", "mcp");
-        registry.unavailable_executor(MCP_EXECUTOR, move |_| {
-            Err(quorate_kernel::ports::executor::ConfigError { key: None, ..missing(MCP_EXECUTOR) })
-        })?;
+        registry.unavailable_executor(MCP_EXECUTOR, move |_| Err(without_key(missing(MCP_EXECUTOR))))?;
         registry.substrate(MCP_SUBSTRATE, move |_| Err(missing(MCP_SUBSTRATE)))?;
         registry.state(MCP_STATE, move |_| Err(missing(MCP_STATE)))?;
     }
@@ -42,6 +42,7 @@ pub(crate) fn register_unavailable(registry: &mut Registry) -> Result<(), Duplic
         let missing = |kind| missing(kind, "is on NATS servers", "nats");
         registry.substrate(NATS_SUBSTRATE, move |_| Err(missing(NATS_SUBSTRATE)))?;
         registry.state(NATS_STATE, move |_| Err(missing(NATS_STATE)))?;
+        registry.unavailable_executor(REMOTE, move |_| Err(without_key(missing(REMOTE))))?;
     }
     Ok(())
 }
@@ -53,4 +54,12 @@ fn missing(kind: &str, what: &str, feature: &str) -> quorate_kernel::ports::exec
         format!("`{kind}` {what}, and this program was built without that"),
     )
     .with_help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"))
+}
+
+/// The refusal of an executor, whose kind may be named by other keys.
+#[cfg(not(all(feature = "mcp", feature = "nats")))]
+fn without_key(
+    refused: quorate_kernel::ports::executor::ConfigError,
+) -> quorate_kernel::ports::executor::ConfigError {
+    quorate_kernel::ports::executor::ConfigError { key: None, ..refused }
 }

@@ -16,7 +16,7 @@ pub(super) fn start_listening() {
 
 /// Makes a signal the regular end of the command, as for a server: the process then exits with success, even if the
 /// signal arrives while the command ends by itself.
-#[cfg(any(feature = "mcp", feature = "serve", feature = "postgres"))]
+#[cfg(any(feature = "mcp", feature = "nats", feature = "serve", feature = "postgres"))]
 pub(super) fn exit_cleanly_on_signal() {
     #[cfg(unix)]
     listener::EXIT_CODE.store(super::exit::Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);

@@ -194,7 +194,7 @@ codes! {
     refusal QUEUE_INVALID = "quorate:queue_invalid", "quorate/queue_invalid.md";
     refusal QUEUE_FULL = "quorate:queue_full", "quorate/queue_full.md";
     refusal QUEUE_BUSY = "quorate:queue_busy", "quorate/queue_busy.md";
-    refusal EVENTS_UNUSABLE = "quorate:events_unusable", "quorate/events_unusable.md";
+    refusal NATS_UNUSABLE = "quorate:nats_unusable", "quorate/nats_unusable.md";
     refusal RUN_QUEUED = "quorate:run_queued", "quorate/run_queued.md";
     refusal LOG_UNWRITABLE = "quorate:log_unwritable", "quorate/log_unwritable.md";
     refusal MODULARITY = "quorate:modularity", "quorate/modularity.md";

@@ -242,7 +242,7 @@ impl Settings {
             max_messages_per_subject: if self.keeps_last { 1 } else { -1 },
             max_messages: -1,
             max_bytes: -1,
-            // Whoever reads must see what was acknowledged: only the leader knows it.
+            // A reader must see what was acknowledged: only the leader knows it.
             allow_direct: false,
             deny_delete: true,
             ..Config::default()
@@ -250,7 +250,7 @@ impl Settings {
     }
 }
 
-/// Refuses a stream that somebody made otherwise: it might lose turns, or show old ones.
+/// Refuses a stream that was made otherwise: it might lose turns, or show old ones.
 fn check(found: &Config, wanted: &Config) -> Result<(), Obstacle> {
     let differs = [
         ("its subjects", found.subjects != wanted.subjects),

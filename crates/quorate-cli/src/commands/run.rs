@@ -23,7 +23,7 @@ use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
 use quorate::service::runtime::summary::{Retention, RunSummary};
-use quorate::service::runtime::{self, OpenRuntime, Request};
+use quorate::service::runtime::{self, OpenRuntime, Request, Runtime};
 
 /// How long hooks and pending writes may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// configuration or input, 64 wrong command line.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate run swarm.yaml --say '@Reviewer please look at the draft'\n  quorate run .runtime/multi-agent.yaml --watch\n  quorate run swarm.yaml --once --executor rubric --events events.jsonl"
+    after_help = "Examples:\n  quorate run swarm.yaml --say '@Reviewer please look at the draft'\n  quorate run .runtime/multi-agent.yaml --watch\n  quorate run swarm.yaml --once --executor rubric --events events.jsonl\n  quorate run swarm.yaml --serve reviewer --executor claude"
 )]
 pub(super) struct Arguments {
     /// The manifest, or a directory with a multi-agent.yaml in it
@@ -53,6 +53,9 @@ pub(super) struct Arguments {
     /// Wait for new turns until interrupted
     #[arg(long, group = "until")]
     watch: bool,
+    /// Answer for this participant, whose executor is `remote` where the manifest is run; until interrupted
+    #[arg(long, value_name = "PARTICIPANT", conflicts_with_all = ["until", "say", "from_now", "events", "format"])]
+    serve: Option<String>,
     /// Append this turn first; - reads it from standard input
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     say: Option<String>,
@@ -110,6 +113,9 @@ async fn run_manifest(
     };
     let runtime =
         runtime::open(environment, &arguments.places.path_overrides(), &request, &environment.host)?;
+    if let Some(participant) = &arguments.serve {
+        return serve(participant, &runtime, terminal).await;
+    }
     if let Some(path) = &arguments.events {
         runtime.guard.ensure_free(environment, path)?;
     }
@@ -124,6 +130,39 @@ async fn run_manifest(
     terminal.status(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
     ready.close().await;
     exit
+}
+
+/// Answers for a participant until a signal ends it.
+#[cfg(feature = "nats")]
+async fn serve(participant: &str, runtime: &Runtime, terminal: &Terminal) -> Result<Exit, ServiceError> {
+    use crate::render::paint::one_line;
+    use quorate::service::runtime::ServeEvent;
+
+    terminal.status(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
+    crate::interrupt::exit_cleanly_on_signal();
+    let (tell, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let serving = runtime.serve_participant(participant, tell);
+    let telling = async {
+        while let Some(event) = events.recv().await {
+            // The ids are the asking side's.
+            terminal.status(&one_line(&match event {
+                ServeEvent::Ready { subject } => format!("answers for {participant} on {subject}"),
+                ServeEvent::Asked { id } => format!("{id} asked"),
+                ServeEvent::Ended { id, failure: None } => format!("{id} answered"),
+                ServeEvent::Ended { id, failure: Some(why) } => format!("{id} has no answer: {why}"),
+            }));
+        }
+    };
+    match until_interrupted(async { tokio::join!(serving, telling).0 }).await {
+        Ok(served) => served.map(|()| Exit::DONE),
+        Err(Interrupted) => Ok(Exit::DONE),
+    }
+}
+
+#[cfg(not(feature = "nats"))]
+#[expect(clippy::unused_async, reason = "as with NATS")]
+async fn serve(_: &str, _: &Runtime, _: &Terminal) -> Result<Exit, ServiceError> {
+    Err(crate::exit::feature_missing("nats"))
 }
 
 async fn run_loop(

@@ -88,6 +88,7 @@ mod runtime_limits;
 mod runtime_nats;
 mod runtime_places;
 mod runtime_postgres;
+mod runtime_remote;
 mod sandbox;
 mod schemas;
 #[cfg(feature = "serve")]

@@ -13,6 +13,8 @@ mod external_writes;
 mod load;
 mod prompts;
 pub mod request;
+#[cfg(feature = "nats")]
+mod serve_participant;
 mod shared_connections;
 pub mod shared_conversation;
 pub mod summary;
@@ -56,6 +58,8 @@ use super::witness::Witness;
 use super::workspace::PathOverrides;
 use build::Ports;
 use prompts::ComposedPrompts;
+#[cfg(feature = "nats")]
+pub use quorate_adapters::executor::remote::server::Event as ServeEvent;
 pub use request::Request;
 
 /// A runtime whose ports are filled.
@@ -152,6 +156,14 @@ impl Runtime {
     /// The stream of its conversation in the ledger.
     pub fn stream(&self) -> Name {
         Runner::stream(&self.id, &self.substrate.about().place)
+    }
+
+    /// The refusal of a participant that is none of the manifest's.
+    fn no_such_participant(&self, id: &str) -> ServiceError {
+        let ids: Vec<&str> = self.participants.iter().map(|participant| &*participant.id).collect();
+        let body = Body::new(format!("`{}` has no participant `{id}`", self.id));
+        let help = format!("the participants are {}", ids.join(", "));
+        ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help))
     }
 
     /// The caps on what a run asks.

@@ -23,10 +23,9 @@ use super::spawn::Launch;
 use super::tool_grants::ToolGrants;
 use super::version;
 use crate::block::{Block, nearest, quoted_list};
+use crate::turn_answer;
 use cli::Cli;
 
-const TEXT: &str = "text";
-const JSON: &str = "json";
 const KEYS: &[&str] = &[
     "command",
     "preset",
@@ -110,7 +109,7 @@ impl Config {
             cwd: resolve_cwd(settings, block.text("cwd")?)?,
             dir: settings.dir.clone(),
             output: parse_output(block.text("output")?, preset)?,
-            turn_schema: parse_turn_schema(block.text("answer")?)?,
+            turn_schema: turn_answer::parse(block.text("answer")?)?,
             servers: settings.servers.clone(),
             concurrency: Concurrency::for_executor(settings, block.count("max_processes")?),
             sandbox: parse_sandbox(&block, preset)?,
@@ -353,16 +352,6 @@ fn parse_tools(
             judge.check_tools(name, &tools)?;
             Ok(Some(tools))
         }
-    }
-}
-
-fn parse_turn_schema(written: Option<&str>) -> Result<Schema, ConfigError> {
-    match written {
-        None | Some(TEXT) => Ok(Schema::PlainText),
-        Some(JSON) => Ok(Schema::Turn),
-        Some(other) => Err(ConfigError::for_key("answer", format!("there is no answer `{other}`")).with_help(
-            "`text`: what is printed is what is said; `json`: an object with `content`, `meta` and `stateUpdate`",
-        )),
     }
 }
 

@@ -15,9 +15,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row as _};
 
-use super::events::Said;
 use super::{signal, wait};
 use crate::support::nats::Nats;
+use crate::support::said::Said;
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
 
 const DRAFTS: usize = 200;

@@ -2,8 +2,6 @@
 //! `scripts/services install nats` prints the folder that `QUORATE_TEST_NATS` takes.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use futures::StreamExt as _;
@@ -11,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::support::nats::Nats;
+use crate::support::said::Said;
 
 async fn connect(nats: &str) -> async_nats::Client {
     async_nats::ConnectOptions::with_user_and_password("ada".into(), "s3cret".into())
@@ -19,74 +18,23 @@ async fn connect(nats: &str) -> async_nats::Client {
         .unwrap()
 }
 
-/// A process, and each line that it says on a stream.
-pub(super) struct Said {
-    process: Child,
-    stdout: Receiver<String>,
-    stderr: Receiver<String>,
-    /// Lines of standard error that were not waited for yet.
-    said: Vec<String>,
+fn said_by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
+    let mut command = machine.place.command(arguments);
+    command.env("QUORATE_LEDGER", &machine.database.url).env("QUORATE_TRUST", "1");
+    command.env("QUORATE_NATS", events);
+    Said::start(command)
 }
 
-impl Said {
-    fn by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
-        let mut command = machine.place.command(arguments);
-        command.env("QUORATE_LEDGER", &machine.database.url).env("QUORATE_TRUST", "1");
-        command.env("QUORATE_NATS", events);
-        Said::start(command)
+/// Reads events until so many runs have ended.
+fn until_ended(said: &Said, runs: usize) -> Vec<Value> {
+    let (mut events, mut ended) = (Vec::new(), 0);
+    while ended < runs {
+        let line = said.stdout.recv_timeout(SOON).expect("an event");
+        let event: Value = serde_json::from_str(&line).unwrap();
+        ended += usize::from(event["kind"] == "ended");
+        events.push(event);
     }
-
-    pub(super) fn start(mut command: Command) -> Said {
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stdout = lines(process.stdout.take().unwrap());
-        let stderr = lines(process.stderr.take().unwrap());
-        Said { process, stdout, stderr, said: Vec::new() }
-    }
-
-    /// Waits for a line of standard error that has a text in it, whatever came before.
-    pub(super) fn wait_for(&mut self, text: &str) -> String {
-        let mut at = 0;
-        loop {
-            let is_next = at == self.said.len();
-            if is_next {
-                let line = self.stderr.recv_timeout(SOON);
-                self.said.push(line.unwrap_or_else(|_| panic!("no line says {text:?}: {:?}", self.said)));
-            }
-            if self.said[at].contains(text) {
-                return self.said.remove(at);
-            }
-            at += 1;
-        }
-    }
-
-    /// Reads events until so many runs have ended.
-    fn until_ended(&self, runs: usize) -> Vec<Value> {
-        let (mut events, mut ended) = (Vec::new(), 0);
-        while ended < runs {
-            let line = self.stdout.recv_timeout(SOON).expect("an event");
-            let event: Value = serde_json::from_str(&line).unwrap();
-            ended += usize::from(event["kind"] == "ended");
-            events.push(event);
-        }
-        events
-    }
-
-    /// Stops it; gives the lines of standard output that were not read yet.
-    pub(super) fn stop(mut self) -> Vec<String> {
-        signal(&self.process, Signal::TERM);
-        assert!(self.process.wait().unwrap().success());
-        self.stdout.iter().collect()
-    }
-}
-
-fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
-    receiver
+    events
 }
 
 /// Subscribes to everything, as another program would, until the receiver is dropped; and says so.
@@ -116,7 +64,7 @@ fn watchers_hear_of_every_record_and_believe_the_ledger_alone() {
     let machine = Machine::with_drafts(&database, 2);
     machine.enqueue(&["--tenant", "acme.eu"]);
     let heard = listen(&nats.url());
-    let mut watching = Said::by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
+    let mut watching = said_by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
     watching.wait_for("following every run");
     // What anyone sends who may: of no run, of a run that is not, no JSON, and too much of it.
     wait(async {
@@ -130,8 +78,8 @@ fn watchers_hear_of_every_record_and_believe_the_ledger_alone() {
         client.flush().await.unwrap();
     });
     let worker = Machine::new(&database, &all_ship(), "");
-    let mut working = Said::by(&worker, &["worker", "--until-empty"], &nats.url());
-    let events = watching.until_ended(2);
+    let mut working = said_by(&worker, &["worker", "--until-empty"], &nats.url());
+    let events = until_ended(&watching, 2);
     working.wait_for("2 tasks done");
     watching.stop();
 
@@ -182,29 +130,29 @@ fn runs_go_on_and_are_followed_while_nats_is_away() {
         machine.enqueue(&[]);
     };
     let worker = Machine::new(&database, &all_ship(), "");
-    let mut watching = Said::by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
-    let mut working = Said::by(&worker, &["worker"], &nats.url());
+    let mut watching = said_by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
+    let mut working = said_by(&worker, &["worker"], &nats.url());
     for said in [&mut watching, &mut working] {
         let away = said.wait_for("does not answer");
         assert!(away.contains(&format!("nats://127.0.0.1:{} does not", nats.port())), "{away}");
     }
     watching.wait_for("following every run");
     enqueue("monday");
-    watching.until_ended(1);
+    until_ended(&watching, 1);
     nats.start_again();
     for said in [&mut watching, &mut working] {
         said.wait_for("answers again");
     }
     let heard = listen(&nats.url());
     enqueue("tuesday");
-    watching.until_ended(1);
+    until_ended(&watching, 1);
     wait_until(SOON, "the worker tells again", || heard.try_recv().is_ok());
     nats.crash();
     for said in [&mut watching, &mut working] {
         said.wait_for("does not answer (the connection was lost)");
     }
     enqueue("friday");
-    watching.until_ended(1);
+    until_ended(&watching, 1);
     watching.stop();
     working.stop();
     machine.run(&["ledger", "verify"]).assert_code(0);
@@ -216,11 +164,11 @@ fn a_user_who_may_not_listen_is_told_and_follows_runs_all_the_same() {
     let machine = Machine::with_drafts(&database, 1);
     machine.enqueue(&[]);
     let deaf = nats.url().replace("ada", "bob");
-    let mut watching = Said::by(&machine, &["watch", "--all", "--format", "json"], &deaf);
+    let mut watching = said_by(&machine, &["watch", "--all", "--format", "json"], &deaf);
     watching.wait_for("refuses events: Permissions Violation for Subscription");
     let worker = Machine::new(&database, &all_ship(), "");
     assert_eq!(worker.work(&["--events", &nats.url()]).len(), 1);
-    watching.until_ended(1);
+    until_ended(&watching, 1);
     watching.stop();
 }
 
@@ -234,7 +182,7 @@ fn servers_that_cannot_be_used_are_refused_before_anything_is_done() {
     for url in [&*wrong, &plain, "http://127.0.0.1:1", "127.0.0.1:1", "nats://"] {
         for command in [&["watch", "--all"][..], &["worker", "--until-empty"], &["serve"]] {
             let refused = machine.run(&[command, &["--events", url]].concat()).assert_code(5);
-            assert!(refused.stderr.contains("quorate:events_unusable"), "{refused:?}");
+            assert!(refused.stderr.contains("quorate:nats_unusable"), "{refused:?}");
             assert!(!refused.stderr.contains("gue55") && !refused.stderr.contains("s3cret"), "{refused:?}");
         }
     }

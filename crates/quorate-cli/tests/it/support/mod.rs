@@ -19,6 +19,8 @@ pub mod proxy;
 pub mod public;
 pub mod records;
 pub mod reports;
+#[cfg(any(feature = "nats", feature = "postgres"))]
+pub mod said;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod shell;

@@ -1,7 +1,10 @@
 //! What one attempt cost.
 
+use serde::{Deserialize, Serialize};
+
 /// What one attempt cost, as far as it is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Tokens of the prompt, those read from a cache and those written to one included.
     pub tokens_in: Option<u64>,

@@ -63,7 +63,7 @@ impl NatsEvents {
     /// Connects. A server that does not answer is said, and tried again and again.
     ///
     /// # Errors
-    /// [`codes::EVENTS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
+    /// [`codes::NATS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
         let address = events_address(options)?;
         let (notice, notices) = mpsc::unbounded_channel();
@@ -116,13 +116,13 @@ fn refused(address: &Address, error: &ConnectError) -> ServiceError {
 fn unusable(what: String) -> ServiceError {
     let help = "give `--events nats://host:4222`, with `tls://` where the connection is encrypted, and \
                 `--events-creds FILE` where the server asks for credentials";
-    ServiceError::configuration(codes::EVENTS_UNUSABLE, Body::new(what).help(help))
+    ServiceError::configuration(codes::NATS_UNUSABLE, Body::new(what).help(help))
 }
 
 /// Sends an event of no run and waits for it; says which server carried it, and how fast.
 ///
 /// # Errors
-/// [`codes::EVENTS_UNUSABLE`] where it does not come back.
+/// [`codes::NATS_UNUSABLE`] where it does not come back.
 pub async fn round_trip(options: &NatsOptions) -> Result<String, ServiceError> {
     let address = events_address(options)?;
     let run: Name = format!("doctor-{}", entropy::run_id()).into();

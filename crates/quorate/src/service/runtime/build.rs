@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "nats")]
+use quorate_adapters::executor::remote;
 use quorate_adapters::lifecycle;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::conversation::Participant;
@@ -50,6 +52,9 @@ pub(super) struct Ports {
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
     /// Whose prompts are composed again for each turn.
     pub(super) prompt_sources: BTreeMap<Name, Arc<Sources>>,
+    /// The `config` of participants that the manifest has answered elsewhere.
+    #[cfg(feature = "nats")]
+    pub(super) remote_configs: BTreeMap<Name, Map<String, Json>>,
     /// What reading and writing the conversation and its state needs: servers, and places outside of the workspace.
     pub(super) contacts: Vec<TrustRequest>,
     /// What asking participants and telling hooks needs.
@@ -170,7 +175,14 @@ impl PortBuilder<'_> {
         let with_prompts = participants.iter().zip(&self.written.participant_prompts);
         let weaving = with_prompts
             .filter_map(|(one, with_prompts)| Some((one.id.clone(), with_prompts.sources.clone()?)));
+        #[cfg(feature = "nats")]
+        let remote_configs = {
+            let remote = runtime.participants.iter().filter(|one| one.executor == remote::KIND);
+            remote.map(|one| (one.id.as_str().into(), one.config.clone().unwrap_or_default())).collect()
+        };
         Some(Ports {
+            #[cfg(feature = "nats")]
+            remote_configs,
             contacts: self.contacts(),
             needs: self.needs.take(),
             prompt_sources: weaving.collect(),

@@ -163,10 +163,7 @@ impl ConversationReader {
 #[crate::boxed]
 pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, ServiceError> {
     if !runtime.participants.iter().any(|known| *known.id == *participant) {
-        let ids: Vec<&str> = runtime.participants.iter().map(|participant| &*participant.id).collect();
-        let body = Body::new(format!("`{}` has no participant `{participant}`", runtime.id));
-        let help = format!("the participants are {}", ids.join(", "));
-        return Err(ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help)));
+        return Err(runtime.no_such_participant(participant));
     }
     let read = runtime.state.read(participant).await;
     read.map_err(|error| ServiceError::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error))))

@@ -23,13 +23,14 @@ pub(super) fn add(servers: Servers, environment: &Environment, ledger: &Address)
 }
 
 #[cfg(feature = "nats")]
-mod nats {
+pub(super) mod nats {
     use quorate_adapters::nats::SharedNats;
 
     use crate::service::commit_events::{DEFAULT_TENANT, nats::address};
     use crate::service::environment::NatsServers;
 
-    pub(super) fn shared(servers: &NatsServers) -> SharedNats {
+    /// The connection to servers.
+    pub(in crate::service::runtime) fn shared(servers: &NatsServers) -> SharedNats {
         SharedNats::new(address(servers), DEFAULT_TENANT)
     }
 }

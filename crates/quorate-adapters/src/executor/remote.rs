@@ -1,0 +1,230 @@
+//! The `remote` executor: a participant that another machine answers for, which `quorate run MANIFEST --serve PARTICIPANT`
+//! runs on. This file asks; `remote/server.rs` answers, `remote/wire.rs` is what is sent between them.
+//!
+//! A question is sent to the subject of the participant, to one of those who serve it. The other side says every few seconds
+//! that it is at work; where it falls silent the question is sent again. A question of an invocation that is being worked on,
+//! or was answered, is not worked on again, so that a lost message or a restart pays nothing twice.
+
+pub mod server;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, StatusCode};
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use quorate_kernel::ports::executor::{
+    About, ConfigError, Executor, Failure, Invocation, Reply, Settings, SideEffect,
+};
+use quorate_protocol::Json;
+use quorate_protocol::answers::Schema;
+use serde_json::Map;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::block::Block;
+use crate::nats::ConnectError;
+use crate::nats::shared::{self, SharedNats};
+use crate::nats::subject::token;
+use crate::turn_answer;
+use wire::{Message, Question};
+
+/// The kind that a manifest names.
+pub const KIND: &str = crate::optional_kinds::REMOTE;
+
+const KEYS: &[&str] = &["name", "answer"];
+
+/// How long the other side may be silent before the question is sent again.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to look for one who serves a participant, and the pause between two looks.
+const ABSENCE_TIMEOUT: Duration = Duration::from_secs(1);
+const ABSENCE_PAUSE: Duration = Duration::from_millis(500);
+/// How many failures are tried again.
+const RETRIES: u32 = 2;
+/// The deadline of an invocation, as that of a model.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Builds the executor from a participant's `config`.
+///
+/// # Errors
+/// When the block has an unknown key or a value that does not fit, or no NATS servers are named.
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
+    let Config { name, answer } = Config::parse(&settings.block)?;
+    let nats = shared::shared(&settings.servers).map_err(|error| ConfigError { key: None, ..error })?;
+    Ok(Arc::new(Remote { nats, name, answer }))
+}
+
+/// What a participant's `config` says.
+pub(crate) struct Config {
+    /// The name that it is served by, where that is not its id.
+    name: Option<String>,
+    answer: Schema,
+}
+
+impl Config {
+    pub(crate) fn parse(block: &Map<String, Json>) -> Result<Config, ConfigError> {
+        let block = Block::parse(block, KEYS)?;
+        let name = block.text("name")?.map(str::to_owned);
+        Ok(Config { name, answer: turn_answer::parse(block.text("answer")?)? })
+    }
+}
+
+/// The subject of one who is served.
+fn subject(nats: &SharedNats, name: &str) -> String {
+    format!("q1.{}.ask.{}", token(nats.tenant()), token(name))
+}
+
+struct Remote {
+    nats: Arc<SharedNats>,
+    name: Option<String>,
+    answer: Schema,
+}
+
+#[async_trait]
+impl Executor for Remote {
+    fn about(&self) -> About {
+        About { kind: KIND, asks_a_model: true, model: None }
+    }
+
+    fn turn_schema(&self) -> Schema {
+        self.answer
+    }
+
+    fn side_effects(&self) -> Vec<SideEffect> {
+        let who = self.name.as_deref().map_or_else(String::new, |name| format!(" `{name}`"));
+        vec![SideEffect::new(format!("send texts to who serves the participant{who} on the NATS servers"))]
+    }
+
+    fn default_timeout(&self) -> Duration {
+        TIMEOUT
+    }
+
+    fn default_retries(&self) -> u32 {
+        RETRIES
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let client =
+            within(invocation.deadline, Box::pin(self.nats.client())).await?.map_err(
+                |error| match error {
+                    ConnectError::Refused(why) => {
+                        Failure::never(format!("the NATS servers cannot be used: {why}"))
+                    }
+                    ConnectError::Absent(why) => {
+                        Failure::failed(format!("the NATS servers do not answer: {why}"))
+                    }
+                },
+            )?;
+        let name = self.name.as_deref().unwrap_or(&invocation.member);
+        let subject = subject(&self.nats, name);
+        let asked = Asking { client, subject, name, invocation: &invocation };
+        asked.ask().await
+    }
+}
+
+/// Waits, but not longer than an invocation may take.
+async fn within<T>(deadline: Instant, work: impl Future<Output = T>) -> Result<T, Failure> {
+    timeout_at(deadline, work).await.map_err(|_| Failure::TimedOut)
+}
+
+/// One question under way.
+struct Asking<'a> {
+    client: Client,
+    subject: String,
+    name: &'a str,
+    invocation: &'a Invocation,
+}
+
+/// What came of sending a question.
+enum Sent {
+    Answered(Result<Reply, Failure>),
+    /// No process serves the participant now.
+    Unserved,
+    /// Nothing was heard for too long.
+    Silent,
+}
+
+impl Asking<'_> {
+    async fn ask(&self) -> Result<Reply, Failure> {
+        let mut unserved_since = None;
+        let mut was_served = false;
+        loop {
+            match within(self.invocation.deadline, self.send()).await?? {
+                Sent::Answered(answer) => return answer,
+                Sent::Silent => was_served = true,
+                Sent::Unserved => {
+                    let since = *unserved_since.get_or_insert_with(Instant::now);
+                    // One that has begun may come back, as after a restart, and answers what it was asked.
+                    if !was_served && since.elapsed() >= ABSENCE_TIMEOUT {
+                        return Err(Failure::failed(format!(
+                            "no machine serves `{}`: run the manifest with `--serve` on the machine that answers for it",
+                            self.name
+                        )));
+                    }
+                    within(self.invocation.deadline, sleep_until(Instant::now() + ABSENCE_PAUSE)).await?;
+                }
+            }
+        }
+    }
+
+    /// Sends the question and listens.
+    async fn send(&self) -> Result<Sent, Failure> {
+        let invocation = self.invocation;
+        let unsent =
+            |error: &dyn std::fmt::Display| Failure::failed(format!("the question cannot be sent: {error}"));
+        let inbox = self.client.new_inbox();
+        let mut answers = self.client.subscribe(inbox.clone()).await.map_err(|error| unsent(&error))?;
+        let payload = Question::of(invocation).write();
+        let limit = self.client.server_info().max_payload;
+        if payload.len() > limit {
+            return Err(Failure::never(format!(
+                "the question has {} bytes, and the NATS servers take {limit}: raise their `max_payload`, or make `window` of \
+                 the dispatcher smaller",
+                payload.len()
+            )));
+        }
+        let sent = self.client.publish_with_reply(self.subject.clone(), inbox, payload.into()).await;
+        sent.map_err(|error| unsent(&error))?;
+        let mut withdrawal = Withdrawal { client: self.client.clone(), to: None };
+        loop {
+            let Ok(message) = timeout_at(Instant::now() + SILENCE_TIMEOUT, answers.next()).await else {
+                withdrawal.to = None;
+                return Ok(Sent::Silent);
+            };
+            let Some(message) = message else { return Ok(Sent::Silent) };
+            if message.status == Some(StatusCode::NO_RESPONDERS) {
+                return Ok(Sent::Unserved);
+            }
+            // What is none of ours is not an answer, and no reason to give up either.
+            match Message::parse(&message.payload) {
+                None => {}
+                Some(Message::AtWork { bytes, withdraw }) => {
+                    invocation.progress.wrote(bytes);
+                    withdrawal.to = Some(withdraw);
+                }
+                Some(Message::Answered(answer)) => {
+                    withdrawal.to = None;
+                    return Ok(Sent::Answered(answer.note(&invocation.notes)));
+                }
+            }
+        }
+    }
+}
+
+/// Tells the other side that its answer is not wanted any more, if it is dropped before that came.
+struct Withdrawal {
+    client: Client,
+    to: Option<String>,
+}
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        let (Some(to), Ok(runtime)) = (self.to.take(), tokio::runtime::Handle::try_current()) else { return };
+        let client = self.client.clone();
+        runtime.spawn(async move {
+            // Where it is lost, the other side works until its deadline.
+            let _ = client.publish(to, Vec::new().into()).await;
+            let _ = client.flush().await;
+        });
+    }
+}

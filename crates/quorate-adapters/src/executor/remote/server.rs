@@ -1,0 +1,386 @@
+//! Answers for one participant: takes questions, has the participant's executor answer them, and sends the answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_nats::{Client, Message as Received, Subject};
+use futures::StreamExt as _;
+use quorate_kernel::conversation::{ConversationContext, Participant, Turn};
+use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Notes, Progress, Reply, Retry};
+use quorate_kernel::ports::fence::Fence;
+use quorate_kernel::redact::Redactor;
+use quorate_protocol::answers::Schema;
+use quorate_protocol::{Json, Name, Part, PartKind};
+use serde::Deserialize;
+use serde_json::Map;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+
+use super::wire::{Answer, Message, Question, VERSION};
+use super::{Config, subject};
+use crate::nats::SharedNats;
+
+/// How often the one who asks is told that the answer is being worked on.
+const HEARTBEAT: Duration = Duration::from_secs(3);
+/// How long an answer is kept for one who asks again, and how many of them are.
+const KEEP: Duration = Duration::from_secs(600);
+const MAX_KEPT: usize = 256;
+/// How many questions may be worked on at once; executors have limits of their own below that.
+const MAX_AT_WORK: usize = 64;
+/// When one is to ask again for whom there is no room.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
+/// Those who serve a participant share its questions by this name.
+const QUEUE_GROUP: &str = "q1";
+
+/// A participant that is served.
+pub struct Served {
+    pub participant: Participant,
+    /// Its executor here, which is none that asks elsewhere.
+    pub member: MemberConfig,
+    /// The participant's `config` in the manifest.
+    pub config: Map<String, Json>,
+    pub redactor: Redactor,
+}
+
+/// What happens while a participant is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// It listens on this subject.
+    Ready {
+        subject: String,
+    },
+    Asked {
+        id: Name,
+    },
+    /// An answer was given, or there is none, for this reason.
+    Ended {
+        id: Name,
+        failure: Option<String>,
+    },
+}
+
+/// Why it is not served, or not any more.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ServeError(String);
+
+/// Serves a participant until the connection is closed for good.
+///
+/// # Errors
+/// If the servers cannot be used.
+pub async fn serve(
+    nats: &SharedNats,
+    served: Served,
+    tell: UnboundedSender<Event>,
+) -> Result<(), ServeError> {
+    let refused = |error: &dyn std::fmt::Display| ServeError(error.to_string());
+    let client = nats.client().await.map_err(|error| refused(&error))?;
+    let name = Config::parse(&served.config).map_err(|error: ConfigError| refused(&error))?.name;
+    let subject = subject(nats, name.as_deref().unwrap_or(&served.participant.id));
+    let withdrawals = client.new_inbox();
+    let mut withdrawn =
+        client.subscribe(format!("{withdrawals}.*")).await.map_err(|error| refused(&error))?;
+    let questions = client.queue_subscribe(subject.clone(), QUEUE_GROUP.to_owned()).await;
+    let mut questions = questions.map_err(|error| refused(&error))?;
+    // The server has both subscriptions before anybody is told.
+    client.flush().await.map_err(|error| refused(&error))?;
+    // The one who listens may be gone; questions are answered all the same.
+    let _ = tell.send(Event::Ready { subject });
+    let mut server =
+        Server { client, served: Arc::new(served), withdrawals, jobs: HashMap::new(), calls: JoinSet::new() };
+    let mut heartbeat = interval(HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let event = tokio::select! {
+            question = questions.next() => match question {
+                Some(question) => server.take(question).await,
+                None => return Ok(()),
+            },
+            Some(ended) = server.calls.join_next_with_id() => server.end(ended).await,
+            Some(message) = withdrawn.next() => {
+                server.withdraw(&message.subject);
+                None
+            }
+            _ = heartbeat.tick() => {
+                server.beat().await;
+                None
+            }
+        };
+        if let Some(event) = event {
+            let _ = tell.send(event);
+        }
+    }
+}
+
+/// One invocation, by run and id.
+type Key = (Name, Name);
+
+struct Server {
+    client: Client,
+    served: Arc<Served>,
+    /// What the subjects begin with on which questions are withdrawn.
+    withdrawals: String,
+    jobs: HashMap<Key, Job>,
+    calls: JoinSet<Answer>,
+}
+
+struct Job {
+    attempt: u32,
+    /// Who waits for the answer.
+    listeners: Vec<Subject>,
+    state: State,
+}
+
+enum State {
+    AtWork { call: Id, abort: AbortHandle, bytes: Arc<AtomicUsize> },
+    Answered { at: Instant, message: Vec<u8> },
+}
+
+impl Server {
+    /// Begins to work on a question, unless it is being worked on, or was answered.
+    async fn take(&mut self, received: Received) -> Option<Event> {
+        let reply = received.reply?;
+        let question = match serde_json::from_slice::<Question>(&received.payload) {
+            Ok(question) if question.v == VERSION => question,
+            Ok(Question { v, .. }) => {
+                let why =
+                    format!("the question has version {v}, and who serves the participant reads {VERSION}");
+                return self.refuse(&reply, why, Retry::Never).await;
+            }
+            Err(error) => {
+                return self
+                    .refuse(&reply, format!("the question cannot be read: {error}"), Retry::Never)
+                    .await;
+            }
+        };
+        let Some(schema) = question.schema() else {
+            return self
+                .refuse(&reply, "the question asks for an unknown form".to_owned(), Retry::Never)
+                .await;
+        };
+        self.forget_old();
+        let key = (question.run.clone(), question.id.clone());
+        if let Some(job) = self.jobs.get_mut(&key) {
+            match &job.state {
+                State::AtWork { call, bytes, .. } => {
+                    let message = at_work(&self.withdrawals, *call, bytes);
+                    job.listeners.push(reply.clone());
+                    self.send(&reply, message).await;
+                    return None;
+                }
+                // One that counts further has had this answer, and could not use it.
+                State::Answered { message, .. } if question.attempt <= job.attempt => {
+                    let message = message.clone();
+                    self.send(&reply, message).await;
+                    return None;
+                }
+                State::Answered { .. } => {}
+            }
+        }
+        if self.calls.len() >= MAX_AT_WORK {
+            let why = "who serves the participant has no room for more questions".to_owned();
+            return self.refuse(&reply, why, Retry::After(BUSY_PAUSE)).await;
+        }
+        let bytes = Arc::<AtomicUsize>::default();
+        let attempt = question.attempt;
+        let work = answer(self.served.clone(), question, schema, bytes.clone());
+        let abort = self.calls.spawn(work);
+        let call = abort.id();
+        let message = at_work(&self.withdrawals, call, &bytes);
+        self.send(&reply, message).await;
+        let state = State::AtWork { call, abort, bytes };
+        self.jobs.insert(key.clone(), Job { attempt, listeners: vec![reply], state });
+        Some(Event::Asked { id: key.1 })
+    }
+
+    /// Ends the work on a question, unless others wait for its answer, too.
+    fn withdraw(&mut self, subject: &Subject) {
+        self.jobs.retain(|_, job| match &job.state {
+            State::AtWork { call, abort, .. }
+                if job.listeners.len() == 1 && **subject == withdrawal(&self.withdrawals, *call) =>
+            {
+                abort.abort();
+                false
+            }
+            _ => true,
+        });
+    }
+
+    /// Sends the answer to all who wait for it.
+    async fn end(&mut self, ended: Result<(Id, Answer), JoinError>) -> Option<Event> {
+        let (call, answer) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                let failure = Failure::failed(format!("its executor failed: {error}"));
+                (error.id(), Answer::of(Err(failure), Default::default()))
+            }
+        };
+        // A call that was withdrawn has no job any more.
+        let is_it = |job: &Job| matches!(&job.state, State::AtWork { call: of, .. } if *of == call);
+        let key = self.jobs.iter().find(|(_, job)| is_it(job)).map(|(key, _)| key.clone())?;
+        let mut job = self.jobs.remove(&key)?;
+        let failure = answer.failure();
+        let mut message = Message::Answered(Box::new(answer)).write();
+        let limit = self.client.server_info().max_payload;
+        if message.len() > limit {
+            let why = format!("the answer has {} bytes, and the NATS servers take {limit}", message.len());
+            message =
+                Message::Answered(Box::new(Answer::of(Err(Failure::never(why)), Default::default()))).write();
+        }
+        for listener in std::mem::take(&mut job.listeners) {
+            self.send(&listener, message.clone()).await;
+        }
+        // A failure may pass: who asks again is to have another try.
+        if failure.is_none() {
+            job.state = State::Answered { at: Instant::now(), message };
+            self.jobs.insert(key.clone(), job);
+        }
+        Some(Event::Ended { id: key.1, failure })
+    }
+
+    /// Tells all who wait that they are being worked for.
+    async fn beat(&mut self) {
+        let mut messages = Vec::new();
+        for job in self.jobs.values() {
+            if let State::AtWork { call, bytes, .. } = &job.state {
+                let message = at_work(&self.withdrawals, *call, bytes);
+                messages.extend(job.listeners.iter().map(|listener| (listener.clone(), message.clone())));
+            }
+        }
+        for (listener, message) in messages {
+            self.send(&listener, message).await;
+        }
+    }
+
+    /// Forgets answers that were kept for long enough, and the oldest if there are many.
+    fn forget_old(&mut self) {
+        let at = |job: &Job| match job.state {
+            State::Answered { at, .. } => Some(at),
+            State::AtWork { .. } => None,
+        };
+        self.jobs.retain(|_, job| at(job).is_none_or(|at| at.elapsed() < KEEP));
+        let mut kept: Vec<Instant> = self.jobs.values().filter_map(at).collect();
+        if kept.len() >= MAX_KEPT {
+            kept.sort();
+            let newest = kept[kept.len() - MAX_KEPT];
+            self.jobs.retain(|_, job| at(job).is_none_or(|at| at > newest));
+        }
+    }
+
+    async fn refuse(&self, reply: &Subject, message: String, retry: Retry) -> Option<Event> {
+        let answer = Answer::of(Err(Failure::Failed { message, retry }), Default::default());
+        self.send(reply, Message::Answered(Box::new(answer)).write()).await;
+        None
+    }
+
+    async fn send(&self, to: &Subject, message: Vec<u8>) {
+        // What is lost is asked for again.
+        let _ = self.client.publish(to.clone(), message.into()).await;
+    }
+}
+
+fn withdrawal(prefix: &str, call: Id) -> String {
+    format!("{prefix}.{call}")
+}
+
+fn at_work(withdrawals: &str, call: Id, bytes: &AtomicUsize) -> Vec<u8> {
+    let bytes = bytes.swap(0, Ordering::Relaxed);
+    Message::AtWork { bytes, withdraw: withdrawal(withdrawals, call) }.write()
+}
+
+/// Has the participant's executor answer.
+async fn answer(served: Arc<Served>, question: Question, schema: Schema, bytes: Arc<AtomicUsize>) -> Answer {
+    let notes = Notes::default();
+    let wait = Duration::from_millis(question.wait_ms).min(served.member.timeout);
+    let deadline = Instant::now() + wait;
+    let result = match invocation(&served, &question, schema, deadline, notes.clone(), bytes) {
+        Ok(invocation) => ask(&served, invocation, deadline).await,
+        Err(why) => Err(Failure::never(why)),
+    };
+    Answer::of(result, notes.read())
+}
+
+async fn ask(served: &Served, invocation: Invocation, deadline: Instant) -> Result<Reply, Failure> {
+    let asked = async {
+        let _admission = served.member.executor.admit().await;
+        served.member.executor.invoke(invocation).await
+    };
+    timeout_at(deadline, asked).await.unwrap_or(Err(Failure::TimedOut))
+}
+
+/// What the executor is asked. Role, prompt, turns and state are the asking side's; the tools are those of the manifest
+/// here.
+fn invocation(
+    served: &Served,
+    question: &Question,
+    schema: Schema,
+    deadline: Instant,
+    notes: Notes,
+    bytes: Arc<AtomicUsize>,
+) -> Result<Invocation, String> {
+    #[derive(Deserialize)]
+    struct Said {
+        id: Name,
+        participant: Name,
+        at: Arc<str>,
+        content: Arc<str>,
+    }
+    let unread =
+        |what: &str, error: serde_json::Error| format!("the question's {what} cannot be read: {error}");
+    let said: Vec<Said> = serde_json::from_str(question.turns()).map_err(|error| unread("turns", error))?;
+    let turn = |Said { id, participant, at, content }| Turn {
+        id,
+        participant,
+        timestamp: at,
+        content,
+        meta: Map::new(),
+        stamp: None,
+    };
+    let state: Map<String, Json> =
+        serde_json::from_str(question.state()).map_err(|error| unread("state", error))?;
+    let prompt = question.prompt.clone();
+    // A cut that is none would end the executor.
+    let mut last = 0;
+    let is_cut = |cut: &usize| {
+        let fits = *cut >= last && prompt.is_char_boundary(*cut);
+        last = last.max(*cut);
+        fits
+    };
+    let cuts: Vec<usize> = question.cuts.iter().copied().filter(is_cut).collect();
+    let mut parts = vec![Part::new(PartKind::Turns, "", question.turns())];
+    if !state.is_empty() {
+        parts.push(Part::new(PartKind::State, "", question.state()));
+    }
+    Ok(Invocation {
+        run: question.run.clone(),
+        id: question.id.clone(),
+        member: served.participant.id.clone(),
+        step: question.step.clone(),
+        attempt: question.attempt,
+        prompt: prompt.clone(),
+        cuts: cuts.into(),
+        parts: parts.into(),
+        role: question.role().into(),
+        persona: None,
+        answer_schema: schema,
+        json_schema: Arc::new(schema.json_schema()),
+        conversation: Some(Arc::new(ConversationContext {
+            participant: served.participant.clone(),
+            recent: said.into_iter().map(turn).collect(),
+            state,
+            external_id: question.external_id.clone(),
+        })),
+        nonce: question.nonce.clone(),
+        redactor: served.redactor.clone(),
+        fence: Fence::default(),
+        deadline,
+        notes,
+        progress: Progress::new(move |more| {
+            bytes.fetch_add(more, Ordering::Relaxed);
+        }),
+    })
+}

@@ -1,0 +1,67 @@
+//! Answers for one participant of a runtime whose manifest is run on another machine (`run --serve`).
+
+use quorate_adapters::executor::remote;
+use quorate_adapters::executor::remote::server::{Event, Served, serve};
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::turn::Speaker;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Runtime, shared_connections};
+use crate::service::error::ServiceError;
+use crate::service::{executor, trust};
+
+impl Runtime {
+    /// Answers questions for a participant until the future is dropped. Its executor is the one that it has on this machine.
+    ///
+    /// # Errors
+    /// If there is no such participant, its executor asks elsewhere, is not trusted or not installed, or the NATS servers
+    /// cannot be used.
+    #[crate::boxed]
+    pub async fn serve_participant(
+        &self,
+        id: &str,
+        tell: UnboundedSender<Event>,
+    ) -> Result<(), ServiceError> {
+        let speaker = self.speaker(id)?;
+        let member = speaker.member.clone();
+        if member.executor.about().kind == remote::KIND {
+            let body = Body::new(format!(
+                "here, too, `{id}` has the executor `{}`, which asks elsewhere",
+                remote::KIND
+            ));
+            return Err(ServiceError::configuration(
+                codes::EXECUTOR_INVALID,
+                body.help(format!(
+                    "name the executor that answers with `--executor NAME`, or in quorate.toml below \
+                     `[runtimes.{}.participants.{id}]`",
+                    self.id
+                )),
+            ));
+        }
+        trust::admit(&self.environment, self.trust_requests())?;
+        executor::installed(&member.executor_name, &*member.executor)?;
+        let Some(servers) = &self.environment.nats else {
+            let body = Body::new("no NATS servers are named, over which questions would come");
+            let help = "name them in QUORATE_NATS, for example `nats://nats.example.org:4222`";
+            return Err(ServiceError::configuration(codes::NATS_UNUSABLE, body.help(help)));
+        };
+        let served = Served {
+            participant: speaker.participant.clone(),
+            member,
+            config: self.ports.remote_configs.get(&speaker.participant.id).cloned().unwrap_or_default(),
+            redactor: self.redactor.clone(),
+        };
+        let nats = shared_connections::nats::shared(servers);
+        serve(&nats, served, tell).await.map_err(|error| {
+            ServiceError::configuration(
+                codes::NATS_UNUSABLE,
+                Body::new(format!("the NATS servers cannot be used: {error}")),
+            )
+        })
+    }
+
+    fn speaker(&self, id: &str) -> Result<&Speaker, ServiceError> {
+        let speaker = self.ports.speakers.iter().find(|speaker| *speaker.participant.id == *id);
+        speaker.ok_or_else(|| self.no_such_participant(id))
+    }
+}
