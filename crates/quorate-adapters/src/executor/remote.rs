@@ -104,17 +104,16 @@ impl Executor for Remote {
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let client =
-            within(invocation.deadline, Box::pin(self.nats.client())).await?.map_err(
-                |error| match error {
-                    ConnectError::Refused(why) => {
-                        Failure::never(format!("the NATS servers cannot be used: {why}"))
-                    }
-                    ConnectError::Absent(why) => {
-                        Failure::failed(format!("the NATS servers do not answer: {why}"))
-                    }
-                },
-            )?;
+        if !matches!(invocation.answer_schema, Schema::PlainText | Schema::Turn) {
+            return Err(Failure::never(
+                "one who is served can be asked for a turn alone, as a participant of a runtime",
+            ));
+        }
+        let connecting = Box::pin(self.nats.client());
+        let client = within(invocation.deadline, connecting).await?.map_err(|error| match error {
+            ConnectError::Refused(why) => Failure::never(format!("the NATS servers cannot be used: {why}")),
+            ConnectError::Absent(why) => Failure::failed(format!("the NATS servers do not answer: {why}")),
+        })?;
         let name = self.name.as_deref().unwrap_or(&invocation.member);
         let subject = subject(&self.nats, name);
         let asked = Asking { client, subject, name, invocation: &invocation };

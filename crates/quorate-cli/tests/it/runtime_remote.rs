@@ -4,8 +4,17 @@
 #![cfg(feature = "nats")]
 
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_adapters::default_registry;
+use quorate_adapters::executor::remote::server::{Served, serve};
+use quorate_adapters::nats::{Address, SharedNats};
+use quorate_kernel::conversation::Participant;
+use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::ports::executor::{Failure, Servers, Settings};
+use quorate_kernel::redact::Redactor;
+use quorate_testkit::conformance::executor;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -177,6 +186,67 @@ fn two_machines_share_the_questions() {
     }
     assert_eq!(one.calls("begun") + two.calls("begun"), 4);
     both.into_iter().for_each(|serving| drop(serving.stop()));
+}
+
+/// The port's contract, with one here who answers, hangs or fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_what_an_executor_must() {
+    let Some(nats) = Nats::start() else { return };
+    let place = TestDir::with("ada.json", json!({"_": {"content": "It holds."}}).to_string());
+    place.write("hangs.json", json!({"_": {"$timeout": true}}).to_string());
+    place.write("fails.json", json!({"_": {"$fail": "out of order"}}).to_string());
+    let registry = default_registry().unwrap();
+    let shared = || {
+        let address = Address::parse(&nats.url(), None, None);
+        Arc::new(SharedNats::new(address, "default"))
+    };
+    let build = |kind: &str, block: serde_json::Value| {
+        let settings = Settings {
+            name: kind.to_owned(),
+            timeout: SOON,
+            retries: 0,
+            dir: place.root().to_owned(),
+            block: block.as_object().cloned().unwrap(),
+            servers: Servers::default().with_connection(shared()),
+            prices: None,
+        };
+        registry.executor_kind(kind).unwrap()(&settings).unwrap()
+    };
+    for name in ["ada", "hangs", "fails"] {
+        let member = MemberConfig {
+            executor: build("script", json!({"path": format!("{name}.json")})),
+            executor_name: name.into(),
+            timeout: SOON,
+            retries: 0,
+            role: "".into(),
+            persona: None,
+            context: Vec::new(),
+            weight: None,
+            extra_fields: serde_json::Map::new(),
+            conversation: None,
+        };
+        let participant = Participant { id: name.into(), ..Participant::default() };
+        let config = serde_json::Map::new();
+        let served = Served { participant, member, config, redactor: Redactor::default() };
+        let (ready, mut is_ready) = tokio::sync::mpsc::unbounded_channel();
+        let nats = shared();
+        tokio::spawn(async move { serve(&nats, served, ready).await });
+        is_ready.recv().await.expect("it is served");
+        let remote = build("remote", json!({"name": name, "answer": "json"}));
+        match name {
+            "ada" => assert_eq!(&*executor::takes_turns(&*remote, "does it?").await.content, "It holds."),
+            "hangs" => executor::respects_turn_deadline(&*remote).await,
+            _ => {
+                let failed =
+                    remote.invoke(executor::turn_invocation(&*remote, "does it?", SOON)).await.unwrap_err();
+                assert_eq!(failed, Failure::failed("out of order"));
+                executor::reports_failure(&*remote).await;
+            }
+        }
+    }
+    let none = build("remote", json!({"name": "none"}));
+    let failed = none.invoke(executor::turn_invocation(&*none, "does it?", SOON)).await.unwrap_err();
+    assert!(failed.to_string().contains("no machine serves `none`"), "{failed}");
 }
 
 /// What anybody may send to the subject ends neither the process nor an executor.
