@@ -51,7 +51,7 @@ pub(crate) fn client(url: &Url, ca: Option<&Path>, redirects: Redirects) -> Resu
 }
 
 /// Has TLS use ring, unless the embedding program has installed another provider, which serves as well.
-pub(crate) fn install_tls_provider() {
+pub fn install_tls_provider() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();

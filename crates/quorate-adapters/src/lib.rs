@@ -27,3 +27,4 @@ pub mod substrate;
 pub(crate) mod turn_answer;
 
 pub use default_registry::default_registry;
+pub use http::install_tls_provider;

@@ -52,9 +52,10 @@ use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::{Body, codes};
 
 use crate::exit::{self, Exit};
+use crate::logging::Logging;
 use crate::render::Format;
 use crate::terminal::Terminal;
-use crate::{consent, environment, logging, version};
+use crate::{consent, environment, version};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::trust::Trust;
@@ -224,11 +225,17 @@ async fn dispatch(arguments: Arguments) -> Exit {
     // A swarm prints its own steps before it needs a log.
     let verbosity = verbose - u8::from(verbose > 0 && matches!(command, Command::Run(_)));
     let colours = terminal.stderr.colour == Colour::On;
-    if let Err(why) = logging::start(verbosity, colours, environment.redactor.clone()) {
-        let error = ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why));
-        return exit::exit_with_error(&error, Format::Human, &terminal);
-    }
+    let logging = match Logging::start(verbosity, colours, environment.redactor.clone()) {
+        Ok(logging) => logging,
+        Err(why) => {
+            let error = ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why));
+            return exit::exit_with_error(&error, Format::Human, &terminal);
+        }
+    };
     let exit = Box::pin(run_command(command, &environment, &terminal)).await;
+    if let Some(why) = logging.close() {
+        terminal.status(&why);
+    }
     // If the verdict could not be printed, its exit code must not stand for it.
     if terminal.failed() { Exit::UNREADABLE } else { exit }
 }

@@ -5,8 +5,10 @@
 use std::io::{self, Write};
 
 use quorate::service::redaction::CurrentRedactor;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::{environment, workflow};
 
@@ -15,12 +17,48 @@ pub(crate) const FILTER: &str = "QUORATE_LOG";
 /// `json` writes each event as a line of JSON.
 pub(crate) const FORMAT: &str = "QUORATE_LOG_FORMAT";
 
-/// Starts the log, if anything asks for one. `verbosity` counts `-v`: runs and members, then also attempts and appends, then
-/// everything. `QUORATE_LOG` comes before it.
-///
-/// # Errors
-/// What is wrong with a variable, in words.
-pub(crate) fn start(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<(), String> {
+/// What ends with the command.
+pub(crate) struct Logging {
+    #[cfg(feature = "otel")]
+    traces: Option<crate::traces::Traces>,
+}
+
+impl Logging {
+    /// Starts the log and the traces, if anything asks for them. `verbosity` counts `-v`: runs and members, then also attempts
+    /// and appends, then everything. `QUORATE_LOG` comes before it.
+    ///
+    /// # Errors
+    /// What is wrong with a variable, in words.
+    pub(crate) fn start(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Logging, String> {
+        let log = log(verbosity, colours, redactor)?;
+        #[cfg(feature = "otel")]
+        let logging = Logging { traces: crate::traces::Traces::start()? };
+        #[cfg(not(feature = "otel"))]
+        let logging = Logging {};
+        #[cfg(feature = "otel")]
+        let spans = logging.traces.as_ref().map(crate::traces::Traces::layer);
+        #[cfg(not(feature = "otel"))]
+        let spans = None::<tracing_subscriber::layer::Identity>;
+        if log.is_some() || spans.is_some() {
+            tracing_subscriber::registry().with(log).with(spans).init();
+        }
+        Ok(logging)
+    }
+
+    /// Ends the traces; says why some could not be sent.
+    #[cfg_attr(not(feature = "otel"), expect(clippy::unused_self, reason = "nothing to end"))]
+    pub(crate) fn close(self) -> Option<String> {
+        #[cfg(feature = "otel")]
+        let failure = self.traces.and_then(crate::traces::Traces::close);
+        #[cfg(not(feature = "otel"))]
+        let failure = None;
+        failure.map(|why: String| format!("some traces could not be sent: {why}"))
+    }
+}
+
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+fn log(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Option<BoxedLayer>, String> {
     let variable = |name| environment::variable(name).filter(|value| !value.is_empty());
     let directives = variable(FILTER).or(match verbosity {
         0 => None,
@@ -33,18 +71,15 @@ pub(crate) fn start(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> 
         Some("json") => true,
         Some(other) => return Err(format!("{FORMAT} is `{other}`; it is `text` or `json`")),
     };
-    let Some(directives) = directives else { return Ok(()) };
+    let Some(directives) = directives else { return Ok(None) };
     let filter = EnvFilter::builder().parse(&directives);
     let filter = filter.map_err(|error| format!("cannot read {FILTER} `{directives}`: {error}"))?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(RedactedStderr(redactor))
-        .with_ansi(colours && !json);
-    match json {
-        true => log.json().init(),
-        false => log.init(),
-    }
-    Ok(())
+    let log =
+        tracing_subscriber::fmt::layer().with_writer(RedactedStderr(redactor)).with_ansi(colours && !json);
+    Ok(Some(match json {
+        true => log.json().with_filter(filter).boxed(),
+        false => log.with_filter(filter).boxed(),
+    }))
 }
 
 /// Standard error behind redaction. The log hands over one event at a time.

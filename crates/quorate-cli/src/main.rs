@@ -15,6 +15,8 @@ mod progress;
 mod render;
 mod session;
 mod terminal;
+#[cfg(feature = "otel")]
+mod traces;
 mod version;
 mod workflow;
 

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 
 /// The features that a build can have or lack, and whether this one has them.
-const FEATURES: [(&str, bool); 6] = [
+const FEATURES: [(&str, bool); 7] = [
     ("http-witness", cfg!(feature = "http-witness")),
     ("mcp", cfg!(feature = "mcp")),
     ("metrics", cfg!(feature = "metrics")),
     ("nats", cfg!(feature = "nats")),
+    ("otel", cfg!(feature = "otel")),
     ("postgres", cfg!(feature = "postgres")),
     ("serve", cfg!(feature = "serve")),
 ];

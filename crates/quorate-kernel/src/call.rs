@@ -1,5 +1,7 @@
 //! One invocation as a future: carries out the calls, waits and records of [`Ask`] under one deadline.
 
+mod span;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
@@ -8,7 +10,7 @@ use futures::FutureExt as _;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::answer_schema;
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
@@ -116,13 +118,7 @@ pub(crate) async fn call(
     seat: MemberConfig,
     made: Arc<CostTracker>,
 ) -> Result<FinishedCall, Error> {
-    let span = tracing::info_span!(
-        "member",
-        invocation = %invoke.id,
-        member = %invoke.member,
-        step = %invoke.step,
-        executor = %seat.executor_name,
-    );
+    let span = span::of_member(&invoke, &seat);
     call_in_span(table, recorder, invoke, seat, made).instrument(span).await
 }
 
@@ -162,8 +158,11 @@ async fn call_in_span(
             NextStep::Done(result) => {
                 let consultation =
                     asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
+                let model = consultation.model.clone().or_else(|| seat.executor.about().model);
+                let status = consultation.status();
+                span::record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
                 tracing::info!(
-                    status = %consultation.status(),
+                    %status,
                     calls = consultation.spent.calls,
                     took_ms = consultation.spent.took.as_millis(),
                     "answered"
@@ -238,7 +237,7 @@ async fn call_in_span(
                 };
                 let started = Instant::now();
                 // A panic fails only this call.
-                let span = tracing::debug_span!("attempt", attempt = asking.spent.calls, why = why.as_str());
+                let span = span::of_attempt(asking.spent.calls, why.as_str(), &seat);
                 span.in_scope(|| tracing::debug!("asked"));
                 let invoked = seat.executor.invoke_if_driven(invocation).instrument(span.clone());
                 let invoked = AssertUnwindSafe(invoked).catch_unwind();
@@ -252,6 +251,7 @@ async fn call_in_span(
                     asking.on_reply(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
                 reservation.settle(&attempt.usage);
+                span::record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
                 span.in_scope(|| {
                     tracing::debug!(status = attempt.status, complaints = attempt.complaints.len(), "ended")
                 });

@@ -114,6 +114,7 @@ mod support;
 mod swarm_kill;
 mod sweep;
 mod tier_model;
+mod traces;
 mod trust;
 mod weave;
 mod workflow_commands;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::http::read_request;
 use crate::support::{TestDir, files, finish, records, wait_until};
 
 const KEY: &str = "sk-canary-77d1e0b2c4";
@@ -72,22 +73,7 @@ impl Model {
 
 fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, load: &Mutex<Load>, behaviour: Behaviour) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return;
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
+    let Some((head, body)) = read_request(&mut reader) else { return };
     let mut stream = stream;
     if head.starts_with("GET /v1/models ") {
         let list = json!({"data": [{"id": "small"}, {"id": "large"}]}).to_string();

@@ -4,7 +4,7 @@
 //! `QUORATE_CHAOS=1000` is about so many drafts, `QUORATE_SEEDS=7..8` another course of events; `scripts/soak` does that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 use super::{signal, wait};
+use crate::support::http::read_request;
 use crate::support::nats::Nats;
 use crate::support::said::Said;
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
@@ -110,21 +111,7 @@ fn answer(
     pause: &dyn Fn(&Asked) -> Duration,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
+    let Some((_, body)) = read_request(&mut reader) else { return Ok(()) };
     let asked = asked(&serde_json::from_slice(&body)?);
     kept.lock().unwrap().push((asked.clone(), now_ms()));
     std::thread::sleep(pause(&asked));

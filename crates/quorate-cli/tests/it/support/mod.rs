@@ -5,6 +5,7 @@
 pub mod assembly;
 pub mod console;
 pub mod council;
+pub mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[cfg(feature = "nats")]

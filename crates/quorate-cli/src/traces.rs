@@ -1,0 +1,130 @@
+//! Traces for OpenTelemetry: spans of runs, members and calls, sent over OTLP to where the variables of its specification say
+//! (`OTEL_EXPORTER_OTLP_ENDPOINT` and others). They have ids, names, numbers and times, never texts.
+//! `traces/gen_ai.rs` gives them the names of its conventions for generative AI.
+
+mod gen_ai;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::SpanExporter as OtlpExporter;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
+use quorate_adapters::install_tls_provider;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::environment::variable;
+
+/// What a program is called that says no other name in `OTEL_SERVICE_NAME`.
+const SERVICE: &str = "quorate";
+/// Whose spans are sent: those of Quorate's own crates.
+const TARGET: &str = "quorate";
+/// How long the last spans may take at the end of a command.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The spans of this process, on their way.
+pub(crate) struct Traces {
+    provider: SdkTracerProvider,
+    /// The first failure of sending some.
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl Traces {
+    /// Starts sending spans, if the environment names an endpoint and does not say that none are wanted.
+    ///
+    /// # Errors
+    /// What is wrong with a variable, in words.
+    pub(crate) fn start() -> Result<Option<Traces>, String> {
+        let set = |name| variable(name).filter(|value| !value.is_empty());
+        let is_wanted = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+            .or(set("OTEL_EXPORTER_OTLP_ENDPOINT"))
+            .is_some()
+            && set("OTEL_SDK_DISABLED").is_none_or(|is_disabled| !is_disabled.eq_ignore_ascii_case("true"))
+            && set("OTEL_TRACES_EXPORTER").is_none_or(|exporter| exporter == "otlp");
+        if !is_wanted {
+            return Ok(None);
+        }
+        for name in ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"] {
+            if let Some(protocol) = set(name).filter(|protocol| protocol != "http/protobuf") {
+                return Err(format!("{name} is `{protocol}`; traces are sent as `http/protobuf` alone"));
+            }
+        }
+        // The exporter builds a client, which asks for it.
+        install_tls_provider();
+        let exporter = OtlpExporter::builder().with_http().build();
+        let exporter = exporter.map_err(|error| format!("the variables OTEL_EXPORTER_OTLP_…: {error}"))?;
+        let failure = Arc::<Mutex<Option<String>>>::default();
+        let resource = Resource::builder();
+        let resource = match set("OTEL_SERVICE_NAME") {
+            Some(_) => resource,
+            None => resource.with_service_name(SERVICE),
+        };
+        let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(Conventional { exporter, failure: failure.clone() })
+            .with_resource(resource.with_attribute(version).build())
+            .build();
+        Ok(Some(Traces { provider, failure }))
+    }
+
+    /// What hands spans over.
+    pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let spans = tracing_opentelemetry::layer()
+            .with_tracer(self.provider.tracer(SERVICE))
+            .with_location(false)
+            .with_threads(false)
+            .with_target(false)
+            .with_level(false)
+            .with_tracked_inactivity(false);
+        spans.with_filter(filter_fn(|metadata: &Metadata<'_>| {
+            metadata.is_span() && metadata.target().starts_with(TARGET)
+        }))
+    }
+
+    /// Sends what is left, for a moment; says why some could not be sent.
+    pub(crate) fn close(self) -> Option<String> {
+        let closed = self.provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT);
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.or_else(|| closed.err().map(|error| error.to_string()))
+    }
+}
+
+/// An exporter of spans with the names of the conventions.
+#[derive(Debug)]
+struct Conventional {
+    exporter: OtlpExporter,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl SpanExporter for Conventional {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let batch = batch.into_iter().map(gen_ai::conventional).collect();
+        let exported = self.exporter.export(batch).await;
+        if let Err(error) = &exported {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| error.to_string());
+        }
+        exported
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
