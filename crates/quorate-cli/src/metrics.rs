@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
+#[cfg(feature = "serve")]
+use quorate::service::workspace::PathOverrides;
 
 /// Serves the numbers of what this environment does at an address, if one is asked for; gives the environment to work with.
 ///
@@ -40,6 +42,26 @@ pub(crate) fn serve(
     builder.and_then(PrometheusBuilder::install).map_err(|error| unusable(&error))?;
     describe();
     Ok(Environment { is_metered: true, ..environment.clone() })
+}
+
+/// Does some work, and counts the queue meanwhile, if this environment is measured.
+#[cfg(feature = "serve")]
+pub(crate) async fn count_queue_during<T>(
+    work: impl Future<Output = T>,
+    environment: &Environment,
+    places: &PathOverrides,
+) -> T {
+    #[cfg(feature = "postgres")]
+    let counting = quorate::service::metrics::queue::count_of_workspace(environment, places);
+    #[cfg(not(feature = "postgres"))]
+    let counting = {
+        let _ = (environment, places);
+        std::future::pending::<std::convert::Infallible>()
+    };
+    tokio::select! {
+        done = work => done,
+        never = counting => match never {},
+    }
 }
 
 #[cfg(not(feature = "metrics"))]

@@ -15,11 +15,10 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::ConnectError;
 use super::shared::SharedNats;
 
 /// How long a server may be away, or a cluster without a leader.
-const AWAY_TIMEOUT: Duration = Duration::from_secs(30);
+const AWAY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause before the next try.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How many copies a cluster keeps, unless the manifest says.
@@ -184,10 +183,8 @@ impl LazyStream {
 
     /// The stream, which is made where it is not there.
     async fn open(&self) -> Result<OpenStream, Obstacle> {
-        let context = self.nats.jetstream().await.map_err(|error| match error {
-            ConnectError::Refused(why) => Obstacle::Refused(why),
-            ConnectError::Absent(why) => Obstacle::Away(why),
-        })?;
+        // Servers that never answered are not waited for: their address may be wrong.
+        let context = self.nats.jetstream().await.map_err(|error| Obstacle::Refused(error.to_string()))?;
         let wanted = self.settings.config(&context);
         let mut made = false;
         loop {

@@ -105,6 +105,8 @@ mod served {
         let mut events = Events::connect(arguments.events, Role::Both, environment).await?;
         let server = Server::open(environment, &request)?;
         let listener = Listener::open(&request).await?;
+        // Ending a server by a signal is no failure, as soon as it has said that it is one.
+        interrupt::exit_cleanly_on_signal();
         announce(&listener, arguments.token_env.as_deref(), terminal);
         let page = if arguments.open { Some(browser::open(&listener.link())) } else { None };
         if let Some(Err(error)) = &page {
@@ -113,8 +115,7 @@ mod served {
         let served = listener.serve(&server, |link| {
             terminal.hint(&format!("the link was used; for another browser: {link}"));
         });
-        // Ending a server by a signal is no failure.
-        interrupt::exit_cleanly_on_signal();
+        let served = metrics::count_queue_during(served, environment, &request.places);
         let (Ok(()) | Err(Interrupted)) = until_interrupted(events.during(served, terminal)).await;
         server.close();
         events.close().await;

@@ -39,7 +39,7 @@ fn an_executor_of_another_workspace_is_unknown() {
     let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).assert_code(1).stdout;
     assert!(said.contains("quorate:kind_unknown") && said.contains("in-process-mastra"), "{said}");
     assert!(
-        said.contains("the kinds are agent-cli, cassette, db-operator, inline, llm, rubric, script"),
+        said.contains("the kinds are agent-cli, cassette, db-operator, inline, llm, remote, rubric, script"),
         "{said}"
     );
 }

@@ -7,6 +7,8 @@
 mod chaos;
 #[cfg(feature = "nats")]
 mod events;
+#[cfg(feature = "nats")]
+mod failover;
 mod faults;
 mod limits;
 mod observed;

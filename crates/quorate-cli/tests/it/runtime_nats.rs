@@ -7,14 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use nkeys::KeyPair;
 use quorate_kernel::conversation::Turn;
 use quorate_testkit::conformance::substrate::{answer, new_turn, read_all};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::support::finish;
 use crate::support::nats::Nats;
 use crate::support::swarm::Swarm;
+use crate::support::{TestDir, finish};
 
 fn swarm(nats: &Nats) -> Swarm {
     Swarm { substrate: "nats", state: "nats-kv", ledger: None, nats: Some(nats.url()) }
@@ -106,13 +110,21 @@ async fn a_crash_of_the_leader_loses_and_doubles_nothing() {
     }
 }
 
-/// The node that leads the conversation's stream.
+/// The node that leads the conversation's stream, as soon as there is one.
 async fn leader(nats: &Nats) -> usize {
     let streams = async_nats::jetstream::new(connect(nats).await);
-    let stream = streams.get_stream("q1-default-c-there").await.unwrap();
-    let cluster = stream.cached_info().cluster.clone().unwrap();
-    assert_eq!(stream.cached_info().config.num_replicas, 3, "a cluster keeps three copies");
-    cluster.leader.unwrap().strip_prefix('n').unwrap().parse().unwrap()
+    for _ in 0..10 {
+        // While the nodes elect one, a request is not answered.
+        let Ok(stream) = streams.get_stream("q1-default-c-there").await else { continue };
+        let info = stream.cached_info();
+        assert_eq!(info.config.num_replicas, 3, "a cluster keeps three copies");
+        let leader = info.cluster.as_ref().and_then(|cluster| cluster.leader.as_deref());
+        match leader {
+            Some(name) => return name.strip_prefix('n').unwrap().parse().unwrap(),
+            None => sleep(Duration::from_millis(500)).await,
+        }
+    }
+    panic!("no leader")
 }
 
 async fn connect(nats: &Nats) -> async_nats::Client {
@@ -190,6 +202,54 @@ fn few_rights_are_enough() {
     run(&["log", "there.yaml"]).assert_stdout_contains("@Ada, does it?");
 }
 
+/// A `.creds` file as the tools of NATS write it: a token that the account has signed, and the user's key.
+#[test]
+fn a_creds_file_signs_in() {
+    let [operator, account, user, stranger] =
+        [KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_user(), KeyPair::new_user()];
+    let token = |issuer: &KeyPair, subject: &KeyPair, nats: serde_json::Value| {
+        let head = json!({"typ": "JWT", "alg": "ed25519-nkey"});
+        let claims = json!({
+            "jti": subject.public_key(), "iat": 1_700_000_000, "iss": issuer.public_key(), "name": "test",
+            "sub": subject.public_key(), "nats": nats,
+        });
+        let signed = [head, claims].map(|part| BASE64.encode(part.to_string())).join(".");
+        format!("{signed}.{}", BASE64.encode(issuer.sign(signed.as_bytes()).unwrap()))
+    };
+    let unlimited = json!({
+        "subs": -1, "conn": -1, "leaf": -1, "imports": -1, "exports": -1, "data": -1, "payload": -1, "wildcards": true,
+    });
+    let users = format!(
+        "operator: {}\nresolver: MEMORY\nresolver_preload: {{ {}: {} }}\n",
+        token(&operator, &operator, json!({"type": "operator", "version": 2})),
+        account.public_key(),
+        token(&operator, &account, json!({"type": "account", "version": 2, "limits": unlimited})),
+    );
+    let Some(nats) = Nats::with_users(&users) else { return };
+    let of_user = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
+    let creds = |key: &KeyPair| {
+        format!(
+            "-----BEGIN NATS USER JWT-----\n{}\n------END NATS USER JWT------\n\n\
+             -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
+            token(&account, &user, of_user.clone()),
+            key.seed().unwrap()
+        )
+    };
+    let place = TestDir::with("ada.creds", creds(&user));
+    // The token alone is not enough.
+    place.write("stolen.creds", creds(&stranger));
+    let url = format!("nats://127.0.0.1:{}", nats.port());
+    let checked = |file: &str| {
+        let checked =
+            place.run(&["doctor", "--events", &url, "--events-creds", file, "--format", "json"]).json();
+        let checks = checked["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "events").unwrap()
+    };
+    let good = checked("ada.creds");
+    assert!(good["state"] == "good" && good["detail"].as_str().unwrap().contains("came back in"), "{good}");
+    assert_eq!(checked("stolen.creds")["state"], "bad");
+}
+
 /// Servers that cannot keep a conversation are refused, with what to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_cannot_keep_it_are_refused() {
@@ -225,6 +285,11 @@ fn without_servers_it_says_what_is_missing() {
     let place = swarm.machine();
     let refused = place.run(&["say", "there.yaml", "hello"]).assert_code(5);
     refused.assert_stderr_contains("quorate:adapter_invalid").assert_stderr_contains("QUORATE_NATS");
+    let began = std::time::Instant::now();
+    let mut command = place.command(&["say", "there.yaml", "hello"]);
+    let away = finish(command.env("QUORATE_NATS", "nats://127.0.0.1:9").spawn().unwrap()).assert_code(5);
+    away.assert_stderr_contains("quorate:substrate_unavailable").assert_stderr_contains("nats://127.0.0.1:9");
+    assert!(began.elapsed() < Duration::from_secs(20), "an address that may be wrong is not waited for");
     for (nats, says) in [("http://ada:s3cret@127.0.0.1", "nats://"), ("nats://", "no host")] {
         let mut command = place.command(&["say", "there.yaml", "hello"]);
         let refused = finish(command.env("QUORATE_NATS", nats).spawn().unwrap()).assert_code(5);

@@ -207,7 +207,7 @@ async fn it_does_what_an_executor_must() {
             retries: 0,
             dir: place.root().to_owned(),
             block: block.as_object().cloned().unwrap(),
-            servers: Servers::default().with_connection(shared()),
+            servers: Servers::default().with_connection("the NATS servers", shared()),
             prices: None,
         };
         registry.executor_kind(kind).unwrap()(&settings).unwrap()

@@ -141,7 +141,7 @@ async fn the_runs_of_an_older_ledger_have_their_origin() {
     // As the version before this table left it.
     database
         .run(
-            "DROP TABLE run_origin, tenant, task, task_text, task_uses, quota; DROP TRIGGER run_ends_task ON run; \
+            "DROP TABLE run_origin, tenant, task, task_text, task_uses, quota, conversation_turn, participant_state; DROP TRIGGER run_ends_task ON run; \
              DROP FUNCTION quorate_begin_write, quorate_require_rows, quorate_append, quorate_take_lease, \
              quorate_forget_texts, quorate_end_task, quorate_enqueue, quorate_claim, quorate_give_back, \
              quorate_cancel, quorate_take_permits; ALTER TABLE quorate_schema DROP COLUMN ledger_key; \

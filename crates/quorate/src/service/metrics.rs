@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::environment::Environment;
 
 #[cfg(feature = "postgres")]
-pub(super) mod queue;
+pub mod queue;
 
 /// The histogram of appends, which are a thousand times as fast as calls and need buckets of their own.
 pub const APPEND_SECONDS: &str = "quorate_append_seconds";

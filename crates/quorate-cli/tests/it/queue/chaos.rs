@@ -6,18 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use sqlx::{Connection as _, PgConnection, Row as _};
+use sqlx::{Connection as _, PgConnection};
 
 use super::{signal, wait};
 use crate::support::http::read_request;
 use crate::support::nats::Nats;
+use crate::support::own_postgres::Server;
 use crate::support::said::Said;
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
 
@@ -27,52 +28,6 @@ const HOPELESS: usize = 5;
 const WORKERS: usize = 4;
 /// Nothing of it takes so long.
 const LIMIT: Duration = Duration::from_secs(400);
-
-/// A Postgres of this test's own, since it crashes.
-struct Server {
-    dir: tempfile::TempDir,
-    url: String,
-}
-
-impl Server {
-    fn start() -> Server {
-        let dir = tempfile::TempDir::with_prefix("quorate-").expect("a directory");
-        let mut server = Server { url: String::new(), dir };
-        server.url = server.script("start").trim().to_owned();
-        server
-    }
-
-    fn script(&self, what: &str) -> String {
-        let script =
-            Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("scripts/services");
-        let ran = Command::new(script)
-            .args([what, "postgres"])
-            .env("QUORATE_SERVICES_DIR", self.dir.path().join("services"))
-            .output()
-            .expect("the script runs");
-        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-        String::from_utf8(ran.stdout).expect("text")
-    }
-
-    /// The first column of rows, as text.
-    fn column(&self, select: &'static str) -> Vec<String> {
-        wait(async {
-            let mut connection = PgConnection::connect(&self.url).await.expect("the server answers");
-            let rows = sqlx::query(select).fetch_all(&mut connection).await.expect("rows");
-            rows.iter().map(|row| row.get::<String, _>(0)).collect()
-        })
-    }
-
-    fn count(&self, select: &'static str) -> usize {
-        self.column(select)[0].parse().expect("a number")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.script("stop");
-    }
-}
 
 /// A call that the model server got.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -248,17 +203,14 @@ impl Cluster {
 
 #[test]
 fn nothing_is_lost_or_decided_twice_whatever_fails() {
-    if std::env::var("QUORATE_TEST_POSTGRES").is_err() {
-        eprintln!("SKIPPED: QUORATE_TEST_POSTGRES names no server, so none is started here either");
-        return;
-    }
+    let Some(server) = Server::start() else { return };
     let drafts = std::env::var("QUORATE_CHAOS").map_or(DRAFTS, |count| count.parse().expect("a number"));
     let seed = std::env::var("QUORATE_SEEDS").ok().and_then(|seeds| seeds.split("..").next()?.parse().ok());
     let seed = seed.unwrap_or(1);
     let mut course = Course(seed);
     let (model, calls) = model(some_time);
     let mut cluster = Cluster {
-        server: Server::start(),
+        server,
         model,
         nats: Nats::start(),
         sweepers: vec![machine(drafts, HOPELESS), machine(drafts, HOPELESS)],

@@ -6,6 +6,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Machine, SOON, database, signal, wait};
+use quorate_testkit::shim::Shim;
+
 use crate::support::council::all_ship;
 use crate::support::{finish, wait_until};
 
@@ -149,4 +151,68 @@ fn a_task_that_kills_its_workers_is_dead_after_three() {
     let ended = worker.work(&[]);
     assert_eq!(ended[0]["end"], "dead", "{ended:?}");
     assert!(ended[0]["why"].as_str().unwrap().contains("executors"), "{ended:?}");
+}
+
+/// The server's clock alone says how long a lease lasts: workers whose own are an hour before and after it leave each other
+/// their runs, which take longer than a lease.
+#[test]
+fn clocks_that_differ_change_nothing() {
+    let Some(database) = database() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let shim = match Shim::build(folder.path()) {
+        Ok(shim) => shim,
+        Err(why) => return eprintln!("SKIPPED: {why}"),
+    };
+    let machine = Machine::with_drafts(&database, 2);
+    machine.enqueue(&[]);
+    let hour_ms = 3_600_000;
+    let working = [hour_ms, -hour_ms].map(|offset_ms| {
+        let worker = Machine::new(&database, &all_ship(), "delay = \"6s\"");
+        let mut command =
+            worker.place.command(&["worker", "--until-empty", "--slots", "1", "--format", "json"]);
+        command.env("QUORATE_LEDGER", &database.url).env("QUORATE_TRUST", "1");
+        shim.preload(&mut command, worker.place.root());
+        Shim::clock(&mut command, offset_ms, 0);
+        (command.spawn().unwrap(), worker)
+    });
+    for (child, _worker) in working {
+        let lines = finish(child).assert_code(0).stdout;
+        let ends: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(ends.len(), 1, "each has one: {lines}");
+        assert_eq!((&ends[0]["end"], &ends[0]["attempt"]), (&json!("done"), &json!(1)), "{lines}");
+    }
+    machine.run(&["ledger", "verify"]).assert_code(0);
+}
+
+/// A server that says that its disk is full takes nothing more, and nothing is acknowledged; when there is room again the
+/// run goes on.
+#[test]
+fn a_full_disk_of_the_server_stops_the_work_until_there_is_room() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 2);
+    machine.enqueue(&[]);
+    let worker = Machine::new(&database, &all_ship(), "delay = \"300ms\"");
+    let child = worker.start(&["worker", "--slots", "1", "--format", "json"]);
+    let answers = || wait(database.count("record WHERE kind = 'consultation'"));
+    wait_until(SOON, "a member has answered", || answers() > 0);
+    let tables = ["record", "body", "lease", "task"];
+    let each = |statement: fn(&str) -> String| tables.map(statement).join("; ");
+    wait(database.run(&format!(
+        "CREATE FUNCTION full_disk() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN \
+         RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$; {}",
+        each(|table| format!(
+            "CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION full_disk()"
+        ))
+    )));
+    let (records, before) = (|| wait(database.count("record")), answers());
+    let full = records();
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(records(), full, "nothing is taken");
+    assert!(before < 18, "there was more to do");
+    wait(database.run(&each(|table| format!("DROP TRIGGER full_disk ON {table}"))));
+    wait_until(Duration::from_secs(60), "it goes on", || machine.states() == ["done", "done"]);
+    signal(&child, Signal::TERM);
+    finish(child).assert_code(0);
+    machine.run(&["ledger", "verify"]).assert_code(0);
+    assert_eq!(wait(database.count("record WHERE kind = 'outcome'")), 2, "each is decided once");
 }

@@ -77,6 +77,21 @@ fn a_worker_counts_what_it_does_and_the_dashboard_knows_every_number() {
     finish(working).assert_code(0);
 }
 
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_counts_the_queue_too() {
+    let Some(database) = database() else { return };
+    let machine = Machine::with_drafts(&database, 2);
+    machine.enqueue(&["--tenant", "blog"]);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let serving = machine.start(&["serve", "--read-only", "--port", "0", "--metrics", &address]);
+    let ready = r#"quorate_tasks{tenant="blog",state="ready"} 2"#;
+    wait_until(SOON, "it counts", || get(port, "/metrics").is_some_and(|numbers| numbers.contains(ready)));
+    signal(&serving, Signal::TERM);
+    finish(serving).assert_code(0);
+}
+
 #[test]
 fn doctor_checks_the_database_and_the_queue() {
     let Some(database) = database() else { return };

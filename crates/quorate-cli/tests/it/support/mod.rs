@@ -10,6 +10,8 @@ pub mod http;
 pub mod mcp;
 #[cfg(feature = "nats")]
 pub mod nats;
+#[cfg(all(feature = "nats", feature = "postgres"))]
+pub mod own_postgres;
 pub mod playbooks;
 #[cfg(feature = "postgres")]
 #[path = "../../../../quorate-ledger/tests/it/postgres/support.rs"]

@@ -50,7 +50,16 @@ impl Nats {
         })
     }
 
+    /// Starts one with users of its own.
+    pub(crate) fn with_users(users: &str) -> Option<Nats> {
+        Nats::start_configured(1, |_, _, _| users.to_owned())
+    }
+
     fn start_nodes(count: usize, more: impl Fn(&Path, usize, &[u16]) -> String) -> Option<Nats> {
+        Nats::start_configured(count, |folder, at, routes| format!("{USERS}{}", more(folder, at, routes)))
+    }
+
+    fn start_configured(count: usize, text: impl Fn(&Path, usize, &[u16]) -> String) -> Option<Nats> {
         let Ok(installed) = std::env::var("QUORATE_TEST_NATS") else {
             eprintln!("SKIPPED: QUORATE_TEST_NATS names no folder (scripts/services install nats)");
             return None;
@@ -59,8 +68,7 @@ impl Nats {
         let routes: Vec<u16> = (0..count).map(|_| free_port()).collect();
         let node = |at: usize| {
             let configuration = folder.path().join(format!("{at}.conf"));
-            std::fs::write(&configuration, format!("{USERS}{}", more(folder.path(), at, &routes)))
-                .expect("a file");
+            std::fs::write(&configuration, text(folder.path(), at, &routes)).expect("a file");
             let (program, port) = (format!("{installed}/bin/nats-server"), free_port());
             let process = spawn(&program, port, &configuration);
             Node { program, port, configuration, process }

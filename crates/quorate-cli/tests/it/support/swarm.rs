@@ -99,6 +99,14 @@ state: {{kind: {state}}}
         // Nothing is answered twice, wherever it is run.
         run(&one, &["run", "there.yaml"]).assert_code(0);
         assert_eq!(run(&two, &["log", "there.yaml"]).stdout.matches("It holds.").count(), 1);
+        // A manifest from elsewhere must not read or write what others keep there.
+        let mut command = one.command(&["log", "there.yaml"]);
+        command.envs(self.ledger.iter().map(|ledger| ("QUORATE_LEDGER", ledger)));
+        command.envs(self.nats.iter().map(|nats| ("QUORATE_NATS", nats))).env_remove("QUORATE_TRUST");
+        let untrusted = super::finish(command.spawn().expect("the binary runs")).assert_code(5);
+        untrusted
+            .assert_stderr_contains("quorate:workspace_untrusted")
+            .assert_stderr_contains("keep the conversation");
     }
 }
 

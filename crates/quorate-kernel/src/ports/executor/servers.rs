@@ -12,8 +12,12 @@ use quorate_protocol::Json;
 pub struct Servers {
     tables: Arc<BTreeMap<String, Table>>,
     used: Arc<Mutex<BTreeSet<String>>>,
-    connections: BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    connections: BTreeMap<TypeId, Connection>,
+    used_connections: Arc<Mutex<BTreeSet<&'static str>>>,
 }
+
+/// A connection, and what it is to: `the ledger's database`.
+type Connection = (&'static str, Arc<dyn Any + Send + Sync>);
 
 /// The table of a server.
 pub type Table = serde_json::Map<String, Json>;
@@ -27,7 +31,7 @@ impl Servers {
     /// The same servers, with a memory of its own for what is looked up.
     #[must_use]
     pub fn with_own_usage(&self) -> Self {
-        Servers { used: Arc::default(), ..self.clone() }
+        Servers { used: Arc::default(), used_connections: Arc::default(), ..self.clone() }
     }
 
     /// The id and table of a server, which counts as used from now on.
@@ -37,16 +41,24 @@ impl Servers {
         Some((id, table))
     }
 
-    /// Adds a connection that adapters share, which find it by its type.
+    /// Adds a connection that adapters share, which find it by its type; `to` says what it is to, as in "the ledger's
+    /// database".
     #[must_use]
-    pub fn with_connection<T: Any + Send + Sync>(mut self, connection: Arc<T>) -> Self {
-        self.connections.insert(TypeId::of::<T>(), connection);
+    pub fn with_connection<T: Any + Send + Sync>(mut self, to: &'static str, connection: Arc<T>) -> Self {
+        self.connections.insert(TypeId::of::<T>(), (to, connection));
         self
     }
 
-    /// The shared connection of a type.
+    /// The shared connection of a type, which counts as used from now on.
     pub fn connection<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.connections.get(&TypeId::of::<T>())?.clone().downcast().ok()
+        let (to, connection) = self.connections.get(&TypeId::of::<T>())?.clone();
+        self.used_connections.lock().unwrap_or_else(PoisonError::into_inner).insert(to);
+        connection.downcast().ok()
+    }
+
+    /// What the connections that were looked up are to.
+    pub fn used_connections(&self) -> Vec<&'static str> {
+        self.used_connections.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
     /// The ids and tables of all servers.

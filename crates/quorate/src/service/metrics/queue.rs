@@ -1,12 +1,17 @@
 //! What is measured of the queue and of a worker.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use quorate_ledger::store::Store;
 use quorate_ledger::store::tasks::TaskState;
+
+use crate::service::environment::Environment;
+use crate::service::workspace::{self, PathOverrides};
 
 const TASKS: &str = "quorate_tasks";
 const OLDEST: &str = "quorate_oldest_task_seconds";
@@ -21,7 +26,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) fn describe() {
     describe_gauge!(
         TASKS,
-        "Tasks in the queue, by tenant and state: ready, leased, dead. All workers of a queue say the same."
+        "Tasks in the queue, by tenant and state: ready, leased, dead. All workers and servers of a queue say the same."
     );
     describe_gauge!(OLDEST, "How long the oldest ready task has been waiting, by tenant.");
     describe_counter!(CLAIMS, "Tasks that this worker has claimed, by tenant.");
@@ -51,8 +56,27 @@ pub(in crate::service) fn waits_for_quota(pool: &str, wait: Duration) {
     histogram!(QUOTA_WAIT, "pool" => pool.to_owned()).record(wait);
 }
 
+/// Counts the queue of a workspace's ledger again and again, until it is dropped. One in a file has no queue.
+pub async fn count_of_workspace(environment: &Environment, places: &PathOverrides) -> Infallible {
+    if !environment.is_metered {
+        return pending().await;
+    }
+    loop {
+        let loaded = workspace::load(environment, places, &environment.directory);
+        let Some(ledger) = loaded.ok().map(|loaded| loaded.ledger).filter(|ledger| ledger.file().is_none())
+        else {
+            return pending().await;
+        };
+        // A server that is away is waited for.
+        if let Ok(opened) = Box::pin(Store::open_at(&ledger)).await {
+            return count(Arc::new(opened.store)).await;
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
 /// Counts the queue's tasks again and again, until it is dropped.
-pub(in crate::service) async fn count(store: Arc<Store>) {
+pub(in crate::service) async fn count(store: Arc<Store>) -> Infallible {
     let mut known = BTreeSet::new();
     loop {
         // While the server is away the last numbers stand.

@@ -16,7 +16,7 @@ use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::conversation::Participant;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::dispatcher::Dispatcher;
-use quorate_kernel::ports::executor::{ConfigError, Servers, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Servers, Settings, SideEffect};
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
@@ -199,14 +199,18 @@ impl PortBuilder<'_> {
         })
     }
 
-    /// The servers that adapters have looked up: those of participants' tools are used by these participants alone, and
-    /// are named here all the same.
+    /// The servers and connections that adapters have looked up: those of participants' tools are used by these participants
+    /// alone, and are named here all the same.
     fn contacts(&self) -> Vec<TrustRequest> {
         let servers =
             executor::trust_requests::acts_of_servers(&self.configuration.dir, &self.servers.used());
+        let shared = self.servers.used_connections();
+        let kept =
+            shared.iter().map(|to| SideEffect::new(format!("keep the conversation or its state in {to}")));
+        let acts = self.written.elsewhere.iter().cloned().chain(kept).collect();
         vec![
             TrustRequest { file: self.configuration.path(), acts: servers },
-            TrustRequest { file: self.written.path.clone(), acts: self.written.elsewhere.clone() },
+            TrustRequest { file: self.written.path.clone(), acts },
         ]
     }
 

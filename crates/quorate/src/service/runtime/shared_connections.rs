@@ -11,12 +11,14 @@ pub(super) fn add(servers: Servers, environment: &Environment, ledger: &Address)
     let _ = (environment, ledger);
     #[cfg(feature = "postgres")]
     let servers = match ledger {
-        Address::Postgres { .. } => servers.with_connection(std::sync::Arc::new(postgres::shared(ledger))),
+        Address::Postgres { .. } => {
+            servers.with_connection("the ledger's database", std::sync::Arc::new(postgres::shared(ledger)))
+        }
         Address::File(_) => servers,
     };
     #[cfg(feature = "nats")]
     let servers = match &environment.nats {
-        Some(nats) => servers.with_connection(std::sync::Arc::new(nats::shared(nats))),
+        Some(nats) => servers.with_connection("the NATS servers", std::sync::Arc::new(nats::shared(nats))),
         None => servers,
     };
     servers
