@@ -13,9 +13,9 @@ pub mod postgres;
 pub mod sqlite;
 
 use quorate_kernel::clock;
-use quorate_kernel::conversation::{MAX_TURN_BYTES, NewTurn};
+use quorate_kernel::conversation::{Capability, MAX_TURN_BYTES, NewTurn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::Error;
+use quorate_kernel::ports::substrate::{About, Error, Keeps, Lifetime};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::{Json, Name, storable};
 use sha2::{Digest, Sha256};
@@ -29,6 +29,18 @@ fn parse_sync(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, Confi
     match build.block.get("sync") {
         None | Some(Json::Null) => Ok(true),
         Some(_) => block.flag("sync"),
+    }
+}
+
+/// A substrate that keeps whole turns, for any number of processes that write at once and read one order.
+fn persistent(kind: &'static str, place: String) -> About {
+    About {
+        kind,
+        capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
+        keeps: Keeps::Stamps,
+        lifetime: Lifetime::Persistent,
+        place,
+        conversation: None,
     }
 }
 

@@ -28,9 +28,9 @@ use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
@@ -39,7 +39,7 @@ use tokio::time::Instant;
 use self::error::JournalError;
 use self::journal_handle::JournalHandle;
 use super::file_watcher::FileWatcher;
-use super::{check_turn, parse_sync};
+use super::{check_turn, parse_sync, persistent};
 use crate::block::Block;
 use crate::file_stamp::FileStamp;
 
@@ -184,14 +184,7 @@ impl FileSubstrate {
 #[async_trait]
 impl Substrate for FileSubstrate {
     fn about(&self) -> About {
-        About {
-            kind: KIND,
-            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
-            keeps: Keeps::Stamps,
-            lifetime: Lifetime::Persistent,
-            place: self.place.clone(),
-            conversation: None,
-        }
+        persistent(KIND, self.place.clone())
     }
 
     fn warnings(&self) -> Vec<String> {

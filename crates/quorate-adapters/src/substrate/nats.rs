@@ -14,16 +14,16 @@ use async_nats::Subscriber;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::future::try_join_all;
-use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::check_turn;
+use super::{check_turn, persistent};
 use crate::block::Block;
 use crate::nats::shared::{self, SharedNats};
 use crate::nats::stream::{LazyStream, Published, Settings, StreamError};
@@ -141,14 +141,7 @@ impl NatsSubstrate {
 #[async_trait]
 impl Substrate for NatsSubstrate {
     fn about(&self) -> About {
-        About {
-            kind: KIND,
-            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
-            keeps: Keeps::Stamps,
-            lifetime: Lifetime::Persistent,
-            place: self.place.clone(),
-            conversation: None,
-        }
+        persistent(KIND, self.place.clone())
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use super::{check_turn, next_millisecond, turn_id};
+use super::{check_turn, next_millisecond, persistent, turn_id};
 use crate::block::Block;
 use crate::postgres::{self, Database, Statement, statement};
 
@@ -163,16 +163,9 @@ fn turn_from_row(row: &PgRow) -> Result<Turn, Error> {
 #[async_trait]
 impl Substrate for PostgresSubstrate {
     fn about(&self) -> About {
-        About {
-            kind: KIND,
-            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
-            keeps: Keeps::Stamps,
-            lifetime: Lifetime::Persistent,
-            // Without the server's name, which may differ from machine to machine: the ledger's lease of the stream
-            // that is called after this is what lets one machine at a time run the conversation.
-            place: format!("{KIND}#{}", self.conversation),
-            conversation: None,
-        }
+        // Without the server's name, which may differ from machine to machine: the ledger's lease of the stream
+        // that is called after this is what lets one machine at a time run the conversation.
+        persistent(KIND, format!("{KIND}#{}", self.conversation))
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::{Capability, NewTurn, Turn};
+use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -17,7 +17,7 @@ use sqlx::{Connection as _, Row as _};
 use tokio::sync::MappedMutexGuard;
 
 use super::file_watcher::FileWatcher;
-use super::{check_turn, next_millisecond, parse_sync, turn_id};
+use super::{check_turn, next_millisecond, parse_sync, persistent, turn_id};
 use crate::block::Block;
 use crate::database::{Database, DatabaseError};
 
@@ -117,14 +117,7 @@ impl SqliteSubstrate {
 #[async_trait]
 impl Substrate for SqliteSubstrate {
     fn about(&self) -> About {
-        About {
-            kind: KIND,
-            capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
-            keeps: Keeps::Stamps,
-            lifetime: Lifetime::Persistent,
-            place: format!("{}#{}", self.database.path().display(), self.conversation),
-            conversation: None,
-        }
+        persistent(KIND, format!("{}#{}", self.database.path().display(), self.conversation))
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
