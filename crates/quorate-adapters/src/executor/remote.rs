@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_nats::{Client, StatusCode};
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::{
     About, ConfigError, Executor, Failure, Invocation, Reply, Settings, SideEffect,
 };
@@ -116,7 +117,8 @@ impl Executor for Remote {
         })?;
         let name = self.name.as_deref().unwrap_or(&invocation.member);
         let subject = subject(&self.nats, name);
-        let asked = Asking { client, subject, name, invocation: &invocation };
+        let asker = entropy::hex(&entropy::bytes::<8>());
+        let asked = Asking { client, subject, name, asker, invocation: &invocation };
         asked.ask().await
     }
 }
@@ -131,6 +133,8 @@ struct Asking<'a> {
     client: Client,
     subject: String,
     name: &'a str,
+    /// A random name.
+    asker: String,
     invocation: &'a Invocation,
 }
 
@@ -173,7 +177,7 @@ impl Asking<'_> {
             |error: &dyn std::fmt::Display| Failure::failed(format!("the question cannot be sent: {error}"));
         let inbox = self.client.new_inbox();
         let mut answers = self.client.subscribe(inbox.clone()).await.map_err(|error| unsent(&error))?;
-        let payload = Question::of(invocation).write();
+        let payload = Question::of(invocation, &self.asker).write();
         let limit = self.client.server_info().max_payload;
         if payload.len() > limit {
             return Err(Failure::never(format!(
@@ -184,7 +188,7 @@ impl Asking<'_> {
         }
         let sent = self.client.publish_with_reply(self.subject.clone(), inbox, payload.into()).await;
         sent.map_err(|error| unsent(&error))?;
-        let mut withdrawal = Withdrawal { client: self.client.clone(), to: None };
+        let mut withdrawal = Withdrawal { client: self.client.clone(), asker: self.asker.clone(), to: None };
         loop {
             let Ok(message) = timeout_at(Instant::now() + SILENCE_TIMEOUT, answers.next()).await else {
                 withdrawal.to = None;
@@ -213,16 +217,17 @@ impl Asking<'_> {
 /// Tells the other side that its answer is not wanted any more, if it is dropped before that came.
 struct Withdrawal {
     client: Client,
+    asker: String,
     to: Option<String>,
 }
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
         let (Some(to), Ok(runtime)) = (self.to.take(), tokio::runtime::Handle::try_current()) else { return };
-        let client = self.client.clone();
+        let (client, asker) = (self.client.clone(), std::mem::take(&mut self.asker));
         runtime.spawn(async move {
             // Where it is lost, the other side works until its deadline.
-            let _ = client.publish(to, Vec::new().into()).await;
+            let _ = client.publish(to, asker.into()).await;
             let _ = client.flush().await;
         });
     }

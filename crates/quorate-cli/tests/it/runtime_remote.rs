@@ -260,7 +260,7 @@ async fn questions_that_are_none_are_refused() {
         .await
         .unwrap();
     let question = json!({
-        "v": 1, "run": "r", "id": "i", "step": "s", "attempt": 1, "prompt": "né", "cuts": [2, 9, 1, 3],
+        "v": 1, "run": "r", "id": "i", "step": "s", "attempt": 1, "asker": "a", "prompt": "né", "cuts": [2, 9, 1, 3],
         "answer": "json", "nonce": "n", "wait_ms": 20_000, "turns": "[]", "state": null, "role": {"start": 1, "end": 2},
     });
     let with = |key: &str, value: serde_json::Value| {

@@ -31,6 +31,8 @@ const KEEP: Duration = Duration::from_secs(600);
 const MAX_KEPT: usize = 256;
 /// How many questions may be worked on at once; executors have limits of their own below that.
 const MAX_AT_WORK: usize = 64;
+/// How many may wait for one answer: the one who asked, and after restarts others.
+const MAX_LISTENERS: usize = 16;
 /// When one is to ask again for whom there is no room.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
 /// Those who serve a participant share its questions by this name.
@@ -102,7 +104,7 @@ pub async fn serve(
             },
             Some(ended) = server.calls.join_next_with_id() => server.end(ended).await,
             Some(message) = withdrawn.next() => {
-                server.withdraw(&message.subject);
+                server.withdraw(&message);
                 None
             }
             _ = heartbeat.tick() => {
@@ -130,8 +132,8 @@ struct Server {
 
 struct Job {
     attempt: u32,
-    /// Who waits for the answer.
-    listeners: Vec<Subject>,
+    /// Where the answer is waited for, by the name of the one who asks.
+    listeners: HashMap<String, Subject>,
     state: State,
 }
 
@@ -166,9 +168,13 @@ impl Server {
         let key = (question.run.clone(), question.id.clone());
         if let Some(job) = self.jobs.get_mut(&key) {
             match &job.state {
+                State::AtWork { .. } if job.listeners.len() >= MAX_LISTENERS => {
+                    let why = "too many wait for the answer to this question".to_owned();
+                    return self.refuse(&reply, why, Retry::After(BUSY_PAUSE)).await;
+                }
                 State::AtWork { call, bytes, .. } => {
                     let message = at_work(&self.withdrawals, *call, bytes);
-                    job.listeners.push(reply.clone());
+                    job.listeners.insert(question.asker.clone(), reply.clone());
                     self.send(&reply, message).await;
                     return None;
                 }
@@ -187,21 +193,25 @@ impl Server {
         }
         let bytes = Arc::<AtomicUsize>::default();
         let attempt = question.attempt;
+        let listeners = HashMap::from([(question.asker.clone(), reply.clone())]);
         let work = answer(self.served.clone(), question, schema, bytes.clone());
         let abort = self.calls.spawn(work);
         let call = abort.id();
         let message = at_work(&self.withdrawals, call, &bytes);
         self.send(&reply, message).await;
         let state = State::AtWork { call, abort, bytes };
-        self.jobs.insert(key.clone(), Job { attempt, listeners: vec![reply], state });
+        self.jobs.insert(key.clone(), Job { attempt, listeners, state });
         Some(Event::Asked { id: key.1 })
     }
 
     /// Ends the work on a question, unless others wait for its answer, too.
-    fn withdraw(&mut self, subject: &Subject) {
+    fn withdraw(&mut self, message: &Received) {
+        let asker = str::from_utf8(&message.payload).unwrap_or_default();
         self.jobs.retain(|_, job| match &job.state {
             State::AtWork { call, abort, .. }
-                if job.listeners.len() == 1 && **subject == withdrawal(&self.withdrawals, *call) =>
+                if *message.subject == withdrawal(&self.withdrawals, *call)
+                    && job.listeners.remove(asker).is_some()
+                    && job.listeners.is_empty() =>
             {
                 abort.abort();
                 false
@@ -231,7 +241,7 @@ impl Server {
             message =
                 Message::Answered(Box::new(Answer::of(Err(Failure::never(why)), Default::default()))).write();
         }
-        for listener in std::mem::take(&mut job.listeners) {
+        for listener in std::mem::take(&mut job.listeners).into_values() {
             self.send(&listener, message.clone()).await;
         }
         // A failure may pass: who asks again is to have another try.
@@ -248,7 +258,7 @@ impl Server {
         for job in self.jobs.values() {
             if let State::AtWork { call, bytes, .. } = &job.state {
                 let message = at_work(&self.withdrawals, *call, bytes);
-                messages.extend(job.listeners.iter().map(|listener| (listener.clone(), message.clone())));
+                messages.extend(job.listeners.values().map(|listener| (listener.clone(), message.clone())));
             }
         }
         for (listener, message) in messages {

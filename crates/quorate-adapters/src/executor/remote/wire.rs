@@ -23,6 +23,8 @@ pub(super) struct Question {
     pub(super) id: Name,
     pub(super) step: Name,
     pub(super) attempt: u32,
+    /// The one who asks: it is told once, however often it sends the question.
+    pub(super) asker: String,
     pub(super) prompt: Arc<str>,
     pub(super) cuts: Vec<usize>,
     /// `text` or `json`.
@@ -63,7 +65,7 @@ impl Text {
 }
 
 impl Question {
-    pub(super) fn of(invocation: &Invocation) -> Question {
+    pub(super) fn of(invocation: &Invocation, asker: &str) -> Question {
         let prompt = &invocation.prompt;
         let part = |kind: PartKind| {
             let part = invocation.parts.iter().find(|part| part.kind == kind)?;
@@ -76,6 +78,7 @@ impl Question {
             id: invocation.id.clone(),
             step: invocation.step.clone(),
             attempt: invocation.attempt,
+            asker: asker.to_owned(),
             prompt: prompt.clone(),
             cuts: invocation.cuts.to_vec(),
             answer: turn_answer::name(invocation.answer_schema).to_owned(),
@@ -114,7 +117,7 @@ impl Question {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Message {
-    /// It works on it: so many bytes of the answer came in since the last message. An empty message to `withdraw` ends it.
+    /// It works on it: so many bytes of the answer came in since the last message. The asker's name to `withdraw` says that it waits no more.
     AtWork {
         bytes: usize,
         withdraw: String,

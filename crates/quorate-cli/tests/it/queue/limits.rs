@@ -173,3 +173,31 @@ fn a_tenant_has_a_share_and_limits() {
     // Three times as many as the other's, over all that they were given.
     assert!(leased("blog") >= 5, "{} of blog, {} of the other", leased("blog"), leased("other"));
 }
+
+/// However many tasks one tenant has queued before, another one of the same weight waits for one of them before each of its
+/// own: at most twice as long as alone.
+#[test]
+fn beside_a_flooding_tenant_another_waits_at_most_twice_as_long() {
+    const OWN: usize = 4;
+    let Some(database) = database() else { return };
+    let (flooding, small) = (Machine::with_drafts(&database, 30), Machine::with_drafts(&database, 0));
+    flooding.enqueue(&["--tenant", "flood"]);
+    // The flood is already being worked on.
+    let begun = flooding.start(&["worker", "--slots", "1", "--format", "json"]);
+    wait_until(SOON, "some are done", || wait(database.count("task WHERE state = 'done'")) >= 3);
+    signal(&begun, Signal::TERM);
+    finish(begun).assert_code(0);
+    // What was judged before would not be queued.
+    for draft in 0..OWN {
+        small
+            .place
+            .write(&format!("drafts/{draft:02}.md"), format!("Of {draft} others, none came on Friday.\n"));
+    }
+    small.enqueue(&["--tenant", "small"]);
+    let ended = flooding.work(&["--slots", "1"]);
+    let is_own = |end: &&serde_json::Value| end["tenant"] == "small";
+    assert_eq!(ended.iter().filter(is_own).count(), OWN);
+    let last = ended.iter().rposition(|end| is_own(&end)).expect("they are done");
+    assert!(last < 2 * OWN, "the last of {OWN} was number {}: {ended:?}", last + 1);
+    assert!(ended.len() >= 20, "the flood went on after them");
+}
