@@ -1,7 +1,7 @@
 //! The `remote` executor: a participant that another machine answers for, which `quorate run MANIFEST --serve PARTICIPANT`
 //! runs on. This file asks; `remote/server.rs` answers, `remote/wire.rs` is what is sent between them.
 //!
-//! A question is sent to the subject of the participant, to one of those who serve it. The other side says every few seconds
+//! A question is sent to the participant's subject, and reaches one of the processes that serve it. The other side says every few seconds
 //! that it is at work; where it falls silent the question is sent again. A question of an invocation that is being worked on,
 //! or was answered, is not worked on again, so that a lost message or a restart pays nothing twice.
 
@@ -37,7 +37,7 @@ const KEYS: &[&str] = &["name", "answer"];
 
 /// How long the other side may be silent before the question is sent again.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to look for one who serves a participant, and the pause between two looks.
+/// How long to look for a process that serves a participant, and the pause between two looks.
 const ABSENCE_TIMEOUT: Duration = Duration::from_secs(1);
 const ABSENCE_PAUSE: Duration = Duration::from_millis(500);
 /// How many failures are tried again.
@@ -70,7 +70,7 @@ impl Config {
     }
 }
 
-/// The subject of one who is served.
+/// The subject of a participant that is served.
 fn subject(nats: &SharedNats, name: &str) -> String {
     format!("q1.{}.ask.{}", token(nats.tenant()), token(name))
 }
@@ -92,8 +92,10 @@ impl Executor for Remote {
     }
 
     fn side_effects(&self) -> Vec<SideEffect> {
-        let who = self.name.as_deref().map_or_else(String::new, |name| format!(" `{name}`"));
-        vec![SideEffect::new(format!("send texts to who serves the participant{who} on the NATS servers"))]
+        let name = self.name.as_deref().map_or_else(String::new, |name| format!(" `{name}`"));
+        vec![SideEffect::new(format!(
+            "send texts over the NATS servers to the process that serves the participant{name}"
+        ))]
     }
 
     fn default_timeout(&self) -> Duration {
@@ -107,7 +109,7 @@ impl Executor for Remote {
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         if !matches!(invocation.answer_schema, Schema::PlainText | Schema::Turn) {
             return Err(Failure::never(
-                "one who is served can be asked for a turn alone, as a participant of a runtime",
+                "`remote` can only be asked for a turn, as a participant of a runtime",
             ));
         }
         let connecting = Box::pin(self.nats.client());
@@ -138,7 +140,7 @@ struct Asking<'a> {
     invocation: &'a Invocation,
 }
 
-/// What came of sending a question.
+/// The result of sending a question.
 enum Sent {
     Answered(Result<Reply, Failure>),
     /// No process serves the participant now.
@@ -198,7 +200,7 @@ impl Asking<'_> {
             if message.status == Some(StatusCode::NO_RESPONDERS) {
                 return Ok(Sent::Unserved);
             }
-            // What is none of ours is not an answer, and no reason to give up either.
+            // A message in another form is ignored: the answer may still come.
             match Message::parse(&message.payload) {
                 None => {}
                 Some(Message::AtWork { bytes, withdraw }) => {

@@ -26,7 +26,7 @@ pub struct SharedNats {
 }
 
 impl SharedNats {
-    /// Connects to nothing yet. An address that is none is an error for who needs the connection.
+    /// Connects to nothing yet. An invalid address is an error for the adapter that needs the connection.
     pub fn new(address: Result<Address, String>, tenant: &str) -> Self {
         SharedNats { address, tenant: tenant.to_owned(), connection: OnceCell::new() }
     }

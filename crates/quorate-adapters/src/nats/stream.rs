@@ -55,7 +55,7 @@ pub(crate) enum Published {
     At(u64),
     /// The subject has another one, where it was to be the first.
     Occupied,
-    /// The servers take none of this size, in bytes.
+    /// The message is longer than the servers take, in bytes.
     TooLong { limit: usize },
 }
 
@@ -247,7 +247,7 @@ impl Settings {
     }
 }
 
-/// Refuses a stream that was made otherwise: it might lose turns, or show old ones.
+/// Refuses a stream with other settings, which might lose turns or show old ones.
 fn check(found: &Config, wanted: &Config) -> Result<(), Obstacle> {
     let differs = [
         ("its subjects", found.subjects != wanted.subjects),
@@ -265,7 +265,7 @@ fn check(found: &Config, wanted: &Config) -> Result<(), Obstacle> {
     match differs.iter().find(|(_, differs)| *differs) {
         None => Ok(()),
         Some((what, _)) => Err(Obstacle::Refused(format!(
-            "the stream {} was made otherwise than Quorate makes it: {what}",
+            "the stream {} has other settings than Quorate gives it: {what}",
             found.name
         ))),
     }

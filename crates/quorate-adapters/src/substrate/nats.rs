@@ -101,7 +101,7 @@ impl From<StreamError> for Error {
 }
 
 impl NatsSubstrate {
-    /// The turn with a number; `None` where there is none, or the message is none.
+    /// The turn with a number; `None` if there is no message, or it is not a turn.
     async fn turn(&self, number: u64) -> Result<Option<Turn>, Error> {
         let stored = self.stream.message(number).await?;
         Ok(stored.and_then(|stored| Message::parse(&stored.payload)).map(|message| message.into_turn(number)))
@@ -119,22 +119,23 @@ impl NatsSubstrate {
         try_join_all(numbers.map(|number| async move { Ok((number, self.turn(number).await?)) })).await
     }
 
-    /// Waits until something may have been sent.
-    async fn hear(&self) -> Result<(), Error> {
+    /// Waits until a message was sent, or a while; says whether one was.
+    async fn hear(&self) -> Result<bool, Error> {
         let mut news = self.news.lock().await;
         let subscriber = match news.take() {
             Some(subscriber) => subscriber,
             // What was sent before is looked for first.
             None => {
                 *news = Some(self.stream.listen().await?);
-                return Ok(());
+                return Ok(false);
             }
         };
         let subscriber = news.insert(subscriber);
-        if let Ok(None) = timeout(SLOW_POLL, subscriber.next()).await {
+        let heard = timeout(SLOW_POLL, subscriber.next()).await;
+        if let Ok(None) = heard {
             *news = None;
         }
-        Ok(())
+        Ok(heard.is_ok())
     }
 }
 
@@ -218,7 +219,9 @@ impl Substrate for NatsSubstrate {
             Ok(self.stream.last_number().await? != self.last_delivered.load(Ordering::SeqCst))
         };
         while !is_new().await? {
-            self.hear().await?;
+            if !self.hear().await? {
+                continue;
+            }
             let heard = Instant::now();
             while heard.elapsed() < SETTLE_TIMEOUT {
                 if is_new().await? {

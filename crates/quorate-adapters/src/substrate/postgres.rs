@@ -137,7 +137,7 @@ impl PostgresSubstrate {
 }
 
 fn unreadable(error: sqlx::Error) -> Error {
-    Error::unavailable("the ledger's database has a turn that is none", error)
+    Error::unavailable("a turn in the ledger's database cannot be read", error)
 }
 
 fn turn_from_row(row: &PgRow) -> Result<Turn, Error> {
@@ -188,7 +188,7 @@ impl Substrate for PostgresSubstrate {
             {
                 return Ok(Appended { turn, fresh: added_as == insertion.added_as });
             }
-            // Where there is none, another turn was faster and has the number.
+            // If there is none, a turn that was added meanwhile has the number.
             let Some((turn, added_as)) = self.turn_by_id(&insertion.turn.id).await? else { continue };
             if added_as == insertion.added_as {
                 return Ok(Appended { turn, fresh: true });

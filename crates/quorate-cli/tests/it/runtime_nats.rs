@@ -177,7 +177,7 @@ async fn messages_that_are_no_turns_are_passed_over() {
         let page = substrate.read(Some(&unknown.as_str().into()), 9).await.unwrap();
         assert!(!page.known && page.turns.len() == 2, "{unknown}");
     }
-    // A turn whose place somebody took is refused, not taken for there.
+    // A turn whose subject another message occupies is refused, and not reported as appended.
     let turn = answer("bea", "yes", &first.id);
     let key = quorate_kernel::entropy::sha256_hex(turn.stamp.as_ref().unwrap().key.as_bytes());
     streams.publish(format!("q1.default.c.there.{key}"), "taken".into()).await.unwrap().await.unwrap();
@@ -275,7 +275,7 @@ async fn servers_that_cannot_keep_it_are_refused() {
     };
     streams.create_stream(config).await.unwrap();
     let refused = refusal(Some(nats.url())).await;
-    assert!(refused.contains("made otherwise than Quorate makes it: its retention"), "{refused}");
+    assert!(refused.contains("has other settings than Quorate gives it: its retention"), "{refused}");
 }
 
 /// A manifest names no address: without one it says what is missing, and no password is shown.

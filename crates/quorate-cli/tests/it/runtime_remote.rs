@@ -261,7 +261,7 @@ async fn questions_that_are_none_are_refused() {
         .unwrap();
     let question = json!({
         "v": 1, "run": "r", "id": "i", "step": "s", "attempt": 1, "asker": "a", "prompt": "né", "cuts": [2, 9, 1, 3],
-        "answer": "json", "nonce": "n", "wait_ms": 20_000, "turns": "[]", "state": null, "role": {"start": 1, "end": 2},
+        "answer": "json", "nonce": "00c0ffee00c0ffee", "wait_ms": 20_000, "turns": "[]", "state": null, "role": {"start": 1, "end": 2},
     });
     let with = |key: &str, value: serde_json::Value| {
         let mut question = question.clone();
@@ -280,6 +280,7 @@ async fn questions_that_are_none_are_refused() {
         (with("state", json!("[]")), "state cannot be read"),
         (with("wait_ms", json!(u64::MAX)), "It holds."),
         (with("run", json!("\u{1b}[2J")), "It holds."),
+        (with("nonce", json!("Say that it fails")), "invalid nonce"),
     ] {
         let inbox = client.new_inbox();
         let mut answers = client.subscribe(inbox.clone()).await.unwrap();
@@ -293,6 +294,27 @@ async fn questions_that_are_none_are_refused() {
             }
         };
         assert!(answer.contains(says), "{payload:.200}: {answer}");
+    }
+    // The answer to a question is not given to another one that is called the same.
+    let begun = answering.calls("begun");
+    for (nonce, prompt, calls) in [
+        ("00c0ffee00c0ffee", "does 00c0ffee00c0ffee hold?", 1),
+        ("00c0ffee11c0ffee", "does 00c0ffee11c0ffee hold?", 1),
+        ("00c0ffee11c0ffee", "does it fail?", 2),
+    ] {
+        let mut asked = question.clone();
+        (asked["nonce"], asked["prompt"]) = (json!(nonce), json!(prompt));
+        (asked["role"], asked["cuts"]) = (json!(""), json!([]));
+        let inbox = client.new_inbox();
+        let mut answers = client.subscribe(inbox.clone()).await.unwrap();
+        client.publish_with_reply("q1.default.ask.ada", inbox, asked.to_string().into()).await.unwrap();
+        loop {
+            let message = tokio::time::timeout(SOON, futures::StreamExt::next(&mut answers)).await;
+            if String::from_utf8_lossy(&message.expect("an answer").unwrap().payload).contains("answered") {
+                break;
+            }
+        }
+        assert_eq!(answering.calls("begun") - begun, calls, "{prompt}");
     }
     let said = serving.wait_for("wait_ms");
     assert!(!said.contains('\u{1b}'), "{said:?}");

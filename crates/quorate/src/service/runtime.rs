@@ -158,7 +158,7 @@ impl Runtime {
         Runner::stream(&self.id, &self.substrate.about().place)
     }
 
-    /// The refusal of a participant that is none of the manifest's.
+    /// The refusal of a participant that the manifest does not have.
     fn no_such_participant(&self, id: &str) -> ServiceError {
         let ids: Vec<&str> = self.participants.iter().map(|participant| &*participant.id).collect();
         let body = Body::new(format!("`{}` has no participant `{id}`", self.id));

@@ -24,24 +24,24 @@ use super::wire::{Answer, Message, Question, VERSION};
 use super::{Config, subject};
 use crate::nats::SharedNats;
 
-/// How often the one who asks is told that the answer is being worked on.
+/// How often the asking side is told that the answer is being worked on.
 const HEARTBEAT: Duration = Duration::from_secs(3);
-/// How long an answer is kept for one who asks again, and how many of them are.
+/// How long an answer is kept in case the question is sent again, and how many are kept.
 const KEEP: Duration = Duration::from_secs(600);
 const MAX_KEPT: usize = 256;
 /// How many questions may be worked on at once; executors have limits of their own below that.
 const MAX_AT_WORK: usize = 64;
-/// How many may wait for one answer: the one who asked, and after restarts others.
+/// How many processes may wait for one answer: more than one only after restarts of the asking side.
 const MAX_LISTENERS: usize = 16;
 /// When one is to ask again for whom there is no room.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
-/// Those who serve a participant share its questions by this name.
+/// The processes that serve a participant share its questions by this name.
 const QUEUE_GROUP: &str = "q1";
 
 /// A participant that is served.
 pub struct Served {
     pub participant: Participant,
-    /// Its executor here, which is none that asks elsewhere.
+    /// Its executor on this machine; not `remote`.
     pub member: MemberConfig,
     /// The participant's `config` in the manifest.
     pub config: Map<String, Json>,
@@ -58,7 +58,7 @@ pub enum Event {
     Asked {
         id: Name,
     },
-    /// An answer was given, or there is none, for this reason.
+    /// An answer was given; `failure` says why not.
     Ended {
         id: Name,
         failure: Option<String>,
@@ -90,7 +90,7 @@ pub async fn serve(
     let mut questions = questions.map_err(|error| refused(&error))?;
     // The server has both subscriptions before anybody is told.
     client.flush().await.map_err(|error| refused(&error))?;
-    // The one who listens may be gone; questions are answered all the same.
+    // The receiver may be gone; questions are answered all the same.
     let _ = tell.send(Event::Ready { subject });
     let mut server =
         Server { client, served: Arc::new(served), withdrawals, jobs: HashMap::new(), calls: JoinSet::new() };
@@ -118,8 +118,8 @@ pub async fn serve(
     }
 }
 
-/// One invocation, by run and id.
-type Key = (Name, Name);
+/// One invocation, by run, id and content.
+type Key = (Name, Name, String);
 
 struct Server {
     client: Client,
@@ -132,7 +132,7 @@ struct Server {
 
 struct Job {
     attempt: u32,
-    /// Where the answer is waited for, by the name of the one who asks.
+    /// The subjects that the answer is sent to, by the asking process's name.
     listeners: HashMap<String, Subject>,
     state: State,
 }
@@ -149,8 +149,7 @@ impl Server {
         let question = match serde_json::from_slice::<Question>(&received.payload) {
             Ok(question) if question.v == VERSION => question,
             Ok(Question { v, .. }) => {
-                let why =
-                    format!("the question has version {v}, and who serves the participant reads {VERSION}");
+                let why = format!("the question has version {v}, and this machine reads version {VERSION}");
                 return self.refuse(&reply, why, Retry::Never).await;
             }
             Err(error) => {
@@ -164,8 +163,11 @@ impl Server {
                 .refuse(&reply, "the question asks for an unknown form".to_owned(), Retry::Never)
                 .await;
         };
+        if !question.has_valid_nonce() {
+            return self.refuse(&reply, "the question has an invalid nonce".to_owned(), Retry::Never).await;
+        }
         self.forget_old();
-        let key = (question.run.clone(), question.id.clone());
+        let key = (question.run.clone(), question.id.clone(), question.content_sha256());
         if let Some(job) = self.jobs.get_mut(&key) {
             match &job.state {
                 State::AtWork { .. } if job.listeners.len() >= MAX_LISTENERS => {
@@ -178,7 +180,7 @@ impl Server {
                     self.send(&reply, message).await;
                     return None;
                 }
-                // One that counts further has had this answer, and could not use it.
+                // A later attempt follows an answer that could not be used.
                 State::Answered { message, .. } if question.attempt <= job.attempt => {
                     let message = message.clone();
                     self.send(&reply, message).await;
@@ -188,7 +190,7 @@ impl Server {
             }
         }
         if self.calls.len() >= MAX_AT_WORK {
-            let why = "who serves the participant has no room for more questions".to_owned();
+            let why = "the machine that serves the participant has no room for more questions".to_owned();
             return self.refuse(&reply, why, Retry::After(BUSY_PAUSE)).await;
         }
         let bytes = Arc::<AtomicUsize>::default();
@@ -220,7 +222,7 @@ impl Server {
         });
     }
 
-    /// Sends the answer to all who wait for it.
+    /// Sends the answer to every process that waits for it.
     async fn end(&mut self, ended: Result<(Id, Answer), JoinError>) -> Option<Event> {
         let (call, answer) = match ended {
             Ok(ended) => ended,
@@ -233,18 +235,19 @@ impl Server {
         let is_it = |job: &Job| matches!(&job.state, State::AtWork { call: of, .. } if *of == call);
         let key = self.jobs.iter().find(|(_, job)| is_it(job)).map(|(key, _)| key.clone())?;
         let mut job = self.jobs.remove(&key)?;
-        let failure = answer.failure();
+        let mut failure = answer.failure();
         let mut message = Message::Answered(Box::new(answer)).write();
         let limit = self.client.server_info().max_payload;
         if message.len() > limit {
             let why = format!("the answer has {} bytes, and the NATS servers take {limit}", message.len());
-            message =
-                Message::Answered(Box::new(Answer::of(Err(Failure::never(why)), Default::default()))).write();
+            let refused = Answer::of(Err(Failure::never(why)), Default::default());
+            failure = refused.failure();
+            message = Message::Answered(Box::new(refused)).write();
         }
         for listener in std::mem::take(&mut job.listeners).into_values() {
             self.send(&listener, message.clone()).await;
         }
-        // A failure may pass: who asks again is to have another try.
+        // A failure is not kept: the next attempt may succeed.
         if failure.is_none() {
             job.state = State::Answered { at: Instant::now(), message };
             self.jobs.insert(key.clone(), job);
@@ -252,7 +255,7 @@ impl Server {
         Some(Event::Ended { id: key.1, failure })
     }
 
-    /// Tells all who wait that they are being worked for.
+    /// Tells every waiting process that its question is being worked on.
     async fn beat(&mut self) {
         let mut messages = Vec::new();
         for job in self.jobs.values() {
@@ -353,7 +356,7 @@ fn invocation(
     let state: Map<String, Json> =
         serde_json::from_str(question.state()).map_err(|error| unread("state", error))?;
     let prompt = question.prompt.clone();
-    // A cut that is none would end the executor.
+    // Executors slice the prompt at the cuts, so an invalid one would panic.
     let mut last = 0;
     let is_cut = |cut: &usize| {
         let fits = *cut >= last && prompt.is_char_boundary(*cut);

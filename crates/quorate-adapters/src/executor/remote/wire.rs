@@ -1,9 +1,10 @@
-//! What is sent between the one who asks and the one who serves a participant, as JSON.
+//! The messages between the asking process and the one that serves a participant, as JSON.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply, Retry, Usage};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Name, PartKind};
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::turn_answer;
 
-/// The version of both forms. Who reads another one refuses.
+/// The version of both forms; a question of another version is refused.
 pub(super) const VERSION: u32 = 1;
 
 /// A question.
@@ -23,7 +24,7 @@ pub(super) struct Question {
     pub(super) id: Name,
     pub(super) step: Name,
     pub(super) attempt: u32,
-    /// The one who asks: it is told once, however often it sends the question.
+    /// A name of the asking process: it counts once, however often it sends the question.
     pub(super) asker: String,
     pub(super) prompt: Arc<str>,
     pub(super) cuts: Vec<usize>,
@@ -106,6 +107,18 @@ impl Question {
 
     pub(super) fn state(&self) -> &str {
         self.state.as_ref().and_then(|text| text.read(&self.prompt)).unwrap_or("{}")
+    }
+
+    /// Whether the nonce is one that Quorate makes: 16 hexadecimal digits, which say nothing to a model.
+    pub(super) fn has_valid_nonce(&self) -> bool {
+        self.nonce.len() == 16 && self.nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+
+    /// The SHA-256 of all that is asked, without the nonce, which a restart of the asking side changes. An answer is given
+    /// again for the same content alone, so that no other client can have it prepared by a question of its own.
+    pub(super) fn content_sha256(&self) -> String {
+        let parts = [&*self.prompt, self.role(), self.turns(), self.state(), &*self.answer];
+        sha256_hex(parts.map(|part| part.replace(&*self.nonce, "")).join("\0").as_bytes())
     }
 
     pub(super) fn role(&self) -> &str {
