@@ -109,10 +109,10 @@ pub async fn convene(
     spec: &RunSpec<Setup>,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let run = spec::start(spec, session, input, observer).await?;
-    let report = report::load(session, &session.partial_history(&run).await?).await;
+    let history = spec::start(spec, session, input, observer).await?;
+    let report = report::load(session, &history).await;
     // The report has the answers even if the run erases them at its end.
-    gc::after_run(session, &run).await?;
+    gc::after_run(session, &history.run).await?;
     report
 }
 

@@ -14,34 +14,35 @@ use super::run_opened::is_assembly;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent.
+/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Gives the history up to that
+/// record.
 ///
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
 #[crate::boxed]
-pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
+pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, ServiceError> {
     let mut history = session.partial_history(run).await?;
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
-        return Ok(());
+        return Ok(history);
     }
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {
         // Another process finalizes it.
-        return Ok(());
+        return Ok(history);
     }
     let of_assembly = is_assembly(&history);
     if of_assembly {
         overlays::add_from_run(session, &history).await?;
     } else if !append_pending_lines(session, &history).await {
         // A later start writes the lines.
-        return Ok(());
+        return Ok(history);
     }
     // A queued review is logged where it was queued.
     let logged = !of_assembly && history.opened.queued.is_none();
-    match drops_answers_at_end(&history) {
-        // Its bodies are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
-        true => Ok(()),
-        false => record_run_ended(session, &history, logged).await,
+    // Otherwise its bodies are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
+    if !drops_answers_at_end(&history) {
+        record_run_ended(session, &history, logged).await?;
     }
+    Ok(history)
 }
 
 /// Whether the run's answers are erased when it ends (D5).

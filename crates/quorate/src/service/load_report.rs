@@ -1,6 +1,7 @@
 //! Reads a review's report back from the ledger.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -37,6 +38,16 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rep
         Some((.., sha256)) => session.store.body(&sha256).await?,
         None => None,
     };
+    let imported = session.store.is_imported(&history.run).await?;
+    Ok(report(session, history, text, imported))
+}
+
+/// The report of a review that this process has run to its end, with the artifact's text as it is recorded. Reads nothing.
+pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<str>) -> Report {
+    report(session, history, Some(text), false)
+}
+
+fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, imported: bool) -> Report {
     let mut report = Report::of(history, text);
     let near = |path: String| display_path(&session.environment, Path::new(&path));
     report.council = report.council.map(near);
@@ -44,9 +55,9 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rep
     report.ledger = Some(LedgerLocation {
         ledger: ledger.to_string(),
         shown: display_ledger(&session.environment, ledger),
-        flag: session.ledger_flag(),
+        flag: session.ledger_flag().to_owned(),
     });
-    report.imported = session.store.is_imported(&history.run).await?;
+    report.imported = imported;
     if report.verdict == Some(Verdict::Incomplete) && report.queued {
         report.notes.push(QUEUED_NOTE.to_owned());
     } else if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
@@ -56,5 +67,5 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rep
             "Everything answered so far is kept: `{command}` asks again only for what is missing."
         ));
     }
-    Ok(report)
+    report
 }

@@ -15,7 +15,6 @@ use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::estimate::{self, Estimate};
-use super::load_report;
 use super::open_session;
 use super::report::Report;
 use super::run_options::RunOptions;
@@ -158,8 +157,7 @@ pub async fn review(
     }
     let indexed = session.sync_log_index().await?;
     let input = ReviewInput { artifact, artifact_type, tier: tier.number(), tier_source };
-    let run = spec::start(&spec, session, &input, indexed, permit, observer).await?;
-    let mut report = load_report::load(session, &run).await?;
+    let mut report = spec::start(&spec, session, &input, indexed, permit, observer).await?;
     report.notes.extend(spec::unread_prompts(&spec, session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }

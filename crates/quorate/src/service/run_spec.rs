@@ -151,7 +151,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(permit)
     }
 
-    /// Runs it to its end, finalizes it, and returns its id.
+    /// Runs it to its end, finalizes it, and gives its history up to the record of its end.
     ///
     /// # Errors
     /// If the ledger fails. Recorded answers stay, and the run can be resumed.
@@ -161,12 +161,11 @@ impl<S: ProtocolSetup> RunSpec<S> {
         new: NewRun<'_>,
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<Name, ServiceError> {
+    ) -> Result<History, ServiceError> {
         let run = entropy::run_id();
         let _guard = session.acquire_run(&run).await?;
         self.record_compositions(session).await?;
-        self.start_as(&run, session, new, permit, observer).await?;
-        Ok(run)
+        self.start_as(&run, session, new, permit, observer).await
     }
 
     /// Records what the members' prompts are composed of, and warns of what was left out of them.
@@ -178,7 +177,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(())
     }
 
-    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it.
+    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it. Gives its history as [`RunSpec::start`] does.
     ///
     /// # Errors
     /// As [`RunSpec::start`].
@@ -189,7 +188,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         new: NewRun<'_>,
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<History, ServiceError> {
         let seed = entropy::bytes();
         let caps = self.caps.less(&new.spent_before);
         let opened = self.run_opened(session, &new, caps, &seed)?;
@@ -223,7 +222,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         };
         let config = self.run_config(session, &run, (self.caps, seed), permit, observer)?;
         config.resume(&history, inputs, superseded).await?;
-        finalize(session, &run).await
+        finalize(session, &run).await.map(drop)
     }
 
     /// The kernel's run config.

@@ -12,7 +12,7 @@ use quorate_ledger::runs::{PrefixMatch, Run};
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_protocol::{Name, Part};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -43,6 +43,7 @@ pub struct LedgerSession {
     /// When it was sealed last.
     sealed_at: Mutex<Option<Instant>>,
     signers: Mutex<BTreeMap<Name, Signer>>,
+    ledger_flag: OnceLock<String>,
 }
 
 impl LedgerSession {
@@ -89,6 +90,8 @@ impl LedgerSession {
             );
         }
         let session = LedgerSession::of(environment, own.keys, workspace, opened.store, report);
+        // Before anything runs: finding it out replaces the process's redaction for a moment.
+        session.ledger_flag();
         if session.store.read_only_reason().is_none() {
             // The next process that writes a key removes what cannot be removed now.
             let _ = session.keys().directory().remove_leftovers();
@@ -126,6 +129,7 @@ impl LedgerSession {
             warnings: Mutex::new(report),
             signers: Mutex::default(),
             sealed_at: Mutex::default(),
+            ledger_flag: OnceLock::new(),
         };
         let keys = session.keys.clone();
         let events = session.environment.commit_events.clone();
@@ -246,15 +250,17 @@ impl LedgerSession {
     }
 
     /// The arguments that a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
-    pub fn ledger_flag(&self) -> String {
-        let environment = &self.environment;
-        let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
-        // Loading that configuration replaced the process's redaction; this restores the session's.
-        environment.redactor.set(self.workspace.redaction.redactor.clone());
-        match loaded.is_ok_and(|loaded| loaded.ledger == self.workspace.ledger) {
-            true => String::new(),
-            false => format!(" --ledger {}", display_ledger(environment, &self.workspace.ledger)),
-        }
+    pub fn ledger_flag(&self) -> &str {
+        self.ledger_flag.get_or_init(|| {
+            let environment = &self.environment;
+            let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
+            // Loading that configuration replaced the process's redaction; this restores the session's.
+            environment.redactor.set(self.workspace.redaction.redactor.clone());
+            match loaded.is_ok_and(|loaded| loaded.ledger == self.workspace.ledger) {
+                true => String::new(),
+                false => format!(" --ledger {}", display_ledger(environment, &self.workspace.ledger)),
+            }
+        })
     }
 
     /// Seals this ledger.

@@ -55,7 +55,7 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
     };
     let entry = Entry::of(&outcome, session.environment.clock.now_ms());
     match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Ok(_) => finalize(session, run).await,
+        Ok(_) => finalize(session, run).await.map(drop),
         // Another process was faster.
         Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),

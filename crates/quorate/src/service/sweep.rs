@@ -17,7 +17,6 @@ use tokio::task::JoinSet;
 use super::artifact::Artifact;
 use super::error::ServiceError;
 use super::estimate::Estimate;
-use super::load_report;
 use super::paths::display_path;
 use super::report::Report;
 use super::review::spec::{self, ReviewInput};
@@ -244,8 +243,7 @@ impl SweepRun {
             None => {
                 let indexed = self.session.sync_log_index().await?;
                 let observer = Arc::new(NoopObserver);
-                let run = spec::start(&self.spec, &self.session, input, indexed, self.permit, observer);
-                load_report::load(&self.session, &run.await?).await?
+                spec::start(&self.spec, &self.session, input, indexed, self.permit, observer).await?
             }
         };
         let fix = report.first_fix();

@@ -138,7 +138,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
         }
     };
     let mut report = Report::read(history, &setup, artifact);
-    report.ledger_flag = session.ledger_flag();
+    report.ledger_flag = session.ledger_flag().to_owned();
     report.imported = session.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
     if open && report.queued {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::canonical;
+use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
 use quorate_kernel::redact::Redactor;
@@ -14,7 +15,7 @@ use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
 use quorate_protocol::modes::assembly::{Assembly, version};
-use quorate_protocol::{Json, Name, Part, Protocol};
+use quorate_protocol::{Json, Part, Protocol};
 use serde_json::json;
 
 use super::due;
@@ -119,7 +120,7 @@ pub async fn start(
     session: &LedgerSession,
     input: &ConveneInput,
     observer: Arc<dyn Observer>,
-) -> Result<Name, ServiceError> {
+) -> Result<History, ServiceError> {
     let permit = spec.admit(&session.environment)?;
     let resolved = &input.resolution.resolved;
     let signer = Signer::of_assembly(session.keys(), resolved).await?;

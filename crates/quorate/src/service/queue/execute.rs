@@ -221,7 +221,9 @@ impl Work<'_> {
         } else {
             let history = session.partial_history(run).await?;
             match history.outcome() {
-                Some(outcome) if !outcome.is_incomplete() || self.is_last => finalize(session, run).await?,
+                Some(outcome) if !outcome.is_incomplete() || self.is_last => {
+                    drop(finalize(session, run).await?)
+                }
                 _ => {
                     ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
                     let keys = match self.bundle.audit() {

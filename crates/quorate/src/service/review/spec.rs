@@ -21,8 +21,10 @@ use crate::service::budget;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::fingerprint::Fingerprint;
+use crate::service::load_report;
 use crate::service::manifests;
 use crate::service::producer::check::check as check_producer;
+use crate::service::report::Report as ReviewReport;
 use crate::service::run_options::RunOptions;
 use crate::service::run_spec::{NewRun, PreparedMember, ProtocolSetup, RunSpec};
 use crate::service::session::LedgerSession;
@@ -110,7 +112,7 @@ pub fn build(
     })
 }
 
-/// Reviews an artifact, and gives the run's id.
+/// Reviews an artifact, and gives the report.
 ///
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
@@ -122,7 +124,7 @@ pub async fn start(
     indexed: IndexedLog,
     permit: Permit,
     observer: Arc<dyn Observer>,
-) -> Result<Name, ServiceError> {
+) -> Result<ReviewReport, ServiceError> {
     let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
     let (shown, in_name) = redactor.redact(&input.artifact.display_name);
     supersede::close_outdated(session, &input.artifact, &shown).await?;
@@ -136,6 +138,7 @@ pub async fn start(
     let text = input.artifact.text.clone();
     let redacted = redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text));
     let (text, in_text) = redacted.await;
+    let text: Arc<str> = text.into();
     let (priors, in_priors) = redactor.redact_json(Json::Array(priors));
     let priors = priors.as_array().cloned().unwrap_or_default();
     let opened = RunOpened {
@@ -153,12 +156,13 @@ pub async fn start(
     let new = NewRun {
         spent_before: sorting.unwrap_or_default(),
         artifact: Cow::Borrowed(&input.artifact),
-        part: Part::new(PartKind::Artifact, &*shown, text),
+        part: Part::new(PartKind::Artifact, &*shown, text.clone()),
         redactions: in_name + in_type + in_text + in_priors,
         signer,
         opened,
     };
-    spec.start(session, new, permit, observer).await
+    let history = spec.start(session, new, permit, observer).await?;
+    Ok(load_report::of_own_run(session, &history, text))
 }
 
 /// A note for prompts that the workspace wrote and that the executors of their members do not read.
