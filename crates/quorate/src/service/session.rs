@@ -32,6 +32,8 @@ pub const LATEST: &str = "latest";
 
 /// How often a session seals the ledger whose runs end one after another.
 const SEAL_INTERVAL: Duration = Duration::from_secs(1);
+/// The same on a server: sealing keeps every other writer out for some twenty round trips.
+const SHARED_SEAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// An opened ledger and log.
 pub struct LedgerSession {
@@ -284,7 +286,8 @@ impl LedgerSession {
     #[crate::boxed]
     pub async fn seal_run(&self) {
         let last = *self.sealed_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= SEAL_INTERVAL) {
+        let interval = if self.store.is_shared() { SHARED_SEAL_INTERVAL } else { SEAL_INTERVAL };
+        if last.is_none_or(|last| last.elapsed() >= interval) {
             self.seal().await;
         }
     }
