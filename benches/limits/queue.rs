@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate::service::commit_events::nats::{NatsEvents, NatsOptions};
+use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::runs;
 use quorate::service::watch::Watcher;
@@ -174,7 +174,7 @@ fn latency(
         nats.map(|servers| NatsOptions {
             servers: NatsServers { urls: servers.to_owned(), credentials: None, inbox: None },
             publishes,
-            listens: !publishes,
+            listens: (!publishes).then_some(Heard::Runs),
         })
     };
     let all: Vec<Environment> = (0..=WATCHERS).map(environment).collect::<Result<_, _>>()?;

@@ -9,9 +9,9 @@ use quorate::service::error::ServiceError;
 /// What a command does with events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It tells of records that it commits.
+    /// It tells of records that it commits, and hears of new tasks.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "a worker does"))]
-    Publishes,
+    Works,
     /// It hears of records that others commit.
     Listens,
     #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "a server does"))]
@@ -32,9 +32,13 @@ impl Events {
         role: Role,
         environment: &Environment,
     ) -> Result<Events, ServiceError> {
-        use quorate::service::commit_events::nats::{NatsEvents, NatsOptions};
+        use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
         let Some(servers) = arguments.servers() else { return Ok(Events(None)) };
-        let (publishes, listens) = (role != Role::Listens, role != Role::Publishes);
+        let (publishes, listens) = match role {
+            Role::Works => (true, Some(Heard::Tasks)),
+            Role::Listens => (false, Some(Heard::Runs)),
+            Role::Both => (true, Some(Heard::Runs)),
+        };
         let options = NatsOptions { servers, publishes, listens };
         Ok(Events(Some(NatsEvents::connect(&environment.commit_events, &options).await?)))
     }
@@ -98,8 +102,8 @@ pub(crate) async fn check(arguments: EventsArguments) -> Option<Check> {
 
 #[cfg(feature = "nats")]
 async fn round_trip(servers: NatsServers) -> Result<String, ServiceError> {
-    use quorate::service::commit_events::nats::{NatsOptions, round_trip};
-    round_trip(&NatsOptions { servers, publishes: true, listens: true }).await
+    use quorate::service::commit_events::nats::round_trip;
+    round_trip(&servers).await
 }
 
 #[cfg(not(feature = "nats"))]

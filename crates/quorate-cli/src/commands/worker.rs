@@ -91,7 +91,7 @@ mod working {
             Ok(environment) => environment,
             Err(error) => return exit_with_error(&error, format, terminal),
         };
-        let mut sent = match Events::connect(arguments.events, Role::Publishes, environment).await {
+        let mut sent = match Events::connect(arguments.events, Role::Works, environment).await {
             Ok(sent) => sent,
             Err(error) => return exit_with_error(&error, format, terminal),
         };

@@ -1,6 +1,6 @@
-//! Commit events: a run has new records. Readers of the ledger wait for them, so that they need not ask again and again; what
-//! the records say they read in the ledger itself. An event is a hint: it may be lost, late, repeated or wrong, and
-//! each reader looks by itself from time to time.
+//! Commit events: a run has new records, or the queue new tasks. Readers of the ledger wait for them, so that they need not
+//! ask again and again; what there is they read in the ledger itself. An event is a hint: it may be lost, late, repeated
+//! or wrong, and each reader looks by itself from time to time.
 
 #[cfg(feature = "nats")]
 pub mod nats;
@@ -45,6 +45,9 @@ type Publish = dyn Fn(&CommittedRecords, &str) + Send + Sync;
 enum CommitEvent {
     /// A run has new records.
     Run(Name),
+    /// The queue has new tasks.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "another process queues them"))]
+    Tasks,
     /// Something was missed: every run may have some.
     #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "within a process nothing is missed"))]
     All,
@@ -126,10 +129,24 @@ impl CommitEventReader {
     pub async fn wait(&mut self, run: Option<&Name>) {
         let is_listening = self.shared.0.is_listening.load(Ordering::Relaxed);
         let pause = if is_listening { SLOW_POLL.max(self.poll) } else { self.poll };
+        let is_meant = |event: &CommitEvent| match event {
+            CommitEvent::Run(of) => run.is_none_or(|run| run == of),
+            CommitEvent::Tasks => false,
+            CommitEvent::All => true,
+        };
+        self.wait_for(is_meant, pause).await;
+    }
+
+    /// Waits until there may be new tasks in the queue.
+    pub async fn wait_for_tasks(&mut self) {
+        self.wait_for(|event| matches!(event, CommitEvent::Tasks), self.poll).await;
+    }
+
+    async fn wait_for(&mut self, is_meant: impl Fn(&CommitEvent) -> bool, pause: Duration) {
         let heard = async {
             loop {
                 match self.events.recv().await {
-                    Ok(CommitEvent::Run(of)) if run.is_some_and(|run| *run != of) => {}
+                    Ok(event) if !is_meant(&event) => {}
                     Ok(_) | Err(RecvError::Lagged(_)) => break,
                     // `shared` holds the sender.
                     Err(RecvError::Closed) => std::future::pending().await,
@@ -169,6 +186,20 @@ mod tests {
         assert!(is_waiting(&mut one).await && !is_waiting(&mut all).await);
         events.committed(&records("r1"));
         assert!(!is_waiting(&mut one).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_waits_for_tasks_alone() {
+        let events = CommitEvents::default();
+        let (mut working, mut watching) = (events.reader(LONG), events.reader(LONG));
+        let mut tasks = Box::pin(working.wait_for_tasks());
+        let mut runs = Box::pin(watching.wait(None));
+        events.tell(CommitEvent::Tasks);
+        assert!(!is_waiting(&mut tasks).await && is_waiting(&mut runs).await);
+        drop(tasks);
+        let mut tasks = Box::pin(working.wait_for_tasks());
+        events.committed(&records("r1"));
+        assert!(is_waiting(&mut tasks).await && !is_waiting(&mut runs).await);
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,9 +2,13 @@
 //! `scripts/services install nats` prints the folder that `QUORATE_TEST_NATS` takes.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use futures::StreamExt as _;
+use quorate::service::commit_events::CommitEvents;
+use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
+use quorate::service::environment::NatsServers;
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,11 +22,15 @@ async fn connect(nats: &str) -> async_nats::Client {
         .unwrap()
 }
 
-fn said_by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
+fn command_with_events(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Command {
     let mut command = machine.place.command(arguments);
     command.env("QUORATE_LEDGER", &machine.database.url).env("QUORATE_TRUST", "1");
     command.env("QUORATE_NATS", events);
-    Said::start(command)
+    command
+}
+
+fn said_by(machine: &Machine<'_>, arguments: &[&str], events: &str) -> Said {
+    Said::start(command_with_events(machine, arguments, events))
 }
 
 /// Reads events until so many runs have ended.
@@ -117,6 +125,54 @@ fn watchers_hear_of_every_record_and_believe_the_ledger_alone() {
             assert_eq!((keys, event["run"].as_str()), (vec!["at", "kind", "n", "run"], Some(*run)));
         }
     }
+}
+
+#[test]
+fn workers_are_told_of_new_tasks() {
+    let (Some(database), Some(nats)) = (database(), Nats::start()) else { return };
+    let machine = Machine::with_drafts(&database, 2);
+    let (url, sent) = (nats.url(), listen(&nats.url()));
+    let enqueue = || {
+        let arguments = ["sweep", "--since", "all", "--enqueue", "--tenant", "acme.eu"];
+        let done = command_with_events(&machine, &arguments, &url).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    enqueue();
+    // Nothing new is queued, and nothing said.
+    enqueue();
+    assert_eq!(sent.try_iter().collect::<Vec<_>>(), [("q1.acme/eu.ev.queue".to_owned(), Vec::new())]);
+
+    // Without this a worker would look again after an hour.
+    let (ready, is_ready) = channel();
+    let servers = NatsServers { urls: url.clone(), credentials: None, inbox: None };
+    let told = std::thread::spawn(move || {
+        wait(async {
+            let events = CommitEvents::default();
+            let options = NatsOptions { servers, publishes: false, listens: Some(Heard::Tasks) };
+            let connected = NatsEvents::connect(&events, &options).await.unwrap();
+            let mut reader = events.reader(Duration::from_secs(3_600));
+            ready.send(()).unwrap();
+            reader.wait_for_tasks().await;
+            connected.close().await;
+        });
+    });
+    is_ready.recv_timeout(SOON).unwrap();
+    let mut number = 2;
+    // The server may hear of the first before it hears of the subscription.
+    wait_until(SOON, "the worker is told", || {
+        machine.place.write(&format!("drafts/{number:02}.md"), format!("Number {number}.\n"));
+        number += 1;
+        enqueue();
+        told.is_finished()
+    });
+    told.join().unwrap();
+
+    // Without servers it is queued all the same, and found.
+    drop(nats);
+    machine.place.write("drafts/last.md", "The last one.\n");
+    enqueue();
+    let worker = Machine::new(&database, &all_ship(), "");
+    assert_eq!(worker.work(&[]).len(), number + 1);
 }
 
 #[test]

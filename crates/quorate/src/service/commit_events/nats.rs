@@ -1,5 +1,5 @@
-//! Commit events over NATS: after a commit `{run, n, kind, at}` of each record on `q1.<tenant>.ev.run.<run>`, and a
-//! subscription to those of all runs. Nothing waits for NATS: where it is away, readers look into the ledger as they do
+//! Commit events over NATS: after a commit `{run, n, kind, at}` of each record on `q1.<tenant>.ev.run.<run>`, after tasks
+//! were queued a message on `q1.<tenant>.ev.queue`, and subscriptions to those of all. Nothing waits for NATS: where it is away, readers look into the ledger as they do
 //! without it.
 
 use std::sync::Arc;
@@ -24,6 +24,8 @@ use crate::service::error::ServiceError;
 
 /// The subjects of all tenants and runs.
 const ALL_RUNS: &str = "q1.*.ev.run.*";
+/// The subjects of all tenants' queues.
+const ALL_QUEUES: &str = "q1.*.ev.queue";
 /// How many messages wait for a connection that is slow or lost; what is more is dropped.
 const MAX_OUTGOING: usize = 10_000;
 /// The largest message that is read, in bytes.
@@ -34,6 +36,9 @@ const CLIENT_NAME: &str = "quorate";
 const ROUND_TRIP_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long the last messages may take to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long those who queue wait for the servers: workers look every second without them.
+#[cfg(feature = "postgres")]
+const TELL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where the servers are, who connects, and what for.
 #[derive(Clone)]
@@ -41,8 +46,17 @@ pub struct NatsOptions {
     pub servers: NatsServers,
     /// Whether to tell others of what this process commits.
     pub publishes: bool,
-    /// Whether to hear of what others commit.
-    pub listens: bool,
+    /// What to hear of that others commit.
+    pub listens: Option<Heard>,
+}
+
+/// What is heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// New records of runs.
+    Runs,
+    /// New tasks in the queue.
+    Tasks,
 }
 
 /// What is sent of a record. More is in the ledger.
@@ -65,15 +79,15 @@ impl NatsEvents {
     /// # Errors
     /// [`codes::NATS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
-        let address = events_address(options)?;
+        let address = events_address(&options.servers)?;
         let (notice, notices) = mpsc::unbounded_channel();
         let link = Arc::new(Link::new(events.clone(), address, notice));
         let refused = |error| refused(&link.address, &error);
         let connection = connect(&link).await.map_err(refused)?;
         let sending = options.publishes.then(|| publish(events, connection.clone()));
         let listening = match options.listens {
-            true => Some(listen(link.clone(), &connection).await.map_err(refused)?),
-            false => None,
+            Some(heard) => Some(listen(link.clone(), &connection, heard).await.map_err(refused)?),
+            None => None,
         };
         Ok(NatsEvents { events: events.clone(), notices, sending, listening })
     }
@@ -104,9 +118,8 @@ pub(crate) fn address(servers: &NatsServers) -> Result<Address, String> {
     Address::parse(urls, credentials.clone(), inbox.clone())
 }
 
-fn events_address(options: &NatsOptions) -> Result<Address, ServiceError> {
-    address(&options.servers)
-        .map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))
+fn events_address(servers: &NatsServers) -> Result<Address, ServiceError> {
+    address(servers).map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))
 }
 
 fn refused(address: &Address, error: &ConnectError) -> ServiceError {
@@ -123,8 +136,8 @@ fn unusable(what: String) -> ServiceError {
 ///
 /// # Errors
 /// [`codes::NATS_UNUSABLE`] where it does not come back.
-pub async fn round_trip(options: &NatsOptions) -> Result<String, ServiceError> {
-    let address = events_address(options)?;
+pub async fn round_trip(servers: &NatsServers) -> Result<String, ServiceError> {
+    let address = events_address(servers)?;
     let run: Name = format!("doctor-{}", entropy::run_id()).into();
     let travels = async {
         let connection = Connection::open(&address, CLIENT_NAME, |_| {}).await?;
@@ -244,26 +257,59 @@ fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
     })
 }
 
+/// Tells workers that a tenant has new tasks. Without an answer of the servers within a moment they are not told, and find
+/// the tasks when they next look.
+#[cfg(feature = "postgres")]
+pub(in crate::service) async fn tell_of_tasks(servers: &NatsServers, tenant: &str) {
+    let telling = async {
+        let address = address(servers).map_err(ConnectError::Refused)?;
+        let connection = Connection::open(&address, CLIENT_NAME, |_| {}).await?;
+        let subject = format!("q1.{}.ev.queue", token(tenant));
+        connection.publish(subject, Vec::new()).await.map_err(ConnectError::Refused)?;
+        connection.flush().await;
+        Ok::<_, ConnectError>(())
+    };
+    match timeout(TELL_TIMEOUT, telling).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::info!(%error, "workers are not told of new tasks"),
+        Err(_) => tracing::info!("workers are not told of new tasks: the servers do not answer"),
+    }
+}
+
 /// The subject of a run. What would end a name there is a `/`: a conversation may be called anything, and its message has
 /// the name as it is.
 fn subject(tenant: &str, run: &Name) -> String {
-    let token =
-        |name: &str| name.replace(|c: char| c.is_whitespace() || c.is_control() || ".*>".contains(c), "/");
     format!("q1.{}.ev.run.{}", token(tenant), token(run))
 }
 
-/// Hears of runs, in a task of its own.
-async fn listen(link: Arc<Link>, connection: &Connection) -> Result<JoinHandle<()>, ConnectError> {
-    let subscribed = connection.subscribe(ALL_RUNS.to_owned()).await;
+fn token(name: &str) -> String {
+    name.replace(|c: char| c.is_whitespace() || c.is_control() || ".*>".contains(c), "/")
+}
+
+/// Hears of runs or tasks, in a task of its own.
+async fn listen(
+    link: Arc<Link>,
+    connection: &Connection,
+    heard: Heard,
+) -> Result<JoinHandle<()>, ConnectError> {
+    let subjects = match heard {
+        Heard::Runs => ALL_RUNS,
+        Heard::Tasks => ALL_QUEUES,
+    };
+    let subscribed = connection.subscribe(subjects.to_owned()).await;
     let mut subscription = subscribed.map_err(ConnectError::Refused)?;
     link.is_subscribed.store(true, Ordering::SeqCst);
     link.update();
     Ok(tokio::spawn(async move {
         while let Some(payload) = subscription.next().await {
-            if payload.len() <= MAX_MESSAGE
-                && let Ok(message) = serde_json::from_slice::<Message>(&payload)
-            {
-                link.events.tell(CommitEvent::Run(message.run));
+            match heard {
+                Heard::Tasks => link.events.tell(CommitEvent::Tasks),
+                Heard::Runs if payload.len() > MAX_MESSAGE => {}
+                Heard::Runs => {
+                    if let Ok(message) = serde_json::from_slice::<Message>(&payload) {
+                        link.events.tell(CommitEvent::Run(message.run));
+                    }
+                }
             }
         }
     }))

@@ -116,7 +116,19 @@ impl<'a> Enqueuer<'a> {
         if !chunk.is_empty() {
             queued.extend(self.queue(&chunk).await?);
         }
+        if queued.iter().any(|queued| queued.is_new) {
+            self.tell_workers().await;
+        }
         Ok(queued)
+    }
+
+    /// Workers that look every second need not be told.
+    #[cfg_attr(not(feature = "nats"), expect(clippy::unused_async, reason = "as with NATS"))]
+    async fn tell_workers(&self) {
+        #[cfg(feature = "nats")]
+        if let Some(servers) = &self.session.environment.nats {
+            crate::service::commit_events::nats::tell_of_tasks(servers, &self.batch.tenant).await;
+        }
     }
 
     async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, ServiceError> {

@@ -16,11 +16,15 @@ use crate::service::sweep::{Outcome, SweepObserver, SweepReport};
 /// How often the server is asked, in milliseconds, up to a quarter more or less.
 const POLL_MS: u64 = 1_000;
 
-/// Waits about a second; those who ask together do not ask together for long.
-pub(super) async fn pause() {
+/// About a second; those who ask together do not ask together for long.
+pub(super) fn poll_interval() -> Duration {
     let [random] = entropy::bytes::<1>();
-    let wait = POLL_MS * 3 / 4 + POLL_MS / 2 * u64::from(random) / 255;
-    tokio::time::sleep(Duration::from_millis(wait)).await;
+    Duration::from_millis(POLL_MS * 3 / 4 + POLL_MS / 2 * u64::from(random) / 255)
+}
+
+/// Waits about a second.
+pub(super) async fn pause() {
+    tokio::time::sleep(poll_interval()).await;
 }
 
 /// Tasks that are waited for.

@@ -101,6 +101,7 @@ pub async fn work(
     let mut summary = WorkerSummary::default();
     let mut running: JoinSet<Ended> = JoinSet::new();
     let (abandon, abandoned) = watch::channel(false);
+    let mut new_tasks = session.environment.commit_events.reader(wait::poll_interval());
     while !*stop.borrow() {
         let free = options.slots.saturating_sub(running.len());
         let claimed = match free {
@@ -120,7 +121,7 @@ pub async fn work(
         }
         tokio::select! {
             Some(ended) = running.join_next() => worker.ended(ended, &mut summary),
-            () = wait::pause() => {}
+            () = new_tasks.wait_for_tasks() => {}
             _ = stop.changed() => break,
         }
         // What ended in the same moment is claimed for at once.
