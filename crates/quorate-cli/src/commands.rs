@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod fmt;
 mod groups;
+mod hook;
 mod init;
 mod interruption;
 mod keys;
@@ -158,6 +159,7 @@ enum Command {
     Playbook(playbook::Arguments),
     Provision(provision::Arguments),
     Init(init::Arguments),
+    Hook(hook::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
     Keys(keys::Arguments),
@@ -217,8 +219,10 @@ async fn dispatch(arguments: Arguments) -> Exit {
     }
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
-        // A server's client must not cause a question at the server's terminal, and neither must a task.
-        (false, Command::Mcp(_) | Command::Serve(_) | Command::Worker(_)) => Trust::default(),
+        // The client of a server must not cause a question at its terminal, and neither must a task or another tool.
+        (false, Command::Mcp(_) | Command::Serve(_) | Command::Worker(_) | Command::Hook(_)) => {
+            Trust::default()
+        }
         (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
     let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
@@ -268,6 +272,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Playbook(arguments) => Box::pin(playbook::run(arguments, environment, terminal)).await,
         Command::Provision(arguments) => provision::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
+        Command::Hook(arguments) => Box::pin(hook::run(arguments, environment, terminal)).await,
         Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
         Command::Schema(arguments) => schema::run(&arguments, terminal),
         Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,

@@ -33,6 +33,8 @@ impl Exit {
     pub(super) const UNREADABLE: Exit = Exit(5);
     /// A check has failed.
     pub(super) const REFUSED: Exit = Exit(1);
+    /// A tool is told by its hook to stop and to read why.
+    pub(super) const BLOCKED: Exit = Exit(2);
 
     pub(super) const fn code(self) -> u8 {
         self.0
@@ -54,6 +56,11 @@ pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &T
     match format {
         Format::Human | Format::Markdown => {
             terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr))
+        }
+        // An error has no place in the repository, which each entry of a report needs.
+        Format::Gitlab => {
+            terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
+            terminal.data(&render::gitlab_of(&[]));
         }
         Format::Json | Format::Sarif | Format::Github => {
             terminal.data_as(format, &render::diagnostics(&error.report, format, terminal.stdout))

@@ -11,7 +11,9 @@ pub(crate) mod doctor;
 mod escape;
 pub(crate) mod estimate;
 pub(crate) mod evidence;
+mod fingerprint;
 mod github;
+mod gitlab;
 mod human;
 pub(crate) mod keys;
 mod layout;
@@ -46,6 +48,7 @@ use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use quorate::service::report::Report;
 
 pub(crate) use github::github;
+pub(crate) use gitlab::gitlab_of;
 pub(crate) use human::human;
 pub(crate) use markdown::markdown;
 pub(crate) use sarif::{sarif, sarif_of};
@@ -62,6 +65,8 @@ pub(crate) enum Format {
     Sarif,
     /// GitHub workflow annotations
     Github,
+    /// A GitLab Code Quality report
+    Gitlab,
 }
 
 /// How much of a report the text shows.
@@ -81,6 +86,7 @@ pub(crate) fn report(report: &Report, format: Format, extent: Extent, options: T
         Format::Markdown => markdown(report, extent),
         Format::Sarif => sarif(report),
         Format::Github => github(report),
+        Format::Gitlab => gitlab_of(&[report]),
     }
 }
 
@@ -92,7 +98,7 @@ pub(crate) fn json(report: &Report) -> String {
 /// Diagnostics in a format; empty without diagnostics, if the format has no frame.
 pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOptions) -> String {
     match format {
-        Format::Human => diagnostic::full(report, options),
+        Format::Human | Format::Gitlab => diagnostic::full(report, options),
         Format::Json => diagnostic::json(report),
         Format::Sarif => diagnostic::sarif(report),
         Format::Github => diagnostic::github(report),

@@ -64,7 +64,9 @@ impl Terminal {
     pub(super) fn data_as(&self, format: Format, text: &str) {
         match format {
             Format::Github => self.write(&workflow::commands(&self.redactor.redact_text(text))),
-            Format::Human | Format::Markdown | Format::Json | Format::Sarif => self.data(text),
+            Format::Human | Format::Markdown | Format::Json | Format::Sarif | Format::Gitlab => {
+                self.data(text)
+            }
         }
     }
 

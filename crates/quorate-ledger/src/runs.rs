@@ -213,6 +213,20 @@ impl Store {
         Ok(rows.iter().map(|row| row.text(0).to_owned()).collect())
     }
 
+    /// The last run in which a council (by fingerprint) has judged an artifact here, INCOMPLETE not counting.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn last_judgement(&self, council: &str, artifact_sha256: &str) -> Result<Option<Name>, Error> {
+        let query = sql(runs!(
+            "WHERE council = $1 AND artifact_sha256 = $2 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 1"
+        ));
+        let mut runs = self.select(query.bind(council).bind(artifact_sha256)).await?;
+        Ok(runs.pop().map(|run| run.run))
+    }
+
     async fn select(&self, query: Statement) -> Result<Vec<Run>, Error> {
         use Column::{Int, Text};
         let rows = self.rows(query, &[Text, Int, Text, Text, Text, Text, Text, Int, Int]).await?;

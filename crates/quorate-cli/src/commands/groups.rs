@@ -10,7 +10,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Several machines", &["worker", "queue"]),
     ("Manifests", &["check", "resolve", "fmt", "schema", "locks"]),
     ("Ledger", &["ledger", "keys"]),
-    ("Set up", &["init", "provision", "trust", "doctor", "models", "explain", "completions", "man", "help"]),
+    (
+        "Set up",
+        &["init", "hook", "provision", "trust", "doctor", "models", "explain", "completions", "man", "help"],
+    ),
 ];
 
 /// The command that clap adds.

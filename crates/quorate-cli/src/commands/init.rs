@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
 
@@ -12,13 +12,14 @@ use crate::render::Format;
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::init::wiring::{self, Tool};
 use quorate::service::init::{self, Template};
 use quorate::service::paths::{absolute, display_path};
 
 /// Write example files to start from; existing files are not changed
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso"
+    after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso\n  quorate init wiring claude"
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -47,6 +48,40 @@ enum InitCommand {
     Playbook(NamedArguments),
     /// A commented runtime manifest
     Runtime(NamedArguments),
+    /// The files with which another tool calls Quorate: reviews of written drafts, skills, MCP tools
+    ///
+    /// Files that exist are not changed; what to add to them is printed.
+    #[command(
+        after_help = "Examples:\n  quorate init wiring claude\n  quorate init wiring pre-commit\n  quorate init wiring claude --remove"
+    )]
+    Wiring {
+        #[arg(value_enum, value_name = "TOOL")]
+        tool: WiredTool,
+        /// The directory of the project
+        #[arg(value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+        /// Remove the files again that are as they were written
+        #[arg(long)]
+        remove: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WiredTool {
+    /// Claude Code: a hook that reviews drafts, skills, MCP tools
+    Claude,
+    /// The same as a plugin, in a directory of its own
+    ClaudePlugin,
+    /// Codex: skills
+    Codex,
+    /// Cursor: a hook that reviews drafts, MCP tools
+    Cursor,
+    /// GitHub: a workflow that annotates pull requests
+    Github,
+    /// GitLab: a job that reports to merge requests
+    Gitlab,
+    /// pre-commit or prek: a hook that reviews drafts
+    PreCommit,
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +112,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         InitCommand::Persona(named) => manifest(Template::Persona, named, environment, terminal),
         InitCommand::Playbook(named) => manifest(Template::Playbook, named, environment, terminal),
         InitCommand::Runtime(named) => manifest(Template::Runtime, named, environment, terminal),
+        InitCommand::Wiring { tool, dir, remove: false } => wire(tool, &dir, environment, terminal),
+        InitCommand::Wiring { tool, dir, remove: true } => unwire(tool, &dir, environment, terminal),
     };
     match written {
         Ok(()) => Exit::DONE,
@@ -93,6 +130,76 @@ fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result
         terminal.hint(&format!("next: quorate review {}", display_path(environment, draft)));
     }
     Ok(())
+}
+
+fn wire(
+    tool: WiredTool,
+    dir: &Path,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
+    let wired = wiring::wire(&absolute(&environment.directory, dir), tool.tool())?;
+    for path in &wired.done {
+        terminal.data(&format!("{}\n", display_path(environment, path)));
+    }
+    for path in &wired.same {
+        terminal.hint(&format!("{} is there already", display_path(environment, path)));
+    }
+    for (path, text) in &wired.other {
+        let shown = display_path(environment, path);
+        terminal.status(&format!("{shown} exists and is not changed; add this to it:\n\n{text}"));
+    }
+    if !wired.done.is_empty() {
+        terminal.hint(tool.next());
+    }
+    Ok(())
+}
+
+fn unwire(
+    tool: WiredTool,
+    dir: &Path,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
+    let unwired = wiring::unwire(&absolute(&environment.directory, dir), tool.tool())?;
+    for path in &unwired.done {
+        terminal.data(&format!("removed {}\n", display_path(environment, path)));
+    }
+    for (path, _) in &unwired.other {
+        terminal.status(&format!(
+            "{} is not as it was written, and stays: remove from it what calls quorate",
+            display_path(environment, path)
+        ));
+    }
+    Ok(())
+}
+
+impl WiredTool {
+    fn tool(self) -> Tool {
+        match self {
+            WiredTool::Claude => Tool::Claude,
+            WiredTool::ClaudePlugin => Tool::ClaudePlugin,
+            WiredTool::Codex => Tool::Codex,
+            WiredTool::Cursor => Tool::Cursor,
+            WiredTool::Github => Tool::Github,
+            WiredTool::Gitlab => Tool::Gitlab,
+            WiredTool::PreCommit => Tool::PreCommit,
+        }
+    }
+
+    /// What to do next.
+    fn next(self) -> &'static str {
+        match self {
+            WiredTool::Claude | WiredTool::Cursor => {
+                "next: restart it in this project; drafts below `watch.paths` of council.yaml are reviewed when they are written"
+            }
+            WiredTool::ClaudePlugin => "next: `claude --plugin-dir DIR` tries it",
+            WiredTool::Codex => "next: `$council-review FILE` in Codex",
+            WiredTool::Github => "next: set the folder of your drafts in it, and commit it",
+            WiredTool::Gitlab => "next: include it in .gitlab-ci.yml, as its first lines say",
+            WiredTool::PreCommit => "next: set the pattern of your drafts in it, and `pre-commit install`",
+        }
+    }
 }
 
 fn manifest(

@@ -84,7 +84,7 @@ async fn resume_run(
 ) -> Result<RunReport, ServiceError> {
     if runs::is_assembly(session, run).await? {
         // Checked before members are asked.
-        if matches!(arguments.format, Format::Sarif | Format::Github) {
+        if matches!(arguments.format, Format::Sarif | Format::Github | Format::Gitlab) {
             return Err(unsupported_format(run));
         }
         if arguments.fail.fail_on().is_some() {

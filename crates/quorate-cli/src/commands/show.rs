@@ -42,6 +42,8 @@ enum ShownFormat {
     Sarif,
     /// GitHub workflow annotations
     Github,
+    /// A GitLab Code Quality report
+    Gitlab,
     /// What `quorate report` writes
     Html,
 }
@@ -53,6 +55,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         ShownFormat::Markdown => Format::Markdown,
         ShownFormat::Sarif => Format::Sarif,
         ShownFormat::Github => Format::Github,
+        ShownFormat::Gitlab => Format::Gitlab,
         ShownFormat::Html => {
             return report::show(&arguments.run, &arguments.places, environment, terminal).await;
         }

@@ -30,7 +30,7 @@ pub(crate) fn report(
         Format::Human => Some(with_glyphs(human::human(report, extent, options))),
         Format::Json => Some(format!("{:#}\n", report.json())),
         Format::Markdown => Some(markdown::markdown(report, extent)),
-        Format::Sarif | Format::Github => None,
+        Format::Sarif | Format::Github | Format::Gitlab => None,
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn plan(plan: &Plan, format: Format, options: TextOptions) -> String 
     match format {
         Format::Human => with_glyphs(plan::human(plan, options)),
         Format::Markdown => plan::markdown(plan),
-        Format::Json | Format::Sarif | Format::Github => format!("{:#}\n", plan.json()),
+        Format::Json | Format::Sarif | Format::Github | Format::Gitlab => format!("{:#}\n", plan.json()),
     }
 }
 

@@ -7,7 +7,7 @@ use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
 use super::deliberator_row;
-use super::level;
+use super::{fingerprint, level};
 use quorate::service::report::{self, Report};
 
 pub(crate) fn sarif(report: &Report) -> String {
@@ -42,6 +42,7 @@ fn of(report: &Report) -> Value {
     run["properties"] = properties(report);
     if let Some(results) = run["results"].as_array_mut() {
         for (result, finding) in results.iter_mut().zip(&report.findings) {
+            result["partialFingerprints"] = json!({"quorate/v1": fingerprint::of_finding(report, finding)});
             result["properties"]["by"] = json!(finding.by);
             result["properties"]["blocks"] = json!(deliberator_row::blocks(report, &finding.by));
             result["properties"]["grounded"] = json!(finding.span.is_some());

@@ -5,6 +5,7 @@
 //! them reaches the network: each test runs once more in a namespace that has loopback alone.
 
 mod model;
+mod wired;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

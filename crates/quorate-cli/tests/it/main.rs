@@ -26,6 +26,7 @@ mod fail_closed;
 mod formats;
 mod golden_records;
 mod guard;
+mod hook;
 mod http_witness_missing;
 mod judges;
 mod keys;

@@ -1,6 +1,8 @@
 //! Init: writes starter files for a council, an assembly with its personas, a persona, a playbook or a runtime. Existing
 //! files stay untouched.
 
+pub mod wiring;
+
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
@@ -167,20 +169,7 @@ fn already_exists(path: &Path, help: &str) -> ServiceError {
 
 fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
     guard::ensure_folder_free(root, &root.display().to_string())?;
-    let leads_out = |path: &Path| path == root && path.is_symlink() || !boundary::is_inside(root, path);
-    let mut paths = std::iter::once(root).chain(files.iter().map(|(path, _)| path.as_path()));
-    if let Some(path) = paths.find(|path| leads_out(path)) {
-        let target = disk::canonical_or_new(path);
-        let body = Body::new(format!(
-            "{} leads out of the directory by a link, to {}",
-            path.display(),
-            target.display()
-        ));
-        return Err(ServiceError::configuration(
-            codes::PATH_OUTSIDE,
-            body.help("remove the link; nothing was written"),
-        ));
-    }
+    ensure_inside(root, files.iter().map(|(path, _)| path.as_path()))?;
     for (path, text) in files {
         disk::write_new(path, text).map_err(|error| {
             let body = Body::new(format!("cannot write {}: {error}", path.display()));
@@ -188,4 +177,17 @@ fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
         })?;
     }
     Ok(())
+}
+
+/// Refuses a directory that is a link, and paths that links lead out of it.
+fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), ServiceError> {
+    let leads_out = |path: &Path| path == root && path.is_symlink() || !boundary::is_inside(root, path);
+    let Some(path) = std::iter::once(root).chain(paths).find(|path| leads_out(path)) else { return Ok(()) };
+    let target = disk::canonical_or_new(path);
+    let body = Body::new(format!(
+        "{} leads out of the directory by a link, to {}",
+        path.display(),
+        target.display()
+    ));
+    Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("remove the link; nothing was changed")))
 }

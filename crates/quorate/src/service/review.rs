@@ -2,6 +2,7 @@
 
 pub mod members;
 pub mod spec;
+pub mod written;
 
 use std::path::{Component, Path};
 use std::sync::Arc;

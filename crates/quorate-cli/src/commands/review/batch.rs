@@ -33,7 +33,7 @@ pub(super) async fn run(
         let reviewed = review(artifact, settings, environment, terminal);
         let (outcome, session) = Box::pin(reviewed).await;
         if let Outcome::Judged(report) = &outcome
-            && !matches!(settings.format, Format::Json | Format::Sarif)
+            && !matches!(settings.format, Format::Json | Format::Sarif | Format::Gitlab)
         {
             if !done.is_empty() {
                 terminal.data("\n");
@@ -53,6 +53,12 @@ pub(super) async fn run(
     match settings.format {
         Format::Json => terminal.data(&format!("{:#}\n", json(&names, &done, exit))),
         Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
+        Format::Gitlab => {
+            terminal.data(&render::gitlab_of(&reports(&done)));
+            if let Some(Outcome::Failed(error)) = done.last() {
+                terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
+            }
+        }
         Format::Human | Format::Markdown | Format::Github => {
             if let Some(Outcome::Failed(error)) = done.last() {
                 exit_with_error(error, settings.format, terminal);

@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+/// With these words before a path the model writes a file there.
+pub(crate) const ASKS_TO_WRITE: &str = "Write the draft ";
+
 /// One request for an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -142,17 +145,29 @@ fn answer(path: &str, asked: &Value) -> (u16, &'static str, String) {
     }
 }
 
+/// What a model writes that is asked to, and has not written yet.
+fn to_write(messages: &str) -> Option<Value> {
+    let path = messages.split(ASKS_TO_WRITE).nth(1)?.split(['"', '\\']).next()?;
+    let text = "Everyone loves it. It is 80% faster, always.\n";
+    (!messages.contains("tool_result")).then(|| json!({"file_path": path, "content": text}))
+}
+
 fn messages(asked: &Value) -> Vec<Value> {
-    let tools = asked["tools"].as_array().into_iter().flatten();
-    let structured = tools.into_iter().any(|tool| tool["name"] == "StructuredOutput");
-    let answer = fitting().to_string();
-    let (block, delta, stop) = match structured {
-        true => (
-            json!({"type": "tool_use", "id": "toolu_1", "name": "StructuredOutput", "input": {}}),
-            json!({"type": "input_json_delta", "partial_json": answer}),
+    let offers =
+        |name: &str| asked["tools"].as_array().into_iter().flatten().any(|tool| tool["name"] == name);
+    let uses = |name: &str, input: String| {
+        (
+            json!({"type": "tool_use", "id": "toolu_1", "name": name, "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": input}),
             "tool_use",
-        ),
-        false => {
+        )
+    };
+    let answer = fitting().to_string();
+    let to_write = to_write(&asked["messages"].to_string()).filter(|_| offers("Write"));
+    let (block, delta, stop) = match to_write {
+        Some(input) => uses("Write", input.to_string()),
+        None if offers("StructuredOutput") => uses("StructuredOutput", answer),
+        None => {
             (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": answer}), "end_turn")
         }
     };

@@ -1,0 +1,230 @@
+//! `quorate hook`: reviews for the hooks of other tools, in the exit codes that each of them understands.
+
+mod event;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use quorate_protocol::policy::Verdict;
+use serde_json::json;
+
+use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::progress::Progress;
+use crate::render::{self, Extent, Format};
+use crate::session::print_warnings;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::report::{FailOn, Report};
+use quorate::service::review::written::{self, Scope, Written};
+use quorate::service::review::{Request, TierPolicy};
+
+/// Review what a tool has just written, and answer as its hooks do
+///
+/// A file is reviewed as a sweep would: if its tier is due, and unless this council has judged the same content; then the
+/// earlier verdict counts. A person's `quorate override` counts in place of the council's verdict. `quorate init wiring`
+/// writes the configuration that calls these commands.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate init wiring claude\n  quorate hook pre-commit drafts/post.md\n  echo '{\"tool_input\": {\"file_path\": \"drafts/post.md\"}}' | quorate hook claude"
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    host: Host,
+}
+
+#[derive(Debug, Subcommand)]
+enum Host {
+    /// Claude Code, after its tools Write and Edit: standard input is the event
+    ///
+    /// A file below a folder of `watch.paths` is reviewed. Exits with 2 if it does not pass: Claude Code then shows the brief
+    /// on standard error to the model. Exits with 1 if there is no verdict, with 4, 5 or 64 on errors; these are shown to the
+    /// person alone.
+    Claude(Settings),
+    /// Cursor, after an edit (afterFileEdit): standard input is the event
+    ///
+    /// A file below a folder of `watch.paths` is reviewed. If it does not pass, the brief is printed as JSON for the agent.
+    /// Exits with 0, with 1 if there is no verdict, with 4, 5 or 64 on errors.
+    Cursor(Settings),
+    /// pre-commit or prek: the files are named
+    ///
+    /// Exits with 0 if all that is due passes, else with 1.
+    PreCommit {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        settings: Settings,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Settings {
+    #[command(flatten)]
+    fail: FailOnArguments,
+    #[command(flatten)]
+    review: ReviewArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+/// Whether a file passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Passing {
+    Passes,
+    /// Its verdict fails.
+    Fails,
+    /// There is no verdict.
+    Undecided,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let (event, settings) = match arguments.host {
+        Host::PreCommit { files, settings } => {
+            return Box::pin(pre_commit(&files, &settings, environment, terminal)).await;
+        }
+        Host::Claude(settings) => (event::claude(), settings),
+        Host::Cursor(settings) => (event::cursor(), settings),
+    };
+    let is_claude = event.is_claude;
+    let path = match event.read(&environment.directory) {
+        Ok(Some(path)) => path,
+        // The tool has written no file.
+        Ok(None) => return Exit::DONE,
+        Err(error) => return exit_with_error(&error, Format::Human, terminal),
+    };
+    let ended = Box::pin(review(&path, Scope::Watched, &settings, environment, terminal)).await;
+    let report = match ended {
+        Ok(Some(Written::Judged(report))) => report,
+        Ok(Some(Written::NotDue { why })) => {
+            terminal.hint(&format!("{}: {why}", path.display()));
+            return Exit::DONE;
+        }
+        Ok(None) => return Exit::INTERRUPTED,
+        Err(error) => return exit_with_error(&error, Format::Human, terminal),
+    };
+    let brief = render::report(&report, Format::Markdown, Extent::Screen, terminal.stderr);
+    match (passing(&report), is_claude) {
+        (Passing::Passes, _) => Exit::DONE,
+        (Passing::Fails, true) => {
+            terminal.status(brief.trim_end());
+            Exit::BLOCKED
+        }
+        (Passing::Fails, false) => {
+            terminal.data(&format!("{}\n", json!({"additional_context": brief})));
+            Exit::DONE
+        }
+        (Passing::Undecided, _) => {
+            terminal.status(brief.trim_end());
+            Exit::REFUSED
+        }
+    }
+}
+
+/// Reviews named files; the worst of them decides.
+async fn pre_commit(
+    files: &[PathBuf],
+    settings: &Settings,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let mut worst = Passing::Passes;
+    for file in files {
+        let path = environment.directory.join(file);
+        let passing = match review(&path, Scope::Named, settings, environment, terminal).await {
+            Ok(Some(Written::Judged(report))) => {
+                let passing = passing(&report);
+                let mut line = format!("{} {}", decided(&report), report.artifact);
+                if passing != Passing::Passes {
+                    let fix = report.first_fix().unwrap_or_else(|| report.because.clone());
+                    let _ =
+                        write!(line, ": {}\n  quorate show {}", render::paint::one_line(&fix), report.run);
+                }
+                terminal.data(&format!("{line}\n"));
+                passing
+            }
+            Ok(Some(Written::NotDue { why })) => {
+                terminal.hint(&format!("{}: {why}", file.display()));
+                Passing::Passes
+            }
+            Ok(None) => return Exit::INTERRUPTED,
+            Err(error) => {
+                exit_with_error(&error, Format::Human, terminal);
+                Passing::Undecided
+            }
+        };
+        worst = worst.max(passing);
+    }
+    if worst == Passing::Passes { Exit::DONE } else { Exit::REFUSED }
+}
+
+/// Reviews one file, if it is to be; `None` if that was interrupted.
+async fn review(
+    path: &Path,
+    scope: Scope,
+    settings: &Settings,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Option<Written>, ServiceError> {
+    let request = Request {
+        artifact_type: None,
+        tier: None,
+        tier_policy: TierPolicy::Obey,
+        policy: settings.review.policy(),
+        options: settings.review.answers.options(),
+    };
+    let opened = written::open(environment, &settings.places.path_overrides(), path, scope).await?;
+    let Some(opened) = opened else {
+        return Ok(Some(Written::NotDue { why: "no folder of `watch.paths` has it".to_owned() }));
+    };
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
+    let reviewed = until_interrupted(Box::pin(opened.review(&request, progress.clone()))).await;
+    progress.clear();
+    let done = match reviewed {
+        Err(Interrupted) => Ok(None),
+        Ok(Err(error)) => {
+            if error.is_ledger_unavailable() {
+                opened.session.interrupt();
+            }
+            Err(error)
+        }
+        Ok(Ok(mut written)) => {
+            if let Written::Judged(report) = &mut written {
+                // Whatever is not SHIP fails, where nothing else is asked for.
+                report.fail_on = settings.fail.fail_on().or(Some(FailOn::Revise));
+            }
+            Ok(Some(written))
+        }
+    };
+    print_warnings(&opened.session, terminal);
+    opened.session.close().await;
+    done
+}
+
+/// The verdict that counts: a person's, if there is one.
+fn decided(report: &Report) -> String {
+    match &report.overridden {
+        Some(decision) => format!("{} (by {})", decision.verdict, render::paint::one_line(&decision.by)),
+        None => report.verdict_word().to_owned(),
+    }
+}
+
+fn passing(report: &Report) -> Passing {
+    let mut counted = report.clone();
+    if let Some(decision) = &report.overridden {
+        counted.verdict = Verdict::read(&decision.verdict);
+        // Who ships it all the same has seen the blocks.
+        if counted.verdict == Some(Verdict::Ship) {
+            return Passing::Passes;
+        }
+    }
+    match counted.verdict {
+        None | Some(Verdict::Incomplete) => Passing::Undecided,
+        _ if counted.exit_code() == 0 => Passing::Passes,
+        _ => Passing::Fails,
+    }
+}

@@ -1,0 +1,84 @@
+//! A report as a GitLab Code Quality report: a list with an entry for each finding, and one for a verdict that is not SHIP.
+
+use quorate_diagnostics::render::Level;
+use quorate_protocol::policy::Verdict;
+use serde_json::{Value, json};
+
+use super::wording::undecided;
+use super::{fingerprint, level, sarif};
+use quorate::service::report::{Finding, Report};
+
+/// One list for several reports.
+pub(crate) fn gitlab_of(reports: &[&Report]) -> String {
+    let entries: Vec<Value> = reports.iter().flat_map(|report| entries(report)).collect();
+    format!("{:#}\n", Value::Array(entries))
+}
+
+fn entries(report: &Report) -> Vec<Value> {
+    let mut entries: Vec<Value> = report.findings.iter().map(|finding| entry(report, finding)).collect();
+    if report.verdict != Some(Verdict::Ship) {
+        let because = match report.verdict {
+            Some(_) => report.because.clone(),
+            None => undecided(&report.run, report.imported, report.queued),
+        };
+        entries.push(json!({
+            "description": format!("{}: {because} (run {})", report.verdict_word(), report.run),
+            "check_name": "council",
+            "fingerprint": fingerprint::of_verdict(report),
+            "severity": severity(level::of_verdict(report.verdict)),
+            "location": {"path": path(report), "lines": {"begin": 1}},
+        }));
+    }
+    entries
+}
+
+fn entry(report: &Report, finding: &Finding) -> Value {
+    let fix = finding.fix.as_ref().map_or_else(String::new, |fix| format!(" Fix: {fix}"));
+    json!({
+        "description": format!("{}{fix}", finding.issue),
+        "check_name": sarif::id(&finding.by),
+        "fingerprint": fingerprint::of_finding(report, finding),
+        "severity": severity(level::of_member(report, &finding.by)),
+        "location": {"path": path(report), "lines": {"begin": finding.line.unwrap_or(1).max(1)}},
+    })
+}
+
+/// GitLab matches paths as the repository has them.
+fn path(report: &Report) -> &str {
+    report.artifact.strip_prefix("./").unwrap_or(&report.artifact)
+}
+
+fn severity(level: Level) -> &'static str {
+    match level {
+        Level::Error => "critical",
+        Level::Warning => "major",
+        Level::Note => "info",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{hold, incomplete, open, revise, ship};
+    use super::*;
+
+    #[test]
+    fn every_entry_is_what_gitlab_requires() {
+        for report in [ship(), revise(), hold(), incomplete(), open()] {
+            let list: Vec<Value> = serde_json::from_str(&gitlab_of(&[&report])).unwrap();
+            let is_ship = report.verdict == Some(Verdict::Ship);
+            assert_eq!(list.len(), report.findings.len() + usize::from(!is_ship));
+            let mut fingerprints: Vec<&str> = Vec::new();
+            for entry in &list {
+                assert!(entry["location"]["lines"]["begin"].as_u64().unwrap() >= 1);
+                assert_eq!(entry["location"]["path"], "drafts/launch.md");
+                assert!(!entry["description"].as_str().unwrap().is_empty());
+                assert!(matches!(entry["severity"].as_str(), Some("critical" | "major" | "info")));
+                fingerprints.push(entry["fingerprint"].as_str().unwrap());
+            }
+            fingerprints.sort_unstable();
+            fingerprints.dedup();
+            assert_eq!(fingerprints.len(), list.len());
+        }
+        assert_eq!(gitlab_of(&[]), "[]\n");
+    }
+}

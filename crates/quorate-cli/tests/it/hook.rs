@@ -1,0 +1,209 @@
+//! `quorate hook` and `quorate init wiring`: what other tools call, and the files that have them call it.
+
+mod tools;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::support::council::{COUNCIL, all_ship, all_ship_except};
+use crate::support::{CommandOutput, TestDir, finish};
+use serde_json::{Value, json};
+
+/// A scripted council that watches `drafts/`.
+fn place(answers: &Value) -> TestDir {
+    let place = TestDir::scripted(answers);
+    place.write(
+        "council.yaml",
+        format!("{COUNCIL}tier_rules: {{tier_1: {{post: [\"post*\", \"other*\", \"fine*\"]}}, tier_2: {{note: [\"note_*\"]}}}}\nwatch: {{paths: [./drafts/]}}\n"),
+    );
+    place.write("drafts/post.md", "The meeting moved to Tuesday at ten.\n");
+    place
+}
+
+fn held() -> Value {
+    all_ship_except(json!({
+        "r1": {"would_block": true, "score": 1, "block_reason": "It promises too much."},
+        "r2": {"would_block": true, "irreducible": true, "score": 1, "block_reason": "It promises too much."},
+        "adjudicate": {"verdict": "HOLD", "reasoning": "All block it."},
+    }))
+}
+
+fn hook(place: &TestDir, host: &str, event: &Value) -> CommandOutput {
+    place.run_with_stdin(&["hook", host], event.to_string().as_bytes())
+}
+
+fn written(place: &TestDir, file: &str) -> Value {
+    json!({"hook_event_name": "PostToolUse", "tool_name": "Write", "cwd": place.root(),
+           "tool_input": {"file_path": place.path(file), "content": "as it was written"}})
+}
+
+fn runs(place: &TestDir) -> usize {
+    let listed = place.run(&["runs", "--format", "json"]).assert_code(0).json();
+    listed["runs"].as_array().unwrap().len()
+}
+
+#[test]
+fn claude_is_told_what_does_not_pass_and_nothing_else() {
+    let place = place(&held());
+    let told = hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
+    assert_eq!(told.stdout, "");
+    assert!(told.stderr.contains("## HOLD") && told.stderr.contains("`drafts/post.md`"), "{}", told.stderr);
+    // The same content is not judged again, whichever tool tells of it.
+    hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
+    let event = json!({"hook_event_name": "afterFileEdit", "file_path": "drafts/post.md", "edits": [],
+                       "workspace_roots": [place.root()]});
+    let told = hook(&place, "cursor", &event).assert_code(0).json();
+    assert!(told["additional_context"].as_str().unwrap().starts_with("## HOLD"), "{told}");
+    assert_eq!(runs(&place), 1);
+    // What passes needs no words.
+    let milder = ["hook", "claude", "--fail-on", "incomplete"];
+    let event = written(&place, "drafts/post.md").to_string();
+    let passed = place.run_with_stdin(&milder, event.as_bytes()).assert_code(0);
+    assert_eq!((&*passed.stdout, &*passed.stderr), ("", ""));
+    // A person has the last word, also against a council that ships.
+    place
+        .run(&["override", "latest", "--verdict", "ship", "--reason", "It is meant so.", "--by", "Ada"])
+        .assert_code(0);
+    hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(0);
+    assert_eq!(hook(&place, "cursor", &event_of("drafts/post.md", &place)).assert_code(0).stdout, "");
+    place
+        .run(&["override", "latest", "--verdict", "hold", "--reason", "It is not.", "--by", "Ada"])
+        .assert_code(0);
+    hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
+    assert_eq!(runs(&place), 1);
+    // Other words are another text.
+    place.answers(&all_ship());
+    place.write("drafts/post.md", "The meeting moved to Tuesday at eleven.\n");
+    hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(0);
+    assert_eq!(runs(&place), 2);
+}
+
+fn event_of(file: &str, place: &TestDir) -> Value {
+    json!({"file_path": file, "workspace_roots": [place.root()]})
+}
+
+#[test]
+fn what_is_not_watched_or_not_due_is_left_alone() {
+    let place = place(&held());
+    place.write("notes.md", "Not a draft.\n");
+    place.write("drafts/note_1.md", "A note.\n");
+    place.write("picture.png", [0xff_u8, 0xd8, 0, 1].as_slice());
+    place.write("elsewhere/secret.md", "Of another folder.\n");
+    std::os::unix::fs::symlink(place.path("elsewhere/secret.md"), place.path("drafts/link.md")).unwrap();
+    for file in [
+        "notes.md",
+        "drafts/note_1.md",
+        "picture.png",
+        "drafts/link.md",
+        "drafts/../notes.md",
+        "drafts/gone.md",
+    ] {
+        hook(&place, "claude", &written(&place, file)).assert_code(0);
+    }
+    // A tool that writes no file.
+    hook(&place, "claude", &json!({"tool_name": "Bash", "tool_input": {"command": "ls"}})).assert_code(0);
+    assert_eq!(runs(&place), 0);
+}
+
+#[test]
+fn what_cannot_be_judged_is_no_verdict() {
+    for event in ["", "[]", "null", "{", "{\"tool_input\": {\"file_path\": 7}}"] {
+        let place = place(&all_ship());
+        let refused = place.run_with_stdin(&["hook", "claude"], event.as_bytes()).assert_code(64);
+        assert!(refused.stderr.contains("no event of Claude Code"), "{}", refused.stderr);
+    }
+    // Members that fail: said to the person, with a code that blocks nothing and passes nothing.
+    let place = place(&json!({"r1": {"would_block": false, "score": 4}}));
+    for (host, code) in [("claude", 1), ("cursor", 1)] {
+        let told = hook(&place, host, &event_or_written(host, &place)).assert_code(code);
+        assert!(told.stderr.contains("INCOMPLETE") && told.stdout.is_empty(), "{}", told.stderr);
+    }
+    // Configuration that is not trusted, and one that does not hold.
+    let event = written(&place, "drafts/post.md").to_string();
+    place.write(
+        "quorate.toml",
+        "[defaults]\nexecutor = \"own\"\n[executors.own]\nkind = \"agent-cli\"\ncommand = \"touch\"\nargs = [\"ran\"]\n",
+    );
+    let mut untrusted = place.command(&["hook", "claude"]);
+    let mut untrusted = untrusted.env_remove("QUORATE_TRUST").stdin(Stdio::piped()).spawn().unwrap();
+    untrusted.stdin.take().unwrap().write_all(event.as_bytes()).unwrap();
+    let refused = finish(untrusted).assert_code(5);
+    assert!(refused.stderr.contains("quorate trust"), "{}", refused.stderr);
+    assert!(!place.path("ran").exists());
+    place.write("council.yaml", "deliberators: 7\n");
+    hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(5);
+}
+
+fn event_or_written(host: &str, place: &TestDir) -> Value {
+    match host {
+        "claude" => written(place, "drafts/post.md"),
+        _ => event_of("drafts/post.md", place),
+    }
+}
+
+#[test]
+fn named_files_pass_or_fail_together() {
+    let place = place(&held());
+    place.write("drafts/note_1.md", "A note.\n");
+    place.write("other.md", "Named, and not watched.\n");
+    let hook = |files: &[&str]| place.run(&[&["hook", "pre-commit"], files].concat());
+    hook(&["drafts/note_1.md"]).assert_code(0);
+    let failed = hook(&["drafts/post.md", "drafts/note_1.md", "other.md"]).assert_code(1);
+    let lines: Vec<&str> = failed.stdout.lines().collect();
+    assert!(lines[0].starts_with("HOLD drafts/post.md: "), "{}", failed.stdout);
+    assert!(lines[2].starts_with("HOLD other.md: "), "{}", failed.stdout);
+    let shown: Vec<&str> = lines[1].trim().strip_prefix("quorate ").unwrap().split(' ').collect();
+    place.run(&shown).assert_code(0);
+    // One that cannot be read fails, too, and the others are reviewed all the same.
+    place.answers(&all_ship());
+    place.write("fine.md", "All is well.\n");
+    let failed = hook(&["gone.md", "fine.md"]).assert_code(1);
+    assert_eq!(failed.stdout, "SHIP fine.md\n");
+    assert!(failed.stderr.contains("quorate:artifact_missing"), "{}", failed.stderr);
+}
+
+#[test]
+fn wiring_touches_nothing_that_exists_and_leaves_nothing_behind() {
+    for tool in ["claude", "claude-plugin", "codex", "cursor", "github", "gitlab", "pre-commit"] {
+        let place = TestDir::with("kept/file.txt", "kept");
+        let wired = place.run(&["init", "wiring", tool]).assert_code(0);
+        let files: Vec<&str> = wired.stdout.lines().collect();
+        assert!(!files.is_empty());
+        place.run(&["check", "--modularity", "."]).assert_code(0);
+        // A second time nothing is written.
+        assert_eq!(place.run(&["init", "wiring", tool]).assert_code(0).stdout, "");
+        // What was changed stays, also when it is removed; the rest goes, with the folders that it had.
+        let own = format!("{}\n# mine\n", place.read(files[0]));
+        place.write(files[0], &own);
+        let again = place.run(&["init", "wiring", tool]).assert_code(0);
+        assert!(again.stderr.contains("exists and is not changed; add this to it"), "{}", again.stderr);
+        let removed = place.run(&["init", "wiring", tool, "--remove"]).assert_code(0);
+        assert!(removed.stderr.contains("is not as it was written, and stays"), "{}", removed.stderr);
+        assert_eq!(removed.stdout.lines().count(), files.len() - 1);
+        assert_eq!(place.read(files[0]), own);
+        std::fs::remove_file(place.path(files[0])).unwrap();
+        place.run(&["init", "wiring", tool]).assert_code(0);
+        place.run(&["init", "wiring", tool, "--remove"]).assert_code(0);
+        let left: Vec<_> = files.iter().filter(|file| place.path(file).exists()).collect();
+        assert!(left.is_empty(), "{left:?}");
+        let first = std::path::Path::new(files[files.len() - 1]).components().next().unwrap();
+        let folder = place.path(first.as_os_str().to_str().unwrap());
+        // The first folder of a changed file was emptied by hand, and not by the command.
+        assert!(!folder.is_dir() || folder.read_dir().unwrap().next().is_none(), "{}", folder.display());
+    }
+}
+
+#[test]
+fn wiring_follows_no_link_out_of_the_project() {
+    let (place, elsewhere) = (TestDir::new(), TestDir::new());
+    std::os::unix::fs::symlink(elsewhere.root(), place.path(".claude")).unwrap();
+    place.run(&["init", "wiring", "claude"]).assert_code(5);
+    assert!(elsewhere.root().read_dir().unwrap().next().is_none());
+    assert!(!place.path(".mcp.json").exists(), "nothing was written");
+    // What is elsewhere is not removed, either.
+    elsewhere.run(&["init", "wiring", "claude"]).assert_code(0);
+    std::fs::remove_file(place.path(".claude")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(".claude"), place.path(".claude")).unwrap();
+    place.run(&["init", "wiring", "claude", "--remove"]).assert_code(5);
+    assert!(elsewhere.path(".claude/settings.json").is_file());
+}

@@ -1,0 +1,186 @@
+//! Wiring: files that have other tools call Quorate. Nothing that exists is changed, and what was written can be removed
+//! again as long as it is unchanged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+
+use super::{ensure_inside, write};
+use crate::service::disk;
+use crate::service::error::ServiceError;
+
+const SKILL_REVIEW: &str = include_str!("wiring/skill-review.md");
+const SKILL_AUDIT: &str = include_str!("wiring/skill-audit.md");
+const SKILL_POLICY: &str = include_str!("wiring/openai.yaml");
+const MCP: &str = include_str!("wiring/mcp.json");
+const CLAUDE_HOOKS: &str = include_str!("wiring/claude-settings.json");
+const CLAUDE_PLUGIN: &str = include_str!("wiring/claude-plugin.json");
+const CURSOR_HOOKS: &str = include_str!("wiring/cursor-hooks.json");
+const PRE_COMMIT: &str = include_str!("wiring/pre-commit.yaml");
+const GITHUB: &str = include_str!("wiring/github.yml");
+const GITLAB: &str = include_str!("wiring/gitlab.yml");
+
+/// What stands for this program's version in a template.
+const VERSION: &str = "{version}";
+/// The longest text that can stand for a version.
+const MAX_VERSION: usize = 32;
+
+/// A tool that is wired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// Skills, the MCP server, and a hook for drafts in a project of Claude Code.
+    Claude,
+    /// The same as a plugin of Claude Code, in a directory of its own.
+    ClaudePlugin,
+    /// Skills.
+    Codex,
+    /// A hook for drafts, and the MCP server.
+    Cursor,
+    /// A workflow for pull requests.
+    Github,
+    /// A job for merge requests.
+    Gitlab,
+    /// A hook of pre-commit or prek.
+    PreCommit,
+}
+
+/// What was done with each file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WiringResult {
+    /// Files that were written, or removed.
+    pub done: Vec<PathBuf>,
+    /// Files that are there with the same text already.
+    pub same: Vec<PathBuf>,
+    /// Files with another text, which are left as they are, with the text that would have been written.
+    pub other: Vec<(PathBuf, String)>,
+}
+
+impl Tool {
+    /// The files of the tool, as paths below its directory, with their texts.
+    fn files(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Tool::Claude => &[
+                (".claude/settings.json", CLAUDE_HOOKS),
+                (".claude/skills/council-review/SKILL.md", SKILL_REVIEW),
+                (".claude/skills/council-audit/SKILL.md", SKILL_AUDIT),
+                (".mcp.json", MCP),
+            ],
+            Tool::ClaudePlugin => &[
+                (".claude-plugin/plugin.json", CLAUDE_PLUGIN),
+                ("hooks/hooks.json", CLAUDE_HOOKS),
+                ("skills/council-review/SKILL.md", SKILL_REVIEW),
+                ("skills/council-audit/SKILL.md", SKILL_AUDIT),
+                (".mcp.json", MCP),
+            ],
+            Tool::Codex => &[
+                (".agents/skills/council-review/SKILL.md", SKILL_REVIEW),
+                (".agents/skills/council-review/agents/openai.yaml", SKILL_POLICY),
+                (".agents/skills/council-audit/SKILL.md", SKILL_AUDIT),
+                (".agents/skills/council-audit/agents/openai.yaml", SKILL_POLICY),
+            ],
+            Tool::Cursor => &[(".cursor/hooks.json", CURSOR_HOOKS), (".cursor/mcp.json", MCP)],
+            Tool::Github => &[(".github/workflows/quorate.yml", GITHUB)],
+            Tool::Gitlab => &[(".gitlab/quorate.gitlab-ci.yml", GITLAB)],
+            Tool::PreCommit => &[(".pre-commit-config.yaml", PRE_COMMIT)],
+        }
+    }
+}
+
+/// Writes the files that are not there.
+///
+/// # Errors
+/// If a file cannot be read or written, or a link leads out of the directory.
+pub fn wire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
+    let mut result = WiringResult::default();
+    let mut files = Vec::new();
+    for (name, template) in tool.files() {
+        let (path, text) = (dir.join(name), template.replace(VERSION, env!("CARGO_PKG_VERSION")));
+        match read(&path)? {
+            None => files.push((path, text)),
+            Some(there) if there == text => result.same.push(path),
+            Some(_) => result.other.push((path, text)),
+        }
+    }
+    write(dir, &files)?;
+    result.done = files.into_iter().map(|(path, _)| path).collect();
+    Ok(result)
+}
+
+/// Removes the files that are as this program, or another version of it, wrote them, and the directories that are empty then.
+///
+/// # Errors
+/// If a file cannot be read or removed.
+pub fn unwire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
+    let mut result = WiringResult::default();
+    let paths: Vec<PathBuf> = tool.files().iter().map(|(name, _)| dir.join(name)).collect();
+    ensure_inside(dir, paths.iter().map(PathBuf::as_path))?;
+    for (path, (_, template)) in paths.into_iter().zip(tool.files()) {
+        match read(&path)? {
+            None => {}
+            Some(there) if is_from(template, &there) => {
+                disk::remove(&path).map_err(|error| unusable(&path, "removed", &error))?;
+                // One that has other files stays.
+                let below = |parent: &&Path| parent.starts_with(dir) && *parent != dir;
+                for parent in path.ancestors().skip(1).take_while(below) {
+                    if fs::remove_dir(parent).is_err() {
+                        break;
+                    }
+                }
+                result.done.push(path);
+            }
+            Some(there) => result.other.push((path, there)),
+        }
+    }
+    Ok(result)
+}
+
+/// Whether a text was made from a template, by whichever version.
+fn is_from(template: &str, text: &str) -> bool {
+    let Some((before, after)) = template.split_once(VERSION) else { return text == template };
+    let version = text.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+    version.is_some_and(|version| {
+        version.len() <= MAX_VERSION
+            && version.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))
+    })
+}
+
+/// A file's text; `None` where nothing has its name.
+fn read(path: &Path) -> Result<Option<String>, ServiceError> {
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    match disk::read_up_to(path, crate::service::artifact::MAX_BYTES) {
+        // What is no text is none of ours.
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) => Err(unusable(path, "read", &error)),
+    }
+}
+
+fn unusable(path: &Path, what: &str, error: &std::io::Error) -> ServiceError {
+    let body = Body::new(format!("{} cannot be {what}: {error}", path.display()));
+    ServiceError::configuration(codes::FILE_EXISTS, body.help("move it away, and repeat the command"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_fits_what_any_version_wrote_and_nothing_else() {
+        for tool in [Tool::ClaudePlugin, Tool::Github, Tool::Gitlab] {
+            let (_, template) = tool.files().iter().find(|(_, text)| text.contains(VERSION)).unwrap();
+            assert_eq!(template.matches(VERSION).count(), 1);
+            assert!(is_from(template, &template.replace(VERSION, "9.1.0-rc.2")));
+            assert!(!is_from(template, &template.replace(VERSION, "1.0.0; curl evil")));
+            assert!(!is_from(template, &format!("{} ", template.replace(VERSION, "1.0.0"))));
+        }
+    }
+
+    #[test]
+    fn json_is_json() {
+        for text in [MCP, CLAUDE_HOOKS, CLAUDE_PLUGIN, CURSOR_HOOKS] {
+            serde_json::from_str::<serde_json::Value>(text).unwrap();
+        }
+    }
+}
