@@ -1,5 +1,6 @@
 //! The command line: one file for each command, with its arguments and its help. The logic is in the library.
 
+mod attest;
 mod audit;
 mod check;
 mod compare;
@@ -154,6 +155,7 @@ enum Command {
     Resume(resume::Arguments),
     Replay(replay::Arguments),
     Override(override_run::Arguments),
+    Attest(attest::Arguments),
     Overlays(overlays::Arguments),
     Weave(weave::Arguments),
     Playbook(playbook::Arguments),
@@ -267,6 +269,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
         Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
         Command::Override(arguments) => Box::pin(override_run::run(arguments, environment, terminal)).await,
+        Command::Attest(arguments) => Box::pin(attest::run(arguments, environment, terminal)).await,
         Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
         Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
         Command::Playbook(arguments) => Box::pin(playbook::run(arguments, environment, terminal)).await,

@@ -8,6 +8,7 @@ mod key;
 mod keyring;
 pub(crate) mod run;
 mod signature;
+mod statement;
 mod voucher;
 
 pub use key::{InvalidKey, KeyId, PublicKey, SecretKey};

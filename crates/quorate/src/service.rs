@@ -1,6 +1,7 @@
 //! Use cases, one module each, and what they share. A front end parses arguments, calls a use case and renders its result.
 
 pub mod artifact;
+pub mod attest;
 pub mod audit;
 pub mod budget;
 pub mod check;

@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Agents", &["run", "say", "log", "state", "weave", "playbook", "overlays", "mcp"]),
     ("Several machines", &["worker", "queue"]),
     ("Manifests", &["check", "resolve", "fmt", "schema", "locks"]),
-    ("Ledger", &["ledger", "keys"]),
+    ("Ledger", &["ledger", "attest", "keys"]),
     (
         "Set up",
         &["init", "hook", "provision", "trust", "doctor", "models", "explain", "completions", "man", "help"],

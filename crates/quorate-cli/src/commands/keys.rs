@@ -76,6 +76,8 @@ enum KeyFormat {
     Text,
     /// The form of tools for signed notes, for the ledger's key: a name, an id, and the key
     Note,
+    /// PEM, as tools for attestations read it
+    Pem,
 }
 
 #[derive(Debug, Args)]
@@ -183,6 +185,7 @@ async fn export_key(export: &Export, keys: &Keys, workspace: &Workspace) -> Resu
     };
     match export.format {
         KeyFormat::Text => Ok(format!("{}\n", list::export(keys, &key).await?)),
+        KeyFormat::Pem => Ok(list::export(keys, &key).await?.to_pem()),
         KeyFormat::Note if key == Wanted::Ledger => {
             Ok(format!("{}\n", list::export_note(keys, &workspace.ledger).await?))
         }

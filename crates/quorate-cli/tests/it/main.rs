@@ -8,6 +8,7 @@
 
 mod answering;
 mod assemblies;
+mod attest;
 mod basis;
 mod bindings;
 mod budgets;

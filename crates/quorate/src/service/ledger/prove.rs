@@ -22,13 +22,7 @@ pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
 
 async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
     let (run, n) = parse_target(session, what).await?;
-    // A divergence of another run does not affect this proof.
-    let concerns = |divergence: &Divergence| {
-        let other = divergence.run.as_ref().filter(|other| **other != run && &***other != STREAM);
-        // A text is reported once, but may belong to several runs.
-        other.is_none() || divergence.part == Part::Body
-    };
-    verify::ensure_unaltered(session, concerns).await?;
+    ensure_run_unaltered(session, &run).await?;
     let known = trust::known_signers(session).await;
     match session.store.prove(&run, n, &known).await {
         Ok(proof) => Ok(proof),
@@ -40,6 +34,23 @@ async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
             Err(prove_error(session, &run, error, is_checkpoint))
         }
     }
+}
+
+/// Refuses to say anything of a run that the ledger does not hold as it was recorded.
+///
+/// # Errors
+/// With the first divergence that concerns the run, and if the ledger cannot be verified.
+pub(in crate::service) async fn ensure_run_unaltered(
+    session: &LedgerSession,
+    run: &Name,
+) -> Result<(), ServiceError> {
+    // A divergence of another run does not affect this one.
+    let concerns = |divergence: &Divergence| {
+        let other = divergence.run.as_ref().filter(|other| *other != run && &***other != STREAM);
+        // A text is reported once, but may belong to several runs.
+        other.is_none() || divergence.part == Part::Body
+    };
+    verify::ensure_unaltered(session, concerns).await
 }
 
 /// The name of a run, a stream or a record.

@@ -1,0 +1,127 @@
+//! `quorate attest`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use quorate_diagnostics::{Body, codes};
+use serde_json::Value;
+
+use crate::arguments::PathArguments;
+use crate::exit::{Exit, exit_with_error};
+use crate::render::Format;
+use crate::session::{print_error, print_warnings};
+use crate::terminal::Terminal;
+use quorate::service::attest::{self, Attestation};
+use quorate::service::disk;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::paths::{absolute, display_path};
+use quorate::service::runs;
+use quorate::service::session::LedgerSession;
+
+/// Attest what a run decided of a text, for a gate that deploys or publishes it
+///
+/// Writes Sigstore bundles, signed with the key that signs records: RUN.decision.sigstore.json says what was decided, whatever
+/// it was. RUN.svr.sigstore.json is a simple verification result, and is made only for a SHIP or a passed vote that no person
+/// has overridden, with every member's answer, about these very bytes. The run's records are verified before.
+///
+/// Exits with 0 if both were written, and with 1 if there is only the decision.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate attest latest\n  quorate attest r7k2 --out dist\n  quorate attest r7k2 --predicate-only result > predicate.json\n  quorate keys export --format pem > quorate.pub"
+)]
+pub(super) struct Arguments {
+    /// The run's id, a prefix of it, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// The directory to write into
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Print a predicate without signing it, for a tool that signs
+    #[arg(long, value_enum, value_name = "WHICH", conflicts_with = "out")]
+    predicate_only: Option<Predicate>,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Predicate {
+    /// Of the type urn:quorate:attestation:decision:v1
+    Decision,
+    /// Of the type <https://in-toto.io/attestation/svr/v0.2>; exits with 1 where there is none
+    Result,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let opened =
+        runs::open_run_for_append(environment, &arguments.places.path_overrides(), &arguments.run).await;
+    let (session, run) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return exit_with_error(&error, Format::Human, terminal),
+    };
+    let attested = match attest::attest(&session, &run).await {
+        Ok(attestation) => write(&attestation, &arguments, &session, terminal).await,
+        Err(error) => Err(error),
+    };
+    let exit = match attested {
+        Ok(exit) => {
+            print_warnings(&session, terminal);
+            exit
+        }
+        Err(error) => print_error(&error, &session, Format::Human, terminal),
+    };
+    session.close().await;
+    exit
+}
+
+async fn write(
+    attestation: &Attestation,
+    arguments: &Arguments,
+    session: &LedgerSession,
+    terminal: &Terminal,
+) -> Result<Exit, ServiceError> {
+    let no_result = |why: &str| {
+        terminal.status(&format!("no simple verification result: {why}"));
+        Exit::REFUSED
+    };
+    if let Some(predicate) = arguments.predicate_only {
+        let predicate = match predicate {
+            Predicate::Decision => Ok(&attestation.decision),
+            Predicate::Result => attestation.result.as_ref(),
+        };
+        return Ok(match predicate {
+            Ok(predicate) => {
+                terminal.verbatim(&format!("{predicate:#}\n"));
+                Exit::DONE
+            }
+            Err(why) => no_result(why),
+        });
+    }
+    let key = attest::signing_key(session).await?;
+    let dir = absolute(&session.environment.directory, &arguments.out);
+    let path = |kind: &str| dir.join(format!("{}.{kind}.sigstore.json", attestation.run));
+    let unwritable = |path: &Path, error: &std::io::Error| {
+        let body = Body::new(format!("cannot write {}: {error}", path.display()));
+        ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body.help("name a directory with --out"))
+    };
+    let save = |path: &Path, bundle: &Value| {
+        let text = format!("{bundle:#}\n");
+        let written = match path.exists() {
+            true => disk::write_file(path, text.as_bytes()),
+            false => disk::write_new(path, &text),
+        };
+        written.map_err(|error| unwritable(path, &error))?;
+        terminal.data(&format!("{}\n", display_path(&session.environment, path)));
+        Ok::<_, ServiceError>(())
+    };
+    save(&path("decision"), &attestation.decision_bundle(&key))?;
+    let result = path("svr");
+    match attestation.result_bundle(&key) {
+        Ok(bundle) => save(&result, &bundle).map(|()| Exit::DONE),
+        Err(why) => {
+            // One that was made before a person decided otherwise must open no gate.
+            disk::remove(&result).map_err(|error| unwritable(&result, &error))?;
+            Ok(no_result(why))
+        }
+    }
+}

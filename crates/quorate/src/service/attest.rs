@@ -1,0 +1,234 @@
+//! Attestations: what was decided of a text, as in-toto statements that tools for supply chains verify.
+//!
+//! A *decision* says everything that a policy could ask for. A *simple verification result* is made only where the text may
+//! ship as it is, so that a gate which cannot read a decision can ask whether there is one.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::hex;
+use quorate_kernel::history::History;
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::CheckpointRecord;
+use quorate_manifest::timestamp;
+use quorate_protocol::policy::Verdict;
+use quorate_protocol::{Json, Name};
+use serde_json::json;
+
+use super::error::{ExitClass, ServiceError};
+use super::keys::SigningKey;
+use super::ledger::{checkpoint, prove};
+use super::replay;
+use super::run_opened::is_assembly;
+use super::session::LedgerSession;
+use super::{convene, load_report};
+
+/// The predicate type of a decision.
+pub const DECISION: &str = "urn:quorate:attestation:decision:v1";
+/// The predicate type of a simple verification result, of in-toto.
+pub const RESULT: &str = "https://in-toto.io/attestation/svr/v0.2";
+/// Who says so, in a simple verification result.
+const VERIFIER: &str = "urn:quorate:verifier:v1";
+const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+
+/// What can be attested of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attestation {
+    pub run: Name,
+    /// The text: its name, and the SHA-256 of its bytes.
+    subject: Json,
+    /// The predicate of the decision.
+    pub decision: Json,
+    /// The predicate of the simple verification result, or why there is none.
+    pub result: Result<Json, String>,
+}
+
+/// What a run decided, as far as a gate asks.
+struct Decided {
+    /// The word of its verdict.
+    verdict: String,
+    /// What it passes as, where it does: the property of a simple verification result.
+    passes_as: Option<&'static str>,
+    /// By which rule: `strict/1`, or the protocol of an assembly.
+    policy: String,
+    missing: Vec<String>,
+    executor: String,
+    model_asked: bool,
+}
+
+/// What can be attested of a run that was recorded here. The records are verified and the outcome is derived from them again;
+/// then they are sealed.
+///
+/// # Errors
+/// If the run has no verdict, or something of it was altered or erased, or the ledger cannot be sealed.
+#[crate::boxed]
+pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
+    try_attest(session, run).await.map_err(ServiceError::corrupt_as_refused)
+}
+
+async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
+    let history = session.history(run).await?;
+    let decided = decided(session, &history).await?;
+    prove::ensure_run_unaltered(session, run).await?;
+    let replayed = replay::replay(session, run).await?;
+    if !replayed.result.differences.is_empty() {
+        return Err(refuse(
+            format!("the outcome of run {run} does not follow from its answers"),
+            "see `quorate replay`",
+        ));
+    }
+    let sealed = checkpoint::checkpoint(session).await?;
+    session.absorb(sealed.report);
+    let opened = &history.opened;
+    let digest = opened.artifact_sha256.clone().ok_or_else(|| {
+        refuse(
+            format!("run {run} does not record the text that it is about"),
+            "only runs on a text can be attested",
+        )
+    })?;
+    let name = opened.subject.clone().unwrap_or_default();
+    let subject = json!([{"name": name, "digest": {"sha256": digest}}]);
+    let judges_bytes = history.inputs().iter().any(|(.., sha256)| *sha256 == digest);
+    let decided_at = timestamp::format(history.decided_ms.unwrap_or_default());
+    let decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed.sealed);
+    let result = result_predicate(&history, &decided, judges_bytes, &decided_at);
+    Ok(Attestation { run: run.clone(), subject, decision, result })
+}
+
+async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, ServiceError> {
+    let undecided = || {
+        refuse(
+            format!("run {} has no verdict", history.run),
+            "an attestation says what was decided: `quorate resume` asks for what is missing",
+        )
+    };
+    if is_assembly(history) {
+        let report = convene::report::load(session, history).await?;
+        let verdict = report.verdict.filter(|verdict| verdict != "incomplete").ok_or_else(undecided)?;
+        let passes = report.decision.is_some() && verdict == "pass";
+        return Ok(Decided {
+            passes_as: passes.then_some("QUORATE_VOTE_PASS"),
+            verdict,
+            policy: history.opened.protocol.clone(),
+            missing: report.missing,
+            executor: report.executor,
+            model_asked: report.model_asked,
+        });
+    }
+    let report = load_report::load_from(session, history).await?;
+    let verdict = report.verdict.filter(|verdict| *verdict != Verdict::Incomplete).ok_or_else(undecided)?;
+    Ok(Decided {
+        verdict: verdict.as_str().to_owned(),
+        passes_as: (verdict == Verdict::Ship).then_some("QUORATE_REVIEW_SHIP"),
+        policy: report.policy,
+        missing: report.missing,
+        executor: report.executor,
+        model_asked: report.model_asked,
+    })
+}
+
+fn decision_predicate(
+    history: &History,
+    decided: &Decided,
+    judges_bytes: bool,
+    decided_at: &str,
+    sealed: &CheckpointRecord,
+) -> Json {
+    let person = history.overrides.last().map(|(at_ms, person)| {
+        json!({"verdict": person.verdict, "by": person.by, "reason": person.reason, "at": timestamp::format(*at_ms)})
+    });
+    json!({
+        "run": &*history.run,
+        "verdict": decided.verdict,
+        "policy": decided.policy,
+        "protocol": history.opened.protocol,
+        "fingerprint": history.opened.fingerprint,
+        "decidedAt": decided_at,
+        "executor": decided.executor,
+        "modelAsked": decided.model_asked,
+        "missing": decided.missing,
+        "redactions": history.opened.redactions,
+        // Whether the members were shown the bytes of the subject, and nothing in their place.
+        "judgedBytes": judges_bytes,
+        "override": person,
+        "checkpoint": {
+            "origin": sealed.origin,
+            "size": sealed.tree.size,
+            "root": hex(&sealed.tree.root),
+            "note": sealed.note,
+        },
+    })
+}
+
+/// Where a text may not ship as it is, a sentence says why.
+fn result_predicate(
+    history: &History,
+    decided: &Decided,
+    judges_bytes: bool,
+    decided_at: &str,
+) -> Result<Json, String> {
+    if let Some((_, person)) = history.overrides.last() {
+        return Err(format!("a person decided {}", person.verdict));
+    }
+    let Some(property) = decided.passes_as else { return Err(format!("the verdict is {}", decided.verdict)) };
+    if !decided.missing.is_empty() {
+        return Err(format!("no output from {}", decided.missing.join(", ")));
+    }
+    if !judges_bytes {
+        return Err("the members were shown another text than these bytes: secrets were taken out".to_owned());
+    }
+    let scoped = |words: &str| words.to_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    let mut properties = vec![property.to_owned(), format!("QUORATE_POLICY_{}", scoped(&decided.policy))];
+    if decided.model_asked {
+        properties.push("QUORATE_MODELS_ASKED".to_owned());
+    }
+    let whole = ["council", "assembly"].iter().find_map(|key| history.opened.fingerprint.get(*key)?.as_str());
+    let policies: Vec<Json> = whole
+        .map(|sha256| json!({"name": decided.policy, "digest": {"sha256": sha256}}))
+        .into_iter()
+        .collect();
+    Ok(json!({
+        "verifier": {"id": VERIFIER, "policies": policies},
+        "timeCreated": decided_at,
+        "properties": properties,
+    }))
+}
+
+impl Attestation {
+    /// The statement of a predicate about the text.
+    fn statement(&self, predicate_type: &str, predicate: &Json) -> Json {
+        json!({"_type": STATEMENT, "subject": self.subject, "predicateType": predicate_type, "predicate": predicate})
+    }
+
+    /// A Sigstore bundle of the decision.
+    pub fn decision_bundle(&self, key: &SecretKey) -> Json {
+        key.sign_statement(&self.statement(DECISION, &self.decision).to_string())
+    }
+
+    /// A Sigstore bundle of the simple verification result.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn result_bundle(&self, key: &SecretKey) -> Result<Json, &str> {
+        let predicate = self.result.as_ref().map_err(String::as_str)?;
+        Ok(key.sign_statement(&self.statement(RESULT, predicate).to_string()))
+    }
+}
+
+/// The key that signs records here.
+///
+/// # Errors
+/// If there is none, or it cannot be used.
+pub async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, ServiceError> {
+    match session.keys().signing_key().await? {
+        SigningKey::Available(key, _) => Ok(key),
+        SigningKey::Missing(why) => {
+            let body = Body::new(format!("there is no key that could sign: {why}"));
+            Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one")))
+        }
+    }
+}
+
+fn refuse(what: String, help: &str) -> ServiceError {
+    ServiceError::new(ExitClass::Refused, codes::NOT_ATTESTABLE, Body::new(what).help(help))
+}
