@@ -51,6 +51,8 @@ pub struct History {
     pub charged: Amount,
     /// Time worked on it in all sessions.
     pub wall: Duration,
+    /// When its last record was made, in milliseconds since the Unix epoch.
+    last_ms: i64,
     /// The number of the next record.
     pub next: u64,
     /// What was erased of it.
@@ -220,9 +222,18 @@ impl History {
             usage: fold.usage,
             charged: fold.charged,
             wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
+            last_ms: fold.last_ms,
             next,
             erased,
         })
+    }
+
+    /// Adds the record of its end, which was appended just now.
+    pub fn end(&mut self, ended: RunEnded, at_ms: i64) {
+        self.wall += Duration::from_millis(u64::try_from(at_ms - self.last_ms).unwrap_or(0));
+        self.last_ms = at_ms;
+        self.ended = Some(ended);
+        self.next += 1;
     }
 
     /// All consultations: those that were fed, in order, then those that came too late, then what is known

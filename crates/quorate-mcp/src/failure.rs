@@ -9,7 +9,7 @@ use std::sync::Arc;
 use quorate_diagnostics::render::{concise, json};
 use quorate_diagnostics::{Body, RefusalCode, codes};
 use quorate_kernel::ports::{state, substrate};
-use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 use super::parameters::{with_parameter_names, with_parameter_names_json};
@@ -64,6 +64,11 @@ impl Failure {
             None => self.message.clone(),
         };
         ErrorData::invalid_params(redacted.redact_text(&text), Some(self.object(redacted)))
+    }
+
+    /// The failure as an error of the protocol about a resource, with secrets redacted.
+    pub(super) fn resource_error(&self, redacted: &CurrentRedactor) -> ErrorData {
+        ErrorData { code: ErrorCode::RESOURCE_NOT_FOUND, ..self.error(redacted) }
     }
 
     /// `{code, message, help}`, for programs.

@@ -11,6 +11,8 @@ mod failure;
 pub mod http;
 mod incoming;
 mod parameters;
+mod prompts;
+mod resources;
 mod schema;
 pub mod stdio;
 mod tool;
@@ -21,8 +23,10 @@ use std::sync::Arc;
 
 use quorate_diagnostics::Report;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as About,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, Tool as About,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -149,7 +153,9 @@ struct Connection(Arc<ServerState>);
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        let mut info = ServerConfig::new(
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build(),
+        );
         info.server_info = Implementation::new("quorate", env!("CARGO_PKG_VERSION"));
         info.instructions = Some(tools::instructions(&self.0));
         info
@@ -180,6 +186,47 @@ impl ServerHandler for Connection {
         Ok(tool.call(state, request.arguments.unwrap_or_default(), &caller).await?.into())
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(resources::list(&self.0).await))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let contents = resources::read(&self.0, &request.uri).await?;
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.0)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&self.0, request).await?.into())
+    }
+
     /// The library passes a request whose parameters it cannot parse as an unknown one.
     async fn on_custom_request(
         &self,
@@ -192,7 +239,14 @@ impl ServerHandler for Connection {
                 "tools/call takes `name`, a string, and `arguments`, an object of what the tool takes",
                 None,
             ),
-            "tools/list" | "initialize" | "ping" => {
+            "tools/list"
+            | "initialize"
+            | "ping"
+            | "resources/list"
+            | "resources/read"
+            | "resources/templates/list"
+            | "prompts/list"
+            | "prompts/get" => {
                 ErrorData::invalid_params(format!("the parameters of {method} cannot be read"), None)
             }
             _ => ErrorData::new(

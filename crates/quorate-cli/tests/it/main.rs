@@ -58,6 +58,7 @@ mod mcp_conversation;
 mod mcp_http;
 mod mcp_missing;
 mod mcp_public;
+mod mcp_python;
 mod mcp_together;
 mod mcp_typescript;
 mod members;

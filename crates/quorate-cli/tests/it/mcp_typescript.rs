@@ -84,3 +84,93 @@ fn errors_reach_it_over_http() {
         check(&said);
     }
 }
+
+#[test]
+fn resources_and_prompts_are_what_the_client_takes() {
+    let place = TestDir::with("draft.md", "Everyone loves it. It is 80% faster, always.\n");
+    place.run(&["review", "draft.md"]);
+    let run = place.runs()[0]["run"].as_str().unwrap().to_owned();
+    let uri = |what: &str| json!(["resources/read", {"uri": format!("quorate://{what}")}]);
+    let calls = [
+        json!(["resources/list", {}]),
+        json!(["resources/templates/list", {}]),
+        uri(&format!("runs/{run}")),
+        uri("runs/latest/brief"),
+        uri("schemas/review"),
+        json!(["prompts/list", {}]),
+        json!(["prompts/get", {"name": "explain-run", "arguments": {"run": "latest"}}]),
+        json!(["prompts/get", {"name": "council-review", "arguments": {"path": "draft.md"}}]),
+        // What is refused, each with a reason.
+        uri("runs/unknown"),
+        uri("runs/"),
+        uri("schemas/none"),
+        json!(["resources/read", {"uri": "file:///etc/passwd"}]),
+        json!(["prompts/get", {"name": "explain-run", "arguments": {}}]),
+        json!(["prompts/get", {"name": "council-audit", "arguments": {"run": "latest"}}]),
+        json!(["prompts/get", {"name": "none"}]),
+    ];
+    let server = ["stdio", support::QUORATE, "mcp"];
+    let Some(said) = called(&place, &server, &calls) else { return };
+    assert_eq!(said.len(), calls.len(), "{said:#?}");
+    let listed = said[0]["resources"].as_array().unwrap();
+    let of_run = format!("quorate://runs/{run}");
+    assert_eq!((&listed[0]["uri"], &listed[0]["title"]), (&json!(of_run), &json!("REVISE: draft.md")));
+    assert!(listed.iter().any(|one| one["uri"] == "quorate://schemas/deliberator"));
+    assert_eq!(said[1]["resourceTemplates"].as_array().unwrap().len(), 3);
+    let text = |at: usize| said[at]["contents"][0]["text"].as_str().unwrap();
+    let shown = place.run(&["show", &run, "--format", "json"]).json();
+    assert_eq!(serde_json::from_str::<Value>(text(2)).unwrap(), shown);
+    assert!(text(3).starts_with("REVISE draft.md\n"), "{}", text(3));
+    let schema = place.run(&["schema", "review"]).assert_code(0).json();
+    assert_eq!(serde_json::from_str::<Value>(text(4)).unwrap(), schema);
+    let names: Vec<&Value> = said[5]["prompts"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["council-review", "council-audit", "explain-run"]);
+    let enclosed = &said[6]["messages"][1]["content"]["resource"];
+    assert_eq!(serde_json::from_str::<Value>(enclosed["text"].as_str().unwrap()).unwrap(), shown);
+    assert!(said[7]["messages"][0]["content"]["text"].as_str().unwrap().contains("`draft.md`"));
+    for (at, code, words) in [
+        (8, -32002, "unknown"),
+        (9, -32002, "there are quorate://runs/{run}"),
+        (10, -32002, "there is no resource"),
+        (11, -32002, "there is no resource"),
+        (12, -32602, "takes `run`"),
+        (13, -32602, "takes no `run`"),
+        (14, -32602, "the prompts are"),
+    ] {
+        assert_eq!(said[at]["code"], code, "{}", said[at]);
+        assert!(said[at]["text"].as_str().unwrap().contains(words), "{}", said[at]);
+    }
+    // One that only reads offers no prompt that has something done.
+    let Some(said) =
+        called(&place, &[&server[..], &["--read-only"]].concat(), &[json!(["prompts/list", {}])])
+    else {
+        return;
+    };
+    assert_eq!(said[0]["prompts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_inspector_shows_what_there_is() {
+    let Ok(sdk) = std::env::var(SDK) else {
+        eprintln!("SKIPPED: the Inspector (scripts/services install mcp-sdk prints {SDK})");
+        return;
+    };
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    place.run(&["review", "draft.md"]);
+    let inspect = |method: &[&str]| -> Value {
+        let own = place.command(&[]);
+        let mut command = Command::new(Path::new(&sdk).join("node_modules/.bin/mcp-inspector"));
+        command.args(["--cli", support::QUORATE, "mcp", "--method"]).args(method).current_dir(place.root());
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = command.output().expect("Node runs");
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    assert_eq!(inspect(&["tools/list"])["tools"].as_array().map(Vec::len), Some(9));
+    let shown = inspect(&["tools/call", "--tool-name", "run_show", "--tool-arg", "run=latest"]);
+    assert_eq!(shown["structuredContent"]["verdict"], "REVISE");
+    let brief = inspect(&["resources/read", "--uri", "quorate://runs/latest/brief"]);
+    assert!(brief["contents"][0]["text"].as_str().unwrap().starts_with("REVISE draft.md"), "{brief}");
+    let prompt = inspect(&["prompts/get", "--prompt-name", "explain-run", "--prompt-args", "run=latest"]);
+    assert_eq!(prompt["messages"].as_array().map(Vec::len), Some(2));
+}

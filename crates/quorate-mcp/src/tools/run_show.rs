@@ -10,8 +10,8 @@ use super::Object;
 use crate::ServerState;
 use crate::caller::Caller;
 use crate::failure::Failure;
+use crate::resources;
 use crate::tool::{Effect, Tool};
-use quorate::service::runs::{self, RunReport};
 
 pub(super) struct RunShow;
 
@@ -37,14 +37,7 @@ impl Tool for RunShow {
 }
 
 async fn load_run(server: &ServerState, arguments: Arguments) -> Result<Object, Failure> {
-    let (session, run) = runs::open_run(&server.environment, &server.places, &arguments.run).await?;
-    let report = runs::load_report(&session, &run).await;
-    session.close().await;
-    let json = match report? {
-        RunReport::Review(report) => report.json(),
-        RunReport::Assembly(report) => report.json(),
-    };
-    match json {
+    match resources::json(&resources::load(server, &arguments.run).await?) {
         Value::Object(object) => Ok(Object(object)),
         other => unreachable!("a report is an object: {other}"),
     }

@@ -14,8 +14,7 @@ use super::run_opened::is_assembly;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Gives the history up to that
-/// record.
+/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Gives the whole history.
 ///
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
@@ -40,7 +39,7 @@ pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Se
     let logged = !of_assembly && history.opened.queued.is_none();
     // Otherwise its bodies are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
     if !drops_answers_at_end(&history) {
-        record_run_ended(session, &history, logged).await?;
+        record_run_ended(session, &mut history, logged).await?;
     }
     Ok(history)
 }
@@ -53,14 +52,16 @@ pub fn drops_answers_at_end(history: &History) -> bool {
 /// Records the end of a run.
 pub(super) async fn record_run_ended(
     session: &LedgerSession,
-    history: &History,
+    history: &mut History,
     logged: bool,
 ) -> Result<(), ServiceError> {
     let log_path = session.logged_elsewhere(history).filter(|_| logged);
-    let entry = Entry::of(&RunEnded { logged, log_path }, session.environment.clock.now_ms());
+    let (ended, at_ms) = (RunEnded { logged, log_path }, session.environment.clock.now_ms());
+    let entry = Entry::of(&ended, at_ms);
     match session.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
+        Ok(_) => history.end(ended, at_ms),
         // Another process recorded it at the same time.
-        Ok(_) | Err(Error::Conflict { .. }) => {}
+        Err(Error::Conflict { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     session.seal_run().await;

@@ -151,7 +151,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(permit)
     }
 
-    /// Runs it to its end, finalizes it, and gives its history up to the record of its end.
+    /// Runs it to its end, finalizes it, and gives its history.
     ///
     /// # Errors
     /// If the ledger fails. Recorded answers stay, and the run can be resumed.
@@ -177,7 +177,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(())
     }
 
-    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it. Gives its history as [`RunSpec::start`] does.
+    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it. Gives its history.
     ///
     /// # Errors
     /// As [`RunSpec::start`].

@@ -1,6 +1,6 @@
 // The official client of the TypeScript SDK, of the folder that the first argument names, and the server that it starts
 // over standard input and output (`stdio COMMAND ARGUMENT...`) or asks over HTTP (`http URL`). Calls are lines of JSON on
-// standard input, `[tool, arguments]`; what each comes to is a line of JSON.
+// standard input, `[tool, arguments]` or `[method, parameters]`; what each comes to is a line of JSON.
 import {createInterface} from "node:readline";
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
@@ -19,12 +19,23 @@ const client = new Client({name: "test", version: "1"});
 await client.connect(transport);
 // It holds what tools give against the schemas that it has seen.
 await client.listTools();
+const others = {
+  "resources/list": () => client.listResources(),
+  "resources/templates/list": () => client.listResourceTemplates(),
+  "resources/read": (parameters) => client.readResource(parameters),
+  "prompts/list": () => client.listPrompts(),
+  "prompts/get": (parameters) => client.getPrompt(parameters),
+};
 for await (const line of createInterface({input: process.stdin})) {
   const [name, args] = JSON.parse(line);
   let said;
   try {
-    const result = await client.callTool({name, arguments: args});
-    said = {isError: result.isError ?? false, text: result.content.map((one) => one.text).join("\n")};
+    if (name in others) {
+      said = await others[name](args);
+    } else {
+      const result = await client.callTool({name, arguments: args});
+      said = {isError: result.isError ?? false, text: result.content.map((one) => one.text).join("\n")};
+    }
   } catch (error) {
     said = {code: error.code, text: error.message};
   }

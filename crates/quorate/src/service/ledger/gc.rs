@@ -96,7 +96,7 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
 /// When the ledger does not answer.
 #[crate::boxed]
 pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
-    let history = session.partial_history(run).await?;
+    let mut history = session.partial_history(run).await?;
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
     }
@@ -123,7 +123,7 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
         let ledger = display_ledger(&session.environment, session.store.address());
         session.warn(codes::ERASURE_BEHIND, erasure_incomplete(&ledger, &why));
     }
-    record_run_ended(session, &history, false).await
+    record_run_ended(session, &mut history, false).await
 }
 
 /// The default retention of runs' texts, in days; an assembly's own setting overrides it.

@@ -1,0 +1,102 @@
+//! Prompts: what a person asks of an assistant that has these tools, as clients offer it in a menu.
+
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+
+use super::ServerState;
+use super::resources;
+
+/// A prompt: its name, what it is for, its argument, and whether it has the assistant change something.
+struct Entry {
+    name: &'static str,
+    about: &'static str,
+    argument: Option<(&'static str, &'static str)>,
+    writes: bool,
+}
+
+const ALL: [Entry; 3] = [
+    Entry {
+        name: "council-review",
+        about: "Have the council review a text",
+        argument: Some(("path", "The text, relative to the workspace")),
+        writes: true,
+    },
+    Entry {
+        name: "council-audit",
+        about: "Say what the council decided lately",
+        argument: None,
+        writes: false,
+    },
+    Entry {
+        name: "explain-run",
+        about: "Explain why a run was decided as it was",
+        argument: Some(("run", "The run's id, the beginning of it, or `latest`")),
+        writes: false,
+    },
+];
+
+/// The prompts whose tools this server offers.
+pub(super) fn list(state: &ServerState) -> Vec<Prompt> {
+    offered(state)
+        .map(|entry| {
+            let arguments = entry.argument.map(|(name, about)| {
+                vec![PromptArgument::new(name).with_description(about).with_required(true)]
+            });
+            Prompt::new(entry.name, Some(entry.about), arguments)
+        })
+        .collect()
+}
+
+fn offered(state: &ServerState) -> impl Iterator<Item = &'static Entry> {
+    let read_only = state.read_only;
+    ALL.iter().filter(move |entry| !(read_only && entry.writes))
+}
+
+/// One prompt, with its argument in it.
+pub(super) async fn get(
+    state: &Arc<ServerState>,
+    request: GetPromptRequestParams,
+) -> Result<GetPromptResult, ErrorData> {
+    let Some(entry) = offered(state).find(|entry| entry.name == request.name) else {
+        let names: Vec<&str> = offered(state).map(|entry| entry.name).collect();
+        let what =
+            format!("there is no prompt `{}` here; the prompts are {}", request.name, names.join(", "));
+        return Err(ErrorData::invalid_params(what, None));
+    };
+    let arguments = request.arguments.unwrap_or_default();
+    let value = match entry.argument {
+        None => String::new(),
+        Some((name, about)) => arguments
+            .get(name)
+            .and_then(|value| value.as_str())
+            .filter(|value| !value.trim().is_empty())
+            .map(str::to_owned)
+            .ok_or_else(|| {
+                ErrorData::invalid_params(format!("`{}` takes `{name}`: {about}", entry.name), None)
+            })?,
+    };
+    let known = entry.argument.map_or("", |(name, _)| name);
+    if let Some(other) = arguments.keys().find(|key| *key != known) {
+        return Err(ErrorData::invalid_params(format!("`{}` takes no `{other}`", entry.name), None));
+    }
+    let text = match entry.name {
+        "council-review" => format!(
+            "Have `{value}` reviewed with the tool council_review, and show me its verdict and brief as they are. Do not \
+             change the text unless I ask for it, and do not override the verdict."
+        ),
+        "council-audit" => "Show me what the council decided lately with the tool council_audit: verdicts, how far its \
+             members agree, overrides, cost. Check with ledger_verify that the record holds, and say so."
+            .to_owned(),
+        _ => "Explain in plain words why this was decided as it was: who objected to what, which rule decided, and what \
+              would have to change. Quote only what is in it."
+            .to_owned(),
+    };
+    let mut messages = vec![PromptMessage::new_text(Role::User, text)];
+    if entry.name == "explain-run" {
+        let contents = resources::read(state, &resources::run_uri(&value)).await?;
+        messages.push(PromptMessage::new(Role::User, rmcp::model::ContentBlock::resource(contents)));
+    }
+    Ok(GetPromptResult::new(messages).with_description(entry.about))
+}
