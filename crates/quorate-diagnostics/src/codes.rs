@@ -192,6 +192,7 @@ codes! {
     refusal LEDGER_CLOSED = "quorate:ledger_closed", "quorate/ledger_closed.md";
     refusal QUEUE_UNAVAILABLE = "quorate:queue_unavailable", "quorate/queue_unavailable.md";
     refusal QUEUE_INVALID = "quorate:queue_invalid", "quorate/queue_invalid.md";
+    refusal LEDGER_UNKNOWN = "quorate:ledger_unknown", "quorate/ledger_unknown.md";
     refusal NOT_ATTESTABLE = "quorate:not_attestable", "quorate/not_attestable.md";
     refusal QUEUE_FULL = "quorate:queue_full", "quorate/queue_full.md";
     refusal QUEUE_BUSY = "quorate:queue_busy", "quorate/queue_busy.md";

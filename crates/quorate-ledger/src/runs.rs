@@ -227,6 +227,19 @@ impl Store {
         Ok(runs.pop().map(|run| run.run))
     }
 
+    /// The run with a person's last decision on a text, whichever council was asked.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn last_decision(&self, artifact_sha256: &str) -> Result<Option<Name>, Error> {
+        let query = sql("SELECT run.run FROM record JOIN run ON run.run = record.run \
+             WHERE run.artifact_sha256 = $1 AND record.kind = 'override' \
+             AND run.run NOT IN (SELECT run FROM imported) ORDER BY record.seq DESC LIMIT 1");
+        let rows = self.rows(query.bind(artifact_sha256), &[Column::Text]).await?;
+        Ok(rows.first().map(|row| row.text(0).into()))
+    }
+
     async fn select(&self, query: Statement) -> Result<Vec<Run>, Error> {
         use Column::{Int, Text};
         let rows = self.rows(query, &[Text, Int, Text, Text, Text, Text, Text, Int, Int]).await?;

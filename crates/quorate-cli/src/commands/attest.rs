@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
+use quorate_protocol::Name;
 use serde_json::Value;
 
 use crate::arguments::PathArguments;
@@ -59,7 +60,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(opened) => opened,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
-    let attested = match attest::attest(&session, &run).await {
+    let attested = match make_room(&arguments, &run, &session) {
+        Ok(()) => attest::attest(&session, &run).await,
+        Err(error) => Err(error),
+    };
+    let attested = match attested {
         Ok(attestation) => write(&attestation, &arguments, &session, terminal).await,
         Err(error) => Err(error),
     };
@@ -98,30 +103,35 @@ async fn write(
         });
     }
     let key = attest::signing_key(session).await?;
-    let dir = absolute(&session.environment.directory, &arguments.out);
-    let path = |kind: &str| dir.join(format!("{}.{kind}.sigstore.json", attestation.run));
-    let unwritable = |path: &Path, error: &std::io::Error| {
-        let body = Body::new(format!("cannot write {}: {error}", path.display()));
-        ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body.help("name a directory with --out"))
-    };
-    let save = |path: &Path, bundle: &Value| {
-        let text = format!("{bundle:#}\n");
-        let written = match path.exists() {
-            true => disk::write_file(path, text.as_bytes()),
-            false => disk::write_new(path, &text),
-        };
-        written.map_err(|error| unwritable(path, &error))?;
-        terminal.data(&format!("{}\n", display_path(&session.environment, path)));
+    let save = |kind: &str, bundle: &Value| {
+        let path = file(&arguments.out, &attestation.run, kind, &session.environment);
+        disk::write_new(&path, &format!("{bundle:#}\n")).map_err(|error| unwritable(&path, &error))?;
+        terminal.data(&format!("{}\n", display_path(&session.environment, &path)));
         Ok::<_, ServiceError>(())
     };
-    save(&path("decision"), &attestation.decision_bundle(&key))?;
-    let result = path("svr");
+    save("decision", &attestation.decision_bundle(&key))?;
     match attestation.result_bundle(&key) {
-        Ok(bundle) => save(&result, &bundle).map(|()| Exit::DONE),
-        Err(why) => {
-            // One that was made before a person decided otherwise must open no gate.
-            disk::remove(&result).map_err(|error| unwritable(&result, &error))?;
-            Ok(no_result(why))
-        }
+        Ok(bundle) => save("svr", &bundle).map(|()| Exit::DONE),
+        Err(why) => Ok(no_result(why)),
     }
+}
+
+/// Removes what an earlier command has written: whatever happens now, no result that no longer holds is left to open a gate.
+fn make_room(arguments: &Arguments, run: &Name, session: &LedgerSession) -> Result<(), ServiceError> {
+    if arguments.predicate_only.is_some() {
+        return Ok(());
+    }
+    ["decision", "svr"].iter().try_for_each(|kind| {
+        let path = file(&arguments.out, run, kind, &session.environment);
+        disk::remove(&path).map_err(|error| unwritable(&path, &error))
+    })
+}
+
+fn file(out: &Path, run: &Name, kind: &str, environment: &Environment) -> PathBuf {
+    absolute(&environment.directory, out).join(format!("{run}.{kind}.sigstore.json"))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
+    let body = Body::new(format!("cannot write {}: {error}", path.display()));
+    ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body.help("name another directory with --out"))
 }

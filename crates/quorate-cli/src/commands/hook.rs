@@ -14,6 +14,7 @@ use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
+use crate::render::paint::one_line;
 use crate::render::{self, Extent, Format};
 use crate::session::print_warnings;
 use crate::terminal::Terminal;
@@ -101,7 +102,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let report = match ended {
         Ok(Some(Written::Judged(report))) => report,
         Ok(Some(Written::NotDue { why })) => {
-            terminal.hint(&format!("{}: {why}", path.display()));
+            terminal.hint(&format!("{}: {why}", one_line(&path.display().to_string())));
             return Exit::DONE;
         }
         Ok(None) => return Exit::INTERRUPTED,
@@ -138,17 +139,16 @@ async fn pre_commit(
         let passing = match review(&path, Scope::Named, settings, environment, terminal).await {
             Ok(Some(Written::Judged(report))) => {
                 let passing = passing(&report);
-                let mut line = format!("{} {}", decided(&report), report.artifact);
+                let mut line = format!("{} {}", decided(&report), one_line(&report.artifact));
                 if passing != Passing::Passes {
                     let fix = report.first_fix().unwrap_or_else(|| report.because.clone());
-                    let _ =
-                        write!(line, ": {}\n  quorate show {}", render::paint::one_line(&fix), report.run);
+                    let _ = write!(line, ": {}\n  quorate show {}", one_line(&fix), report.run);
                 }
                 terminal.data(&format!("{line}\n"));
                 passing
             }
             Ok(Some(Written::NotDue { why })) => {
-                terminal.hint(&format!("{}: {why}", file.display()));
+                terminal.hint(&format!("{}: {why}", one_line(&file.display().to_string())));
                 Passing::Passes
             }
             Ok(None) => return Exit::INTERRUPTED,
@@ -208,7 +208,7 @@ async fn review(
 /// The verdict that counts: a person's, if there is one.
 fn decided(report: &Report) -> String {
     match &report.overridden {
-        Some(decision) => format!("{} (by {})", decision.verdict, render::paint::one_line(&decision.by)),
+        Some(decision) => format!("{} (by {})", decision.verdict, one_line(&decision.by)),
         None => report.verdict_word().to_owned(),
     }
 }

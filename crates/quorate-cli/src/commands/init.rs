@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
 
@@ -55,8 +56,8 @@ enum InitCommand {
         after_help = "Examples:\n  quorate init wiring claude\n  quorate init wiring pre-commit\n  quorate init wiring claude --remove"
     )]
     Wiring {
-        #[arg(value_enum, value_name = "TOOL")]
-        tool: WiredTool,
+        #[arg(value_name = "TOOL", value_parser = tools())]
+        tool: Tool,
         /// The directory of the project
         #[arg(value_name = "DIR", default_value = ".")]
         dir: PathBuf,
@@ -64,24 +65,6 @@ enum InitCommand {
         #[arg(long)]
         remove: bool,
     },
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum WiredTool {
-    /// Claude Code: a hook that reviews drafts, skills, MCP tools
-    Claude,
-    /// The same as a plugin, in a directory of its own
-    ClaudePlugin,
-    /// Codex: skills
-    Codex,
-    /// Cursor: a hook that reviews drafts, MCP tools
-    Cursor,
-    /// GitHub: a workflow that annotates pull requests
-    Github,
-    /// GitLab: a job that reports to merge requests
-    Gitlab,
-    /// pre-commit or prek: a hook that reviews drafts
-    PreCommit,
 }
 
 #[derive(Debug, Args)]
@@ -92,6 +75,12 @@ struct NamedArguments {
     /// The directory of the workspace to write into
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+}
+
+fn tools() -> impl TypedValueParser<Value = Tool> {
+    let values = Tool::ALL.map(|tool| PossibleValue::new(tool.word()).help(tool.about()));
+    PossibleValuesParser::new(values)
+        .try_map(|word| Tool::ALL.into_iter().find(|tool| tool.word() == word).ok_or("it is none of these"))
 }
 
 fn mode(word: &str) -> Result<Mode, String> {
@@ -132,13 +121,8 @@ fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result
     Ok(())
 }
 
-fn wire(
-    tool: WiredTool,
-    dir: &Path,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<(), ServiceError> {
-    let wired = wiring::wire(&absolute(&environment.directory, dir), tool.tool())?;
+fn wire(tool: Tool, dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
+    let wired = wiring::wire(&absolute(&environment.directory, dir), tool)?;
     for path in &wired.done {
         terminal.data(&format!("{}\n", display_path(environment, path)));
     }
@@ -150,18 +134,18 @@ fn wire(
         terminal.status(&format!("{shown} exists and is not changed; add this to it:\n\n{text}"));
     }
     if !wired.done.is_empty() {
-        terminal.hint(tool.next());
+        terminal.hint(&format!("next: {}", tool.next()));
     }
     Ok(())
 }
 
 fn unwire(
-    tool: WiredTool,
+    tool: Tool,
     dir: &Path,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<(), ServiceError> {
-    let unwired = wiring::unwire(&absolute(&environment.directory, dir), tool.tool())?;
+    let unwired = wiring::unwire(&absolute(&environment.directory, dir), tool)?;
     for path in &unwired.done {
         terminal.data(&format!("removed {}\n", display_path(environment, path)));
     }
@@ -172,34 +156,6 @@ fn unwire(
         ));
     }
     Ok(())
-}
-
-impl WiredTool {
-    fn tool(self) -> Tool {
-        match self {
-            WiredTool::Claude => Tool::Claude,
-            WiredTool::ClaudePlugin => Tool::ClaudePlugin,
-            WiredTool::Codex => Tool::Codex,
-            WiredTool::Cursor => Tool::Cursor,
-            WiredTool::Github => Tool::Github,
-            WiredTool::Gitlab => Tool::Gitlab,
-            WiredTool::PreCommit => Tool::PreCommit,
-        }
-    }
-
-    /// What to do next.
-    fn next(self) -> &'static str {
-        match self {
-            WiredTool::Claude | WiredTool::Cursor => {
-                "next: restart it in this project; drafts below `watch.paths` of council.yaml are reviewed when they are written"
-            }
-            WiredTool::ClaudePlugin => "next: `claude --plugin-dir DIR` tries it",
-            WiredTool::Codex => "next: `$council-review FILE` in Codex",
-            WiredTool::Github => "next: set the folder of your drafts in it, and commit it",
-            WiredTool::Gitlab => "next: include it in .gitlab-ci.yml, as its first lines say",
-            WiredTool::PreCommit => "next: set the pattern of your drafts in it, and `pre-commit install`",
-        }
-    }
 }
 
 fn manifest(

@@ -126,6 +126,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Exit::verdict(report.exit_code())
         }
         Outcome::Skipped { tier, artifact_type, reason } => {
+            if format == Format::Gitlab {
+                terminal.data(&render::gitlab_of(&[]));
+            }
             let by_model = reason.map_or(String::new(), |reason| {
                 format!(" (a model said: {})", crate::render::paint::one_line(&reason))
             });

@@ -165,7 +165,7 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
         .run(&["override", "latest", "--verdict", "ship", "--reason", "It is known.", "--by", "Ada"])
         .assert_code(0);
     let attested = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
-    assert!(attested.stderr.contains("a person decided SHIP"), "{}", attested.stderr);
+    assert!(attested.stderr.contains("a person decided SHIP of this text"), "{}", attested.stderr);
     assert_eq!(statement(&bundle(&place, "decision"))["predicate"]["override"]["by"], "Ada");
 
     let place = reviewed(&all_ship(), &[]);
@@ -178,6 +178,15 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
         .assert_code(0);
     place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
     assert_eq!(place.path("out").read_dir().unwrap().count(), 1);
+
+    // Neither does another review of the same bytes lift it, nor is an older verdict attested beside a newer one.
+    place.run(&["review", "draft.md"]).assert_code(0);
+    place.run(&["attest", "latest", "--out", "again"]).assert_code(1);
+    let place = reviewed(&all_ship(), &[]);
+    let first = place.only_run();
+    place.run(&["review", "draft.md"]).assert_code(0);
+    let attested = place.run(&["attest", &first, "--out", "out"]).assert_code(1);
+    assert!(attested.stderr.contains("is a later one on this text"), "{}", attested.stderr);
 
     // A member that is missing.
     let partial =
@@ -200,7 +209,7 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
 fn votes_are_attested_by_what_they_decided() {
     for (vote, code, property) in [("yes", 0, Some("QUORATE_VOTE_PASS")), ("no", 1, None)] {
         let place = TestDir::new();
-        assembly::write(&place, "voting", &[("ana", ""), ("bea", ""), ("cyd", "")], "");
+        assembly::write(&place, "voting", &[("ana", "voteClass: [release]"), ("bea", ""), ("cyd", "")], "");
         assembly::answers(&place, &json!({"_": assembly::vote_answer(vote)}));
         place.run(&["keys", "init"]).assert_code(0);
         let convened = assembly::convene(&place, "--proposal", &[]);
@@ -210,6 +219,11 @@ fn votes_are_attested_by_what_they_decided() {
         assert_eq!(statement(&bundle(&place, "decision"))["predicate"]["verdict"], verdict);
         if let Some(property) = property {
             assert_eq!(statement(&bundle(&place, "svr"))["predicate"]["properties"][0], property);
+            // Which rules count follows from the class, so a gate can ask for one.
+            assembly::convene(&place, "--proposal", &["--class", "release"]);
+            let predicate = ["attest", "latest", "--predicate-only", "result"];
+            let predicate = place.run(&predicate).assert_code(0).json();
+            assert_eq!(predicate["properties"][2], "QUORATE_CLASS_RELEASE");
         }
     }
 }
@@ -231,7 +245,25 @@ fn what_does_not_hold_is_not_attested() {
     let ledger = place.path(".quorate/ledger.db");
     let change = "UPDATE record SET data = replace(data, 'REVISE', 'SHIP') WHERE kind = 'outcome'";
     records::execute_sql(&ledger, change);
+    // Nothing that was made before is left, however it fails.
+    let run = place.only_run();
+    place.write(&format!("out/{run}.svr.sigstore.json"), "{}");
     let refused = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
     assert!(refused.stderr.contains("quorate:ledger_corrupt"), "{}", refused.stderr);
-    assert!(!place.path("out").exists());
+    assert_eq!(place.path("out").read_dir().unwrap().count(), 0);
+    // A key that may not sign.
+    let place = reviewed(&all_ship(), &[]);
+    let key = place.run(&["keys", "export"]).assert_code(0).stdout;
+    place.run(&["keys", "revoke", key.trim()]).assert_code(0);
+    let refused = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
+    assert!(refused.stderr.contains("quorate:not_attestable"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("revoked"), "{}", refused.stderr);
+    let place = reviewed(&all_ship(), &[]);
+    std::fs::remove_file(place.path("keyring.toml")).unwrap();
+    place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
+    // A run that was written into the file has no line in the log.
+    let place = reviewed(&all_ship(), &[]);
+    place.write(".quorate/council_log.jsonl", "");
+    let refused = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
+    assert!(refused.stderr.contains("the log"), "{}", refused.stderr);
 }

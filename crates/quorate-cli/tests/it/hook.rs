@@ -90,24 +90,31 @@ fn what_is_not_watched_or_not_due_is_left_alone() {
     place.write("picture.png", [0xff_u8, 0xd8, 0, 1].as_slice());
     place.write("elsewhere/secret.md", "Of another folder.\n");
     std::os::unix::fs::symlink(place.path("elsewhere/secret.md"), place.path("drafts/link.md")).unwrap();
-    for file in [
-        "notes.md",
-        "drafts/note_1.md",
-        "picture.png",
-        "drafts/link.md",
-        "drafts/../notes.md",
-        "drafts/gone.md",
-    ] {
+    for file in
+        ["notes.md", "drafts/note_1.md", "picture.png", "drafts/link.md", "drafts/../notes.md", "gone.md"]
+    {
         hook(&place, "claude", &written(&place, file)).assert_code(0);
     }
     // A tool that writes no file.
     hook(&place, "claude", &json!({"tool_name": "Bash", "tool_input": {"command": "ls"}})).assert_code(0);
     assert_eq!(runs(&place), 0);
+    // What should be there and is not is no pass.
+    hook(&place, "claude", &written(&place, "drafts/gone.md")).assert_code(4);
+    std::fs::remove_dir_all(place.path("drafts")).unwrap();
+    hook(&place, "claude", &written(&place, "notes.md")).assert_code(5);
 }
 
 #[test]
 fn what_cannot_be_judged_is_no_verdict() {
-    for event in ["", "[]", "null", "{", "{\"tool_input\": {\"file_path\": 7}}"] {
+    for event in [
+        "",
+        "[]",
+        "null",
+        "{",
+        "{}",
+        "{\"tool_name\": \"Write\", \"tool_input\": null}",
+        "{\"tool_input\": {\"file_path\": 7}}",
+    ] {
         let place = place(&all_ship());
         let refused = place.run_with_stdin(&["hook", "claude"], event.as_bytes()).assert_code(64);
         assert!(refused.stderr.contains("no event of Claude Code"), "{}", refused.stderr);
@@ -206,4 +213,64 @@ fn wiring_follows_no_link_out_of_the_project() {
     std::os::unix::fs::symlink(elsewhere.path(".claude"), place.path(".claude")).unwrap();
     place.run(&["init", "wiring", "claude", "--remove"]).assert_code(5);
     assert!(elsewhere.path(".claude/settings.json").is_file());
+}
+
+#[test]
+fn a_persons_decision_on_a_text_outlives_other_reviews_of_it() {
+    let place = place(&all_ship());
+    let hook = |code: i32| place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(code);
+    let decide = |verdict: &str| {
+        place
+            .run(&["override", "latest", "--verdict", verdict, "--reason", "So it is.", "--by", "Ada"])
+            .assert_code(0);
+    };
+    hook(0);
+    decide("hold");
+    assert!(hook(1).stdout.starts_with("HOLD (by Ada) drafts/post.md"));
+    // Whoever reviews it again, by whichever executor, does not lift that.
+    place.run(&["review", "drafts/post.md"]).assert_code(0);
+    place.run(&["review", "drafts/post.md", "--executor", "rubric"]);
+    hook(1);
+    place.run(&["hook", "pre-commit", "drafts/post.md", "--executor", "rubric"]).assert_code(1);
+    // Its last decision counts, and under the name that the text has now.
+    decide("ship");
+    place.write("drafts/post_2.md", place.read("drafts/post.md"));
+    let passed = place.run(&["hook", "pre-commit", "drafts/post_2.md"]).assert_code(0);
+    assert_eq!(passed.stdout, "SHIP (by Ada) drafts/post_2.md\n");
+}
+
+#[test]
+fn a_ledger_that_came_with_a_checkout_lets_nothing_pass() {
+    let elsewhere = place(&held());
+    elsewhere.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(1);
+    elsewhere
+        .run(&["override", "latest", "--verdict", "ship", "--reason", "x", "--by", "Boss"])
+        .assert_code(0);
+    let place = place(&held());
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([elsewhere.path(".quorate"), place.path(".quorate")])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    for _ in 0..2 {
+        let refused = place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(1);
+        assert!(refused.stderr.contains("quorate:ledger_unknown"), "{}", refused.stderr);
+        hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(5);
+    }
+    // A person who has looked at it takes it on.
+    place.run(&["ledger", "checkpoint"]).assert_code(0);
+    place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(0);
+}
+
+#[test]
+fn names_of_files_forge_no_lines() {
+    let place = place(&held());
+    let name = "drafts/post\u{1b}[31m\nSHIP other.md";
+    place.write(name, "The meeting moved to Friday.\n");
+    let failed = place.run(&["hook", "pre-commit", name]).assert_code(1);
+    assert!(!failed.stdout.contains('\u{1b}') && !failed.stdout.contains("\nSHIP"), "{}", failed.stdout);
+    let hidden =
+        place.run_with_stdin(&["hook", "claude"], written(&place, "no\u{1b}[31m.md").to_string().as_bytes());
+    assert!(!hidden.stderr.contains('\u{1b}'), "{}", hidden.stderr);
 }

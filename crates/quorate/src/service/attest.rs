@@ -11,6 +11,7 @@ use quorate_kernel::history::History;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::CheckpointRecord;
 use quorate_manifest::timestamp;
+use quorate_protocol::assembly::Request;
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
@@ -52,6 +53,8 @@ struct Decided {
     /// By which rule: `strict/1`, or the protocol of an assembly.
     policy: String,
     missing: Vec<String>,
+    /// What an assembly was asked for.
+    request: Option<Request>,
     executor: String,
     model_asked: bool,
 }
@@ -69,7 +72,7 @@ pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
 async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
     let history = session.history(run).await?;
     let decided = decided(session, &history).await?;
-    prove::ensure_run_unaltered(session, run).await?;
+    prove::ensure_run_holds(session, run).await?;
     let replayed = replay::replay(session, run).await?;
     if !replayed.result.differences.is_empty() {
         return Err(refuse(
@@ -87,12 +90,38 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
         )
     })?;
     let name = opened.subject.clone().unwrap_or_default();
-    let subject = json!([{"name": name, "digest": {"sha256": digest}}]);
+    let subject = json!([{"name": name, "digest": {"sha256": &digest}}]);
     let judges_bytes = history.inputs().iter().any(|(.., sha256)| *sha256 == digest);
     let decided_at = timestamp::format(history.decided_ms.unwrap_or_default());
     let decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed.sealed);
-    let result = result_predicate(&history, &decided, judges_bytes, &decided_at);
+    let result = match decided_elsewhere(session, &history, &digest).await? {
+        Some(why) => Err(why),
+        None => result_predicate(&history, &decided, judges_bytes, &decided_at),
+    };
     Ok(Attestation { run: run.clone(), subject, decision, result })
+}
+
+/// Whether a person has decided on the same bytes in any run, or the same council has said something else of them since.
+async fn decided_elsewhere(
+    session: &LedgerSession,
+    history: &History,
+    digest: &str,
+) -> Result<Option<String>, ServiceError> {
+    if let Some(run) = session.store.last_decision(digest).await? {
+        let decision = session.partial_history(&run).await?.overrides.pop();
+        let verdict = decision.map_or_else(String::new, |(_, decision)| decision.verdict);
+        return Ok(Some(format!("a person decided {verdict} of this text (run {run})")));
+    }
+    let Some(council) = combined_fingerprint(history) else { return Ok(None) };
+    let newest = session.store.last_judgement(council, digest).await?;
+    Ok(newest
+        .filter(|newest| *newest != history.run)
+        .map(|newest| format!("run {newest} is a later one on this text: attest that one")))
+}
+
+/// The hash of the council or assembly.
+fn combined_fingerprint(history: &History) -> Option<&str> {
+    ["council", "assembly"].iter().find_map(|key| history.opened.fingerprint.get(*key)?.as_str())
 }
 
 async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, ServiceError> {
@@ -111,6 +140,7 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
             verdict,
             policy: history.opened.protocol.clone(),
             missing: report.missing,
+            request: Some(report.request),
             executor: report.executor,
             model_asked: report.model_asked,
         });
@@ -122,6 +152,7 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
         passes_as: (verdict == Verdict::Ship).then_some("QUORATE_REVIEW_SHIP"),
         policy: report.policy,
         missing: report.missing,
+        request: None,
         executor: report.executor,
         model_asked: report.model_asked,
     })
@@ -142,6 +173,7 @@ fn decision_predicate(
         "verdict": decided.verdict,
         "policy": decided.policy,
         "protocol": history.opened.protocol,
+        "request": decided.request,
         "fingerprint": history.opened.fingerprint,
         "decidedAt": decided_at,
         "executor": decided.executor,
@@ -167,9 +199,6 @@ fn result_predicate(
     judges_bytes: bool,
     decided_at: &str,
 ) -> Result<Json, String> {
-    if let Some((_, person)) = history.overrides.last() {
-        return Err(format!("a person decided {}", person.verdict));
-    }
     let Some(property) = decided.passes_as else { return Err(format!("the verdict is {}", decided.verdict)) };
     if !decided.missing.is_empty() {
         return Err(format!("no output from {}", decided.missing.join(", ")));
@@ -179,10 +208,14 @@ fn result_predicate(
     }
     let scoped = |words: &str| words.to_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     let mut properties = vec![property.to_owned(), format!("QUORATE_POLICY_{}", scoped(&decided.policy))];
+    // Which rules and members count follows from the class.
+    if let Some(Request::Voting { class: Some(class) }) = &decided.request {
+        properties.push(format!("QUORATE_CLASS_{}", scoped(class)));
+    }
     if decided.model_asked {
         properties.push("QUORATE_MODELS_ASKED".to_owned());
     }
-    let whole = ["council", "assembly"].iter().find_map(|key| history.opened.fingerprint.get(*key)?.as_str());
+    let whole = combined_fingerprint(history);
     let policies: Vec<Json> = whole
         .map(|sha256| json!({"name": decided.policy, "digest": {"sha256": sha256}}))
         .into_iter()
@@ -218,14 +251,25 @@ impl Attestation {
 /// The key that signs records here.
 ///
 /// # Errors
-/// If there is none, or it cannot be used.
+/// If there is none, or the keyring does not let it sign now.
 pub async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, ServiceError> {
-    match session.keys().signing_key().await? {
-        SigningKey::Available(key, _) => Ok(key),
+    let key = match session.keys().signing_key().await? {
+        SigningKey::Available(key, _) => key,
         SigningKey::Missing(why) => {
             let body = Body::new(format!("there is no key that could sign: {why}"));
-            Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one")))
+            return Err(ServiceError::not_found(
+                codes::KEY_UNKNOWN,
+                body.help("`quorate keys init` makes one"),
+            ));
         }
+    };
+    let keyring = session.keys().trusted_keys()?.keyring.unwrap_or_default();
+    match keyring.may_sign(key.public().id(), session.environment.clock.now_ms()) {
+        Ok(_) => Ok(key),
+        Err(why) => Err(refuse(
+            why.to_string(),
+            "attest with a key of the keyring: `quorate keys list` shows them, `quorate keys init` adds the one that is here",
+        )),
     }
 }
 

@@ -10,6 +10,9 @@ use serde_json::Value;
 /// The largest event, in bytes: some have the whole text that was written.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The tools that write a file.
+const WRITING: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
+
 /// An event that is about to be read.
 pub(super) struct Event {
     pub(super) is_claude: bool,
@@ -50,12 +53,19 @@ impl Event {
             ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help))
         };
         let bytes = disk::read_stdin(MAX_BYTES).map_err(|error| no_event(error.to_string()))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(no_event(format!("it has more than {} MiB", MAX_BYTES / (1024 * 1024))));
+        }
         let event: Value = serde_json::from_slice(&bytes).map_err(|error| no_event(error.to_string()))?;
         if !event.is_object() {
             return Err(no_event("it is no JSON object".to_owned()));
         }
         let Some(written) = self.paths.iter().find_map(|pointer| event.pointer(pointer)) else {
-            return Ok(None);
+            // A tool that writes no file has none; without its name it is unknown what happened.
+            return match event["tool_name"].as_str() {
+                Some(tool) if !WRITING.contains(&tool) => Ok(None),
+                _ => Err(no_event("it does not say which file was written".to_owned())),
+            };
         };
         let written = written.as_str().ok_or_else(|| no_event("the file's path is no text".to_owned()))?;
         let start = event.pointer(self.directory).and_then(Value::as_str).map_or(directory, Path::new);

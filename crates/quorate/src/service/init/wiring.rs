@@ -29,19 +29,12 @@ const MAX_VERSION: usize = 32;
 /// A tool that is wired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// Skills, the MCP server, and a hook for drafts in a project of Claude Code.
     Claude,
-    /// The same as a plugin of Claude Code, in a directory of its own.
     ClaudePlugin,
-    /// Skills.
     Codex,
-    /// A hook for drafts, and the MCP server.
     Cursor,
-    /// A workflow for pull requests.
     Github,
-    /// A job for merge requests.
     Gitlab,
-    /// A hook of pre-commit or prek.
     PreCommit,
 }
 
@@ -57,6 +50,56 @@ pub struct WiringResult {
 }
 
 impl Tool {
+    pub const ALL: [Tool; 7] = [
+        Tool::Claude,
+        Tool::ClaudePlugin,
+        Tool::Codex,
+        Tool::Cursor,
+        Tool::Github,
+        Tool::Gitlab,
+        Tool::PreCommit,
+    ];
+
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Tool::Claude => "claude",
+            Tool::ClaudePlugin => "claude-plugin",
+            Tool::Codex => "codex",
+            Tool::Cursor => "cursor",
+            Tool::Github => "github",
+            Tool::Gitlab => "gitlab",
+            Tool::PreCommit => "pre-commit",
+        }
+    }
+
+    /// What the files have it do.
+    pub fn about(self) -> &'static str {
+        match self {
+            Tool::Claude => "Claude Code: a hook that reviews drafts, skills, MCP tools",
+            Tool::ClaudePlugin => "The same as a plugin, in a directory of its own",
+            Tool::Codex => "Codex: skills",
+            Tool::Cursor => "Cursor: a hook that reviews drafts, MCP tools",
+            Tool::Github => "GitHub: a workflow that annotates pull requests",
+            Tool::Gitlab => "GitLab: a job that reports to merge requests",
+            Tool::PreCommit => "pre-commit or prek: a hook that reviews drafts",
+        }
+    }
+
+    /// What a person does next.
+    pub fn next(self) -> &'static str {
+        match self {
+            Tool::Claude | Tool::Cursor => {
+                "restart it in this project; drafts below `watch.paths` of council.yaml are reviewed when they are written"
+            }
+            Tool::ClaudePlugin => "`claude --plugin-dir DIR` tries it",
+            Tool::Codex => "`$council-review FILE` in Codex",
+            Tool::Github => "set the folder of your drafts in it, and commit it",
+            Tool::Gitlab => "include it in .gitlab-ci.yml, as its first lines say",
+            Tool::PreCommit => "set the pattern of your drafts in it, and `pre-commit install`",
+        }
+    }
+
     /// The files of the tool, as paths below its directory, with their texts.
     fn files(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -129,7 +172,9 @@ pub fn unwire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
                 }
                 result.done.push(path);
             }
-            Some(there) => result.other.push((path, there)),
+            Some(there) if there.contains("quorate") => result.other.push((path, there)),
+            // It is the user's alone.
+            Some(_) => {}
         }
     }
     Ok(result)

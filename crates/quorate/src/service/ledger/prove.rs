@@ -22,7 +22,7 @@ pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
 
 async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
     let (run, n) = parse_target(session, what).await?;
-    ensure_run_unaltered(session, &run).await?;
+    verify::ensure_unaltered(session, |divergence| concerns(divergence, &run)).await?;
     let known = trust::known_signers(session).await;
     match session.store.prove(&run, n, &known).await {
         Ok(proof) => Ok(proof),
@@ -36,21 +36,22 @@ async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
     }
 }
 
-/// Refuses to say anything of a run that the ledger does not hold as it was recorded.
+/// Refuses to vouch for a run that `quorate ledger verify` would not let hold.
 ///
 /// # Errors
 /// With the first divergence that concerns the run, and if the ledger cannot be verified.
-pub(in crate::service) async fn ensure_run_unaltered(
+pub(in crate::service) async fn ensure_run_holds(
     session: &LedgerSession,
     run: &Name,
 ) -> Result<(), ServiceError> {
-    // A divergence of another run does not affect this one.
-    let concerns = |divergence: &Divergence| {
-        let other = divergence.run.as_ref().filter(|other| *other != run && &***other != STREAM);
-        // A text is reported once, but may belong to several runs.
-        other.is_none() || divergence.part == Part::Body
-    };
-    verify::ensure_unaltered(session, concerns).await
+    verify::ensure_holds(session, |divergence| concerns(divergence, run)).await
+}
+
+/// Whether a divergence is about a run: one of another run does not affect it.
+fn concerns(divergence: &Divergence, run: &Name) -> bool {
+    let other = divergence.run.as_ref().filter(|other| *other != run && &***other != STREAM);
+    // A text is reported once, but may belong to several runs.
+    other.is_none() || divergence.part == Part::Body
 }
 
 /// The name of a run, a stream or a record.

@@ -127,6 +127,26 @@ pub(super) async fn ensure_unaltered(
     ensure_unaltered_or(session, concerns, ExitClass::Refused, help).await
 }
 
+/// As [`ensure_unaltered`], for those who vouch for a run: the log is checked, and so is whether its keys could sign then.
+///
+/// # Errors
+/// As [`ensure_unaltered`].
+pub(super) async fn ensure_holds(
+    session: &LedgerSession,
+    concerns: impl Fn(&Divergence) -> bool,
+) -> Result<(), ServiceError> {
+    let mut warnings = Diagnostics::new();
+    let options = Options {
+        ledger_keys: own_keys(session.keys(), &mut warnings),
+        keyring: session.keys().trusted_keys()?.keyring,
+        log: Some(session.workspace.log.clone()),
+        ..Options::default()
+    };
+    session.absorb(warnings);
+    let help = "a run that does not hold is not attested; `quorate ledger verify` shows what differs";
+    ensure_report(session, options, concerns, ExitClass::Refused, help).await.map(drop)
+}
+
 /// As [`ensure_unaltered`], for commands that make a checkpoint.
 ///
 /// # Errors
@@ -181,7 +201,8 @@ async fn ensure_report(
     let copies = CheckpointFiles::new(address, session.environment.state_dir.as_deref());
     let ExternalKeys { keyring, signers } = session.keys().trusted_keys()?;
     let options = Options {
-        keyring: keyring.as_ref().map(Keyring::unbounded),
+        // One that is given counts with the times of its keys.
+        keyring: options.keyring.or_else(|| keyring.as_ref().map(Keyring::unbounded)),
         signers,
         local_checkpoints: Some(copies.read(origin.as_deref())),
         ..options

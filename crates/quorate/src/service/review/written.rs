@@ -4,7 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observer::Observer;
+use quorate_ledger::Store;
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 
 use super::spec;
 use super::{Request, ReviewOutcome, review};
@@ -14,8 +17,9 @@ use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::load_report;
 use crate::service::open_session;
-use crate::service::paths::display_path;
+use crate::service::paths::{display_ledger, display_path};
 use crate::service::report::Report;
+use crate::service::sealing::local_checkpoints;
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
@@ -59,13 +63,14 @@ pub async fn open(
 ) -> Result<Option<WrittenReview>, ServiceError> {
     let start = path.parent().unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
-    if scope == Scope::Watched && !is_watched(&workspace, path) {
+    if scope == Scope::Watched && !is_watched(&workspace, path)? {
         return Ok(None);
     }
     let read = artifact::read(&Subject::File(path.to_owned()), &environment.directory)?;
     // As a sweep calls it.
     let artifact = artifact::Artifact { display_name: display_path(environment, path), ..read };
     workspace.guard.ensure_unrecorded(&artifact)?;
+    ensure_known(environment, &workspace).await?;
     let session = open_session::open_for_writing(environment.clone(), workspace).await?;
     Ok(Some(WrittenReview { session, artifact }))
 }
@@ -83,9 +88,19 @@ impl WrittenReview {
     ) -> Result<Written, ServiceError> {
         let WrittenReview { session, artifact } = self;
         let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
-        let council = spec.fingerprint("").combined();
-        if let Some(run) = session.store.last_judgement(&council, &artifact.sha256).await? {
-            return Ok(Written::Judged(Box::new(load_report::load(session, &run).await?)));
+        // A person has the last word on a text, whichever council was asked before or since.
+        let mut earlier = session.store.last_decision(&artifact.sha256).await?;
+        if earlier.is_none() {
+            let council = spec.fingerprint("").combined();
+            earlier = session.store.last_judgement(&council, &artifact.sha256).await?;
+        }
+        if let Some(run) = earlier {
+            let report = load_report::load(session, &run).await?;
+            // The same text may have had another name then.
+            return Ok(Written::Judged(Box::new(Report {
+                artifact: artifact.display_name.clone(),
+                ..report
+            })));
         }
         Ok(match review(session, artifact.clone(), request, observer).await? {
             ReviewOutcome::Judged(report) => Written::Judged(report),
@@ -96,13 +111,53 @@ impl WrittenReview {
     }
 }
 
-/// Whether a file is below a folder that the council watches, links followed, and none of its own files.
-fn is_watched(workspace: &Workspace, path: &Path) -> bool {
+/// Whether a file is below a folder that the council watches, links followed, and none of its own files. Of one that is not
+/// there the place as it is named counts, so that it is missed.
+///
+/// # Errors
+/// If none of the watched folders is there: then nothing would ever be reviewed.
+fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> {
     let council = &workspace.council;
-    let Some(real) = disk::canonical(path) else { return false };
+    let watched: Vec<_> = council.watch.paths.iter().map(|written| council.dir.join(written)).collect();
+    let folders: Vec<_> = watched.iter().filter_map(|folder| disk::canonical(folder)).collect();
+    if folders.is_empty() && !watched.is_empty() {
+        let body = Body::new("none of the folders of `watch.paths` can be read");
+        let help = "make them, or correct their names in council.yaml";
+        return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
+    }
+    let real = disk::canonical_or_new(path);
     let own = [Some(&*workspace.log), workspace.ledger.file()];
-    let below = |written: &String| {
-        disk::canonical(&council.dir.join(written)).is_some_and(|folder| real.starts_with(folder))
+    Ok(folders.iter().any(|folder| real.starts_with(folder)) && !own.contains(&Some(path)))
+}
+
+/// Refuses a ledger that was not made on this machine, as one that came with a checkout: its verdicts, and the decisions of
+/// people in it, would let texts pass. One is known once this machine has sealed it.
+async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<(), ServiceError> {
+    if !workspace.ledger.may_exist() {
+        return Ok(());
+    }
+    let store = Store::open_read_only(&workspace.ledger).await?;
+    let known = async {
+        if store.runs(1).await?.is_empty() {
+            return Ok(true);
+        }
+        let origin = store.last_checkpoint().await?.map(|sealed| sealed.origin);
+        let kept =
+            CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref()).read(origin.as_deref());
+        // What lies beside the ledger may have come with it; without a directory of the user's there is nothing else.
+        let is_own = |path: &Path| environment.state_dir.as_ref().is_none_or(|state| path.starts_with(state));
+        let has_own = kept.copies.iter().any(|copy| is_own(&copy.path));
+        Ok(has_own && local_checkpoints::rollback_reason(environment, &store, &kept).await?.is_none())
     };
-    council.watch.paths.iter().any(below) && !own.contains(&Some(path))
+    let known: Result<bool, ServiceError> = known.await;
+    store.close().await;
+    if known? {
+        return Ok(());
+    }
+    let ledger = display_ledger(environment, &workspace.ledger);
+    let body =
+        Body::new(format!("the ledger {ledger} was not made on this machine, or is not as it was left here"));
+    let help = "its verdicts and decisions would count: look at `quorate ledger verify` and `quorate runs`; \
+                `quorate ledger checkpoint` makes it known here";
+    Err(ServiceError::configuration(codes::LEDGER_UNKNOWN, body.help(help)))
 }
