@@ -108,7 +108,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(None) => return Exit::INTERRUPTED,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
-    let brief = render::report(&report, Format::Markdown, Extent::Screen, terminal.stderr);
+    let mut brief = render::report(&report, Format::Markdown, Extent::Screen, terminal.stderr);
+    if report.overridden.is_some() {
+        // The brief is of what the council said.
+        brief = format!("{}: {}\n\n{brief}", decided(&report), one_line(&why(&report)));
+    }
     match (passing(&report), is_claude) {
         (Passing::Passes, _) => Exit::DONE,
         (Passing::Fails, true) => {
@@ -141,8 +145,7 @@ async fn pre_commit(
                 let passing = passing(&report);
                 let mut line = format!("{} {}", decided(&report), one_line(&report.artifact));
                 if passing != Passing::Passes {
-                    let fix = report.first_fix().unwrap_or_else(|| report.because.clone());
-                    let _ = write!(line, ": {}\n  quorate show {}", one_line(&fix), report.run);
+                    let _ = write!(line, ": {}\n  quorate show {}", one_line(&why(&report)), report.run);
                 }
                 terminal.data(&format!("{line}\n"));
                 passing
@@ -210,6 +213,14 @@ fn decided(report: &Report) -> String {
     match &report.overridden {
         Some(decision) => format!("{} (by {})", decision.verdict, one_line(&decision.by)),
         None => report.verdict_word().to_owned(),
+    }
+}
+
+/// The first thing to know of a verdict that fails.
+fn why(report: &Report) -> String {
+    match &report.overridden {
+        Some(decision) => decision.reason.clone(),
+        None => report.first_fix().unwrap_or_else(|| report.because.clone()),
     }
 }
 

@@ -226,7 +226,10 @@ fn a_persons_decision_on_a_text_outlives_other_reviews_of_it() {
     };
     hook(0);
     decide("hold");
-    assert!(hook(1).stdout.starts_with("HOLD (by Ada) drafts/post.md"));
+    assert!(hook(1).stdout.starts_with("HOLD (by Ada) drafts/post.md: So it is.\n"));
+    let event = written(&place, "drafts/post.md").to_string();
+    let told = place.run_with_stdin(&["hook", "claude"], event.as_bytes()).assert_code(2);
+    assert!(told.stderr.starts_with("HOLD (by Ada): So it is.\n"), "{}", told.stderr);
     // Whoever reviews it again, by whichever executor, does not lift that.
     place.run(&["review", "drafts/post.md"]).assert_code(0);
     place.run(&["review", "drafts/post.md", "--executor", "rubric"]);
