@@ -8,11 +8,17 @@ use rmcp::model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgumen
 use super::ServerState;
 use super::resources;
 
-/// A prompt: its name, what it is for, its argument, and whether it has the assistant change something.
+/// A prompt.
 struct Entry {
     name: &'static str,
     about: &'static str,
+    /// The name and description of its argument.
     argument: Option<(&'static str, &'static str)>,
+    /// What the person says, with the argument in it.
+    text: fn(&str) -> String,
+    /// Whether the run that the argument names is enclosed.
+    encloses_run: bool,
+    /// Whether it has the assistant change something.
     writes: bool,
 }
 
@@ -21,18 +27,37 @@ const ALL: [Entry; 3] = [
         name: "council-review",
         about: "Have the council review a text",
         argument: Some(("path", "The text, relative to the workspace")),
+        text: |path| {
+            format!(
+                "Have `{path}` reviewed with the tool council_review, and show me its verdict and brief as they are. Do not \
+                 change the text unless I ask for it, and do not override the verdict."
+            )
+        },
+        encloses_run: false,
         writes: true,
     },
     Entry {
         name: "council-audit",
         about: "Say what the council decided lately",
         argument: None,
+        text: |_| {
+            "Show me what the council decided lately with the tool council_audit: verdicts, how far its members agree, \
+             overrides, cost. Check with ledger_verify that the record holds, and say so."
+                .to_owned()
+        },
+        encloses_run: false,
         writes: false,
     },
     Entry {
         name: "explain-run",
         about: "Explain why a run was decided as it was",
         argument: Some(("run", "The run's id, the beginning of it, or `latest`")),
+        text: |_| {
+            "Explain in plain words why this was decided as it was: who objected to what, which rule decided, and what \
+             would have to change. Quote only what is in it."
+                .to_owned()
+        },
+        encloses_run: true,
         writes: false,
     },
 ];
@@ -81,20 +106,8 @@ pub(super) async fn get(
     if let Some(other) = arguments.keys().find(|key| *key != known) {
         return Err(ErrorData::invalid_params(format!("`{}` takes no `{other}`", entry.name), None));
     }
-    let text = match entry.name {
-        "council-review" => format!(
-            "Have `{value}` reviewed with the tool council_review, and show me its verdict and brief as they are. Do not \
-             change the text unless I ask for it, and do not override the verdict."
-        ),
-        "council-audit" => "Show me what the council decided lately with the tool council_audit: verdicts, how far its \
-             members agree, overrides, cost. Check with ledger_verify that the record holds, and say so."
-            .to_owned(),
-        _ => "Explain in plain words why this was decided as it was: who objected to what, which rule decided, and what \
-              would have to change. Quote only what is in it."
-            .to_owned(),
-    };
-    let mut messages = vec![PromptMessage::new_text(Role::User, text)];
-    if entry.name == "explain-run" {
+    let mut messages = vec![PromptMessage::new_text(Role::User, (entry.text)(&value))];
+    if entry.encloses_run {
         let contents = resources::read(state, &resources::run_uri(&value)).await?;
         messages.push(PromptMessage::new(Role::User, rmcp::model::ContentBlock::resource(contents)));
     }
