@@ -26,8 +26,8 @@ use quorate::service::review::{Request, TierPolicy};
 
 /// Review what a tool has just written, and answer as its hooks do
 ///
-/// A file is reviewed as a sweep would: if its tier is due, and unless this council has judged the same content; then the
-/// earlier verdict counts. A person's `quorate override` counts in place of the council's verdict. `quorate init wiring`
+/// Of the files that a tool tells of, those are reviewed that a sweep would review; files that are named are all reviewed. If
+/// this council has judged the same content, the earlier verdict counts. A person's `quorate override` counts in place of the council's verdict. `quorate init wiring`
 /// writes the configuration that calls these commands.
 #[derive(Debug, Args)]
 #[command(
@@ -53,7 +53,7 @@ enum Host {
     Cursor(Settings),
     /// pre-commit or prek: the files are named
     ///
-    /// Exits with 0 if all that is due passes, else with 1.
+    /// Exits with 0 if all pass, else with 1.
     PreCommit {
         /// The files
         #[arg(value_name = "FILE", required = true)]
@@ -176,7 +176,10 @@ async fn review(
     let request = Request {
         artifact_type: None,
         tier: None,
-        tier_policy: TierPolicy::Obey,
+        tier_policy: match scope {
+            Scope::Watched => TierPolicy::Obey,
+            Scope::Named => TierPolicy::Ignore,
+        },
         policy: settings.review.policy(),
         options: settings.review.answers.options(),
     };

@@ -80,7 +80,7 @@ struct NamedArguments {
 fn tools() -> impl TypedValueParser<Value = Tool> {
     let values = Tool::ALL.map(|tool| PossibleValue::new(tool.word()).help(tool.about()));
     PossibleValuesParser::new(values)
-        .try_map(|word| Tool::ALL.into_iter().find(|tool| tool.word() == word).ok_or("it is none of these"))
+        .try_map(|word| Tool::ALL.into_iter().find(|tool| tool.word() == word).ok_or("unknown tool"))
 }
 
 fn mode(word: &str) -> Result<Mode, String> {

@@ -99,7 +99,11 @@ fn key(place: &TestDir, name: &str) -> PathBuf {
 #[test]
 fn a_gate_opens_for_what_ships_and_for_nothing_else() {
     let Some(libraries) = Libraries::find() else { return };
-    let place = reviewed(&all_ship(), &["--policy", "strict"]);
+    let place = TestDir::scripted(&all_ship());
+    let settings = place.read("quorate.toml");
+    place.write("quorate.toml", format!("{settings}\n[keys]\nsign = \"required\"\n"));
+    place.run(&["keys", "init"]).assert_code(0);
+    place.run(&["review", "draft.md", "--policy", "strict"]).assert_code(0);
     let attested = place.run(&["attest", "latest", "--out", "out"]).assert_code(0);
     assert_eq!(attested.stdout.lines().count(), 2);
     let (decision, result) = (bundle(&place, "decision"), bundle(&place, "svr"));
@@ -140,11 +144,10 @@ fn a_gate_opens_for_what_ships_and_for_nothing_else() {
     // A signature over a record is none over a statement: no envelope of a proof passes.
     let proof: Value =
         serde_json::from_str(&place.run(&["ledger", "prove", "latest"]).assert_code(0).stdout).unwrap();
-    if let Some(envelope) = proof["records"][0]["signatures"].get(0) {
-        let record =
-            changed(&place, &result, "record.json", |bundle| bundle["dsseEnvelope"] = envelope.clone());
-        refused(&record, &draft, &own, &wanted, "another payload");
-    }
+    let envelope = proof["records"][0]["signatures"][0].clone();
+    assert!(envelope.is_object(), "{proof}");
+    let record = changed(&place, &result, "record.json", |bundle| bundle["dsseEnvelope"] = envelope.clone());
+    refused(&record, &draft, &own, &wanted, "another payload");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn pre_commit_commits_what_passes_alone() {
         .assert_code(0);
     let committed = git(&["commit", "--message", "A draft"]);
     assert!(committed.status.success(), "{}", said(&committed));
-    // A commit that touches no draft asks nobody.
+    // A commit that touches no draft calls no member.
     place.write("other.txt", "x\n");
     assert!(git(&["add", "other.txt"]).status.success());
     assert!(git(&["commit", "--message", "Another file"]).status.success());

@@ -90,7 +90,7 @@ impl Tool {
     pub fn next(self) -> &'static str {
         match self {
             Tool::Claude | Tool::Cursor => {
-                "restart it in this project; drafts below `watch.paths` of council.yaml are reviewed when they are written"
+                "restart it in this project; drafts below `watch.paths` of council.yaml whose tier is due are reviewed when they are written"
             }
             Tool::ClaudePlugin => "`claude --plugin-dir DIR` tries it",
             Tool::Codex => "`$council-review FILE` in Codex",
@@ -196,7 +196,7 @@ fn read(path: &Path) -> Result<Option<String>, ServiceError> {
         return Ok(None);
     }
     match disk::read_up_to(path, crate::service::artifact::MAX_BYTES) {
-        // What is no text is none of ours.
+        // A file that is not text was not written by this program.
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) => Err(unusable(path, "read", &error)),
     }

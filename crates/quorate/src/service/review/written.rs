@@ -23,12 +23,12 @@ use crate::service::sealing::local_checkpoints;
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
-/// Which files are reviewed, of those whose tier is due.
+/// Which files are reviewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those below the folders that the council watches: a tool that tells of every file.
+    /// Those below the folders that the council watches, of a tool that tells of every file.
     Watched,
-    /// All: the user has chosen them.
+    /// All, since the user has chosen them.
     Named,
 }
 
@@ -70,8 +70,12 @@ pub async fn open(
     // As a sweep calls it.
     let artifact = artifact::Artifact { display_name: display_path(environment, path), ..read };
     workspace.guard.ensure_unrecorded(&artifact)?;
-    ensure_known(environment, &workspace).await?;
+    let has_runs = ensure_known(environment, &workspace).await?;
     let session = open_session::open_for_writing(environment.clone(), workspace).await?;
+    if !has_runs {
+        // From now on the ledger is known here, also if this command is killed.
+        session.seal().await;
+    }
     Ok(Some(WrittenReview { session, artifact }))
 }
 
@@ -131,15 +135,15 @@ fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> 
 }
 
 /// Refuses a ledger that was not made on this machine, as one that came with a checkout: its verdicts, and the decisions of
-/// people in it, would let texts pass. One is known once this machine has sealed it.
-async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<(), ServiceError> {
+/// people in it, would let texts pass. One is known once this machine has sealed it. Gives whether it has runs.
+async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
     if !workspace.ledger.may_exist() {
-        return Ok(());
+        return Ok(false);
     }
     let store = Store::open_read_only(&workspace.ledger).await?;
     let known = async {
         if store.runs(1).await?.is_empty() {
-            return Ok(true);
+            return Ok(None);
         }
         let origin = store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let kept =
@@ -147,12 +151,16 @@ async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Resul
         // What lies beside the ledger may have come with it; without a directory of the user's there is nothing else.
         let is_own = |path: &Path| environment.state_dir.as_ref().is_none_or(|state| path.starts_with(state));
         let has_own = kept.copies.iter().any(|copy| is_own(&copy.path));
-        Ok(has_own && local_checkpoints::rollback_reason(environment, &store, &kept).await?.is_none())
+        let is_known =
+            has_own && local_checkpoints::rollback_reason(environment, &store, &kept).await?.is_none();
+        Ok(Some(is_known))
     };
-    let known: Result<bool, ServiceError> = known.await;
+    let known: Result<Option<bool>, ServiceError> = known.await;
     store.close().await;
-    if known? {
-        return Ok(());
+    match known? {
+        None => return Ok(false),
+        Some(true) => return Ok(true),
+        Some(false) => {}
     }
     let ledger = display_ledger(environment, &workspace.ledger);
     let body =
