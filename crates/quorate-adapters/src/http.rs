@@ -1,4 +1,4 @@
-//! HTTP clients for models and MCP servers: TLS with ring, the system's certificate authorities and the environment's
+//! HTTP clients for models, MCP servers and the servers that a command asks: TLS with ring, the system's certificate authorities and the environment's
 //! proxies. The callers own what is sent, deadlines, and what a response means.
 
 use std::error::Error;
@@ -22,11 +22,10 @@ const MAX_REDIRECTS: usize = 5;
 
 /// Which redirects a client follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Redirects {
+pub enum Redirects {
     /// None: the response is returned as it is.
     Refused,
     /// Those that keep the method and stay on the host, which the key is for.
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only MCP servers redirect"))]
     SameHost,
 }
 
@@ -35,7 +34,7 @@ pub(crate) enum Redirects {
 ///
 /// # Errors
 /// When the file cannot be read as certificates, or the system's cannot be loaded. The text is meant for a person.
-pub(crate) fn client(url: &Url, ca: Option<&Path>, redirects: Redirects) -> Result<Client, String> {
+pub fn client(url: &Url, ca: Option<&Path>, redirects: Redirects) -> Result<Client, String> {
     let mut builder = builder(redirects);
     if let Some(path) = ca {
         builder = builder.tls_certs_merge(authorities(path)?);
@@ -96,7 +95,7 @@ fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
 }
 
 /// Whether an address is this machine's own; requests to it bypass the proxy.
-pub(crate) fn is_loopback(url: &Url) -> bool {
+pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -108,7 +107,7 @@ pub(crate) fn host_and_port(url: &Url) -> String {
 }
 
 /// An error with its causes, each once.
-pub(crate) fn error_chain(error: &dyn Error) -> String {
+pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -8,7 +8,7 @@ pub mod dispatcher;
 pub mod effectors;
 pub mod executor;
 pub(crate) mod file_stamp;
-pub(crate) mod http;
+pub mod http;
 pub mod lifecycle;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;

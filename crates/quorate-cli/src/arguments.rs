@@ -160,7 +160,7 @@ impl ReviewArguments {
 }
 
 /// Maps verdicts to exit codes.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct FailOnArguments {
     /// Exit with 0 on anything milder than this; by default each verdict has its own exit code
     #[arg(long, value_enum, value_name = "VERDICT")]

@@ -9,6 +9,7 @@ mod convene;
 mod doctor;
 mod explain;
 mod fmt;
+mod github;
 mod groups;
 mod hook;
 mod init;
@@ -162,6 +163,7 @@ enum Command {
     Provision(provision::Arguments),
     Init(init::Arguments),
     Hook(hook::Arguments),
+    Github(github::Arguments),
     Check(check::Arguments),
     Resolve(resolve::Arguments),
     Keys(keys::Arguments),
@@ -222,9 +224,10 @@ async fn dispatch(arguments: Arguments) -> Exit {
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
         // The client of a server must not cause a question at its terminal, and neither must a task or another tool.
-        (false, Command::Mcp(_) | Command::Serve(_) | Command::Worker(_) | Command::Hook(_)) => {
-            Trust::default()
-        }
+        (
+            false,
+            Command::Mcp(_) | Command::Serve(_) | Command::Worker(_) | Command::Hook(_) | Command::Github(_),
+        ) => Trust::default(),
         (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
     let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
@@ -276,6 +279,7 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Provision(arguments) => provision::run(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Hook(arguments) => Box::pin(hook::run(arguments, environment, terminal)).await,
+        Command::Github(arguments) => Box::pin(github::run(arguments, environment, terminal)).await,
         Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
         Command::Schema(arguments) => schema::run(&arguments, terminal),
         Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod convene;
 pub(crate) mod conversation;
 mod deliberator_row;
+mod digest;
 pub(crate) mod doctor;
 mod escape;
 pub(crate) mod estimate;
@@ -24,7 +25,7 @@ mod markdown;
 mod member_requests;
 mod member_usage;
 pub(crate) mod overlays;
-pub(super) mod paint;
+pub(crate) mod paint;
 pub(crate) mod playbook;
 pub(crate) mod provision;
 #[cfg(feature = "postgres")]
@@ -47,7 +48,8 @@ use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 
 use quorate::service::report::Report;
 
-pub(crate) use github::github;
+pub(crate) use digest::{DigestEntry, digest};
+pub(crate) use github::{github, github_of};
 pub(crate) use gitlab::gitlab_of;
 pub(crate) use human::human;
 pub(crate) use markdown::markdown;

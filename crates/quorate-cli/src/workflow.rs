@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use crate::environment;
 
 /// Whether a runner reads the output.
-fn is_read_by_runner() -> bool {
+pub(super) fn is_read_by_runner() -> bool {
     static READ: OnceLock<bool> = OnceLock::new();
     *READ.get_or_init(|| environment::variable("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty()))
 }

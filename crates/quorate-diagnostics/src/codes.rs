@@ -193,6 +193,8 @@ codes! {
     refusal QUEUE_UNAVAILABLE = "quorate:queue_unavailable", "quorate/queue_unavailable.md";
     refusal QUEUE_INVALID = "quorate:queue_invalid", "quorate/queue_invalid.md";
     refusal LEDGER_UNKNOWN = "quorate:ledger_unknown", "quorate/ledger_unknown.md";
+    refusal GITHUB_UNUSABLE = "quorate:github_unusable", "quorate/github_unusable.md";
+    refusal GITHUB_FAILED = "quorate:github_failed", "quorate/github_failed.md";
     refusal NOT_ATTESTABLE = "quorate:not_attestable", "quorate/not_attestable.md";
     refusal QUEUE_FULL = "quorate:queue_full", "quorate/queue_full.md";
     refusal QUEUE_BUSY = "quorate:queue_busy", "quorate/queue_busy.md";

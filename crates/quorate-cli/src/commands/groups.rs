@@ -12,7 +12,19 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Ledger", &["ledger", "attest", "keys"]),
     (
         "Set up",
-        &["init", "hook", "provision", "trust", "doctor", "models", "explain", "completions", "man", "help"],
+        &[
+            "init",
+            "hook",
+            "github",
+            "provision",
+            "trust",
+            "doctor",
+            "models",
+            "explain",
+            "completions",
+            "man",
+            "help",
+        ],
     ),
 ];
 

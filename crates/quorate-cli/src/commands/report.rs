@@ -31,19 +31,26 @@ pub(super) struct Arguments {
 }
 
 #[cfg(feature = "serve")]
-pub(super) use drawn::{FORMAT, run, show};
+pub(super) use drawn::{FORMAT, draw, run, show};
 #[cfg(not(feature = "serve"))]
-pub(super) use missing::{FORMAT, run, show};
+pub(super) use missing::{FORMAT, draw, run, show};
 
 /// The command of a build without the feature.
 #[cfg(not(feature = "serve"))]
 mod missing {
     use super::Arguments;
     use crate::arguments::PathArguments;
-    use crate::exit::{Exit, exit_without_feature};
+    use crate::exit::{Exit, exit_without_feature, feature_missing};
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
+    use quorate::service::error::ServiceError;
     use quorate::service::ledger::check_proof::ReportFormat;
+    use quorate::service::report_file::Scope;
+    use quorate::service::session::LedgerSession;
+
+    pub(crate) async fn draw(_: &LedgerSession, _: &str, _: Scope) -> Result<String, ServiceError> {
+        Err(feature_missing("serve"))
+    }
 
     /// Reports are no files that this program knows.
     pub(crate) const FORMAT: Option<ReportFormat> = None;
@@ -131,7 +138,12 @@ mod drawn {
         .await
     }
 
-    async fn draw(session: &LedgerSession, run: &str, scope: Scope) -> Result<String, ServiceError> {
+    /// A run's report as HTML.
+    pub(crate) async fn draw(
+        session: &LedgerSession,
+        run: &str,
+        scope: Scope,
+    ) -> Result<String, ServiceError> {
         let run = session.find_run(run).await?.run;
         let file = report_file::collect(session, &run, scope).await?;
         let html = report::draw(&file).map_err(|why| {

@@ -1,6 +1,6 @@
 //! `quorate review`. `review/batch.rs` reviews several texts, `review/dry_run.rs` says what reviews would cost.
 
-mod batch;
+pub(super) mod batch;
 mod dry_run;
 
 use std::path::PathBuf;
@@ -148,16 +148,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// The options that apply to every text.
-struct ReviewSettings {
-    format: Format,
-    extent: Extent,
-    fail: FailOnArguments,
-    places: PathOverrides,
-    request: Request,
+pub(super) struct ReviewSettings {
+    pub(super) format: Format,
+    pub(super) extent: Extent,
+    pub(super) fail: FailOnArguments,
+    pub(super) places: PathOverrides,
+    pub(super) request: Request,
 }
 
 /// The result of one text.
-enum Outcome {
+pub(super) enum Outcome {
     Judged(Box<Report>),
     /// Its tier is not reviewed.
     Skipped {
@@ -172,7 +172,7 @@ enum Outcome {
 }
 
 /// Reviews one text and prints the warnings. The caller prints the result, and then closes the ledger.
-async fn review(
+pub(super) async fn review(
     artifact: Artifact,
     settings: &ReviewSettings,
     environment: &Environment,

@@ -1,4 +1,5 @@
-//! A report as GitHub workflow commands: an annotation for each finding, then one with the verdict.
+//! A report as GitHub workflow commands: an annotation with the verdict, then one for each finding. GitHub shows the first ten
+//! of each level of a step, so that verdicts come before all findings.
 
 use quorate_diagnostics::render::github::annotation;
 
@@ -8,22 +9,23 @@ use quorate::service::report::{Finding, Report};
 
 /// All annotations, one line each. `level.rs` has the levels.
 pub(crate) fn github(report: &Report) -> String {
-    let mut out = String::new();
-    for finding in &report.findings {
-        let title = sarif::id(&finding.by);
-        let level = level::of_member(report, &finding.by);
-        out.push_str(&annotation(level, file(report), sarif::start(finding), &title, &message(finding)));
-        out.push('\n');
-    }
-    out.push_str(&annotation(
-        level::of_verdict(report.verdict),
-        file(report),
-        None,
-        &title(report),
-        &verdict(report),
-    ));
-    out.push('\n');
-    out
+    github_of(&[report])
+}
+
+/// The annotations of several reports.
+pub(crate) fn github_of(reports: &[&Report]) -> String {
+    let verdicts = reports.iter().map(|report| {
+        annotation(level::of_verdict(report.verdict), file(report), None, &title(report), &verdict(report))
+    });
+    let findings =
+        reports.iter().flat_map(|report| report.findings.iter().map(|finding| of_finding(report, finding)));
+    verdicts.chain(findings).map(|line| line + "\n").collect()
+}
+
+fn of_finding(report: &Report, finding: &Finding) -> String {
+    let title = sarif::id(&finding.by);
+    let level = level::of_member(report, &finding.by);
+    annotation(level, file(report), sarif::start(finding), &title, &message(finding))
 }
 
 /// The file of annotations; standard input is no file of the repository.

@@ -205,17 +205,17 @@ fn markdown_hold() {
 #[test]
 fn github_has_an_annotation_for_each_finding_and_the_verdict() {
     insta::assert_snapshot!(github(&hold()), @r#"
+    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote that stands in the text.%0ARun r7k2m9q4xa1bc
     ::error file=drafts/launch.md,line=4,col=44,title=council/evidence::Nobody measured it.%0AFix: Measure it.
     ::error file=drafts/launch.md,title=council/voice_identity::A superlative.%0AQuoted, but not in the text: "we are the%0Abest <in> the world"
-    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote that stands in the text.%0ARun r7k2m9q4xa1bc
     "#);
     let mut report = revise();
     report.artifact = "-".to_owned();
     report.findings.truncate(1);
     report.findings[0].issue = "50%\n::error::no".to_owned();
     insta::assert_snapshot!(github(&report), @"
-    ::warning title=council/evidence::50%25%0A::error::no%0AFix: Say 90%25 of what, and link the report.
     ::warning title=council%3A REVISE (rubric%3A 1 finding; nobody judged the content)::2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.%0AName the base of the 90%25. Drop the promise.%0ANo model was asked: the answers come from the `rubric` executor, and nobody judged the content.%0ARun r7k2m9q4xa1bc
+    ::warning title=council/evidence::50%25%0A::error::no%0AFix: Say 90%25 of what, and link the report.
     ");
 }
 

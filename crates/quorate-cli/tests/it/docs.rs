@@ -40,10 +40,20 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The files of `docs/` and of its folders.
 fn documents() -> Vec<PathBuf> {
-    let mut documents: Vec<PathBuf> =
-        std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    documents.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    let mut documents = Vec::new();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                documents.push(path);
+            }
+        }
+    }
     documents.sort();
     documents
 }

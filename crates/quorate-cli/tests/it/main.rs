@@ -25,6 +25,7 @@ mod embedder;
 mod explain;
 mod fail_closed;
 mod formats;
+mod github;
 mod golden_records;
 mod guard;
 mod hook;
@@ -112,6 +113,7 @@ mod serve_runs;
 #[cfg(feature = "serve")]
 mod serve_talks;
 mod several;
+mod site;
 mod spec;
 mod support;
 mod swarm_kill;

@@ -4,6 +4,7 @@
 //! each test says so and tests nothing.
 #![cfg(all(feature = "mcp", feature = "serve", feature = "postgres", feature = "http-witness"))]
 
+mod action;
 mod files;
 mod npm;
 mod wheel;

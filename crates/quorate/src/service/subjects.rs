@@ -75,9 +75,7 @@ fn matching_files(
     let base: PathBuf = parts[..fixed].iter().collect();
     let rest: PathBuf = parts[fixed..].iter().collect();
     let rest = rest.to_string_lossy();
-    let matcher = matcher(&rest).map_err(|why| {
-        usage(&format!("`{written}` is no pattern: {why}"), "quote a `[` or `{` that is meant")
-    })?;
+    let matcher = matcher(&rest, written)?;
     let depth = if rest.contains("**") { usize::MAX } else { parts.len() - fixed };
     let root = environment.directory.join(&base);
     let wants_hidden = rest.split('/').any(|part| part.starts_with('.'));
@@ -106,9 +104,21 @@ fn matching_files(
     }
 }
 
-fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
+/// A pattern of paths of which some may not be files here, such as those of a commit.
+///
+/// # Errors
+/// When the pattern cannot be read.
+pub fn path_matcher(pattern: &str) -> Result<GlobMatcher, ServiceError> {
+    matcher(pattern, pattern)
+}
+
+/// A pattern, which is part of what was `written`.
+fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, ServiceError> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| {
+        let message = format!("`{written}` is no pattern: {}", error.kind());
+        usage(&message, "quote a `[` or `{` that is meant")
+    })
 }
 
 fn usage(message: &str, help: &str) -> ServiceError {

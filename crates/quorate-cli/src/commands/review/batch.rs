@@ -49,9 +49,11 @@ pub(super) async fn run(
             break;
         }
     }
-    let exit = done.iter().map(exit_of).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::DONE);
+    let exit = worst(done.iter().map(exit_of));
     match settings.format {
-        Format::Json => terminal.data(&format!("{:#}\n", json(&names, &done, exit))),
+        Format::Json => {
+            terminal.data(&format!("{:#}\n", json(names.iter().map(String::as_str).zip(&done), exit)));
+        }
         Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
         Format::Gitlab => {
             terminal.data(&render::gitlab_of(&reports(&done)));
@@ -69,8 +71,13 @@ pub(super) async fn run(
     exit
 }
 
+/// The exit code of a command with several reviews.
+pub(in crate::commands) fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
+    exits.max_by_key(|exit| rank(*exit)).unwrap_or(Exit::DONE)
+}
+
 /// The severity of an exit code among those of several reviews.
-fn rank(exit: Exit) -> u8 {
+pub(in crate::commands) fn rank(exit: Exit) -> u8 {
     match exit.code() {
         0 => 0,
         6 => 1,
@@ -81,7 +88,7 @@ fn rank(exit: Exit) -> u8 {
     }
 }
 
-fn exit_of(ended: &Outcome) -> Exit {
+pub(in crate::commands) fn exit_of(ended: &Outcome) -> Exit {
     match ended {
         Outcome::Judged(report) => Exit::verdict(report.exit_code()),
         Outcome::Skipped { .. } => Exit::SKIPPED,
@@ -100,8 +107,11 @@ fn reports(done: &[Outcome]) -> Vec<&Report> {
 }
 
 /// Each review as one object, in the given order; one without a verdict has the reason.
-fn json(names: &[String], done: &[Outcome], exit: Exit) -> Value {
-    let review_json = |(name, outcome): (&String, &Outcome)| match outcome {
+pub(in crate::commands) fn json<'r>(
+    reviews: impl Iterator<Item = (&'r str, &'r Outcome)>,
+    exit: Exit,
+) -> Value {
+    let review_json = |(name, outcome): (&str, &Outcome)| match outcome {
         Outcome::Judged(report) => report.json(),
         Outcome::Skipped { tier, artifact_type, reason } => {
             let skipped = json!({"tier": tier, "artifact_type": artifact_type, "tier_reason": reason});
@@ -112,7 +122,7 @@ fn json(names: &[String], done: &[Outcome], exit: Exit) -> Value {
         }
         Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(outcome).code(), "diagnostics": []}),
     };
-    let reviews: Vec<Value> = names.iter().zip(done).map(review_json).collect();
+    let reviews: Vec<Value> = reviews.map(review_json).collect();
     json!({"schema": REVIEWS, "exit": exit.code(), "reviews": reviews})
 }
 

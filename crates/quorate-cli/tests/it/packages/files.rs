@@ -62,6 +62,7 @@ fn an_archive_has_all_that_an_installation_needs() {
     reviews(&place, &place.path(&format!("{name}/quorate")));
     components(&place, sbom, &read("THIRD-PARTY-LICENSES.txt"));
     formula(&place, archive);
+    super::action::installs_and_reviews(&place, archive);
 }
 
 /// The list of components is CycloneDX, and has the versions of the lock; each has its licence.
@@ -196,7 +197,9 @@ fn the_flake_is_nix_and_builds_what_is_released() {
 
 #[test]
 fn only_what_is_known_is_packed() {
-    for arguments in [&["zip"][..], &["archive", "--profile", "fast"], &["archive", "file"], &["homebrew"]] {
+    for arguments in
+        [&["zip"][..], &["archive", "--profile", "fast"], &["archive", "file"], &["homebrew"], &["action"]]
+    {
         let output = script(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(64), "{arguments:?}: {output:?}");
     }

@@ -1,0 +1,231 @@
+//! The requests to GitHub's REST API. Answers are read up to a bound; no redirect is followed, since the token would go along.
+
+use std::time::Duration;
+
+use quorate_adapters::http::{self, Redirects};
+use quorate_diagnostics::{Body, codes};
+use reqwest::{Client, Method, Response};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::event::{Repository, unusable};
+use crate::environment::variable;
+use quorate::service::artifact;
+use quorate::service::error::ServiceError;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The bound of an answer, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+const PER_PAGE: usize = 100;
+/// The most pages of a list; GitHub itself lists up to 3,000 files.
+const MAX_PAGES: usize = 30;
+
+/// The API, as a repository's job uses it.
+pub(super) struct Api {
+    client: Client,
+    base: Url,
+    token: String,
+    /// `owner/name`.
+    pub(super) repository: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pull {
+    pub(super) number: u64,
+    pub(super) head: Head,
+    #[serde(default)]
+    pub(super) labels: Vec<Label>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub(super) sha: String,
+    /// `None` once a fork is deleted.
+    pub(super) repo: Option<Repository>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Label {
+    pub(super) name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct File {
+    pub(super) filename: String,
+    pub(super) status: String,
+    /// The hash of its content; `None` for some that cannot be shown.
+    pub(super) sha: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Comment {
+    pub(super) id: u64,
+    #[serde(default)]
+    pub(super) body: String,
+    pub(super) user: Option<User>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct User {
+    pub(super) login: String,
+}
+
+impl Api {
+    /// The API with the job's token.
+    ///
+    /// # Errors
+    /// Without a token or a repository, or with an address that the token must not go to.
+    pub(super) fn from_environment() -> Result<Api, ServiceError> {
+        let get = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let need = |name: &str| get(name).ok_or_else(|| unusable(format!("the variable {name} is not set")));
+        let (token, repository) = (need("GITHUB_TOKEN")?, need("GITHUB_REPOSITORY")?);
+        let address = get("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+        let base: Url = address
+            .parse()
+            .map_err(|error| unusable(format!("GITHUB_API_URL is no address: {address}: {error}")))?;
+        if base.cannot_be_a_base() || base.scheme() != "https" && !http::is_loopback(&base) {
+            return Err(unusable(format!("GITHUB_API_URL is no https address: {address}")));
+        }
+        let client = http::client(&base, None, Redirects::Refused).map_err(unusable)?;
+        Ok(Api { client, base, token: token.trim().to_owned(), repository })
+    }
+
+    /// The open pull requests whose branch has this name, with the owner of its repository: `owner:branch`.
+    pub(super) async fn pulls_from(&self, head: &str) -> Result<Vec<Pull>, ServiceError> {
+        self.list(&["pulls"], &[("state", "open"), ("head", head)]).await
+    }
+
+    pub(super) async fn pull(&self, number: u64) -> Result<Pull, ServiceError> {
+        self.object(Method::GET, self.address(&["pulls", &number.to_string()]), None).await
+    }
+
+    /// What a pull request changes.
+    pub(super) async fn files(&self, number: u64) -> Result<Vec<File>, ServiceError> {
+        self.list(&["pulls", &number.to_string(), "files"], &[]).await
+    }
+
+    /// The content with a hash.
+    pub(super) async fn blob(&self, sha: &str) -> Result<Vec<u8>, ServiceError> {
+        let url = self.address(&["git", "blobs", sha]);
+        // A byte more than an artifact may have shows that it is too large.
+        let raw = "application/vnd.github.raw+json";
+        self.send(Method::GET, url, raw, None, artifact::MAX_BYTES + 1).await
+    }
+
+    pub(super) async fn comments(&self, number: u64) -> Result<Vec<Comment>, ServiceError> {
+        self.list(&["issues", &number.to_string(), "comments"], &[]).await
+    }
+
+    pub(super) async fn add_comment(&self, number: u64, body: &str) -> Result<Comment, ServiceError> {
+        let url = self.address(&["issues", &number.to_string(), "comments"]);
+        self.object(Method::POST, url, Some(json!({"body": body}))).await
+    }
+
+    pub(super) async fn edit_comment(&self, id: u64, body: &str) -> Result<Comment, ServiceError> {
+        let url = self.address(&["issues", "comments", &id.to_string()]);
+        self.object(Method::PATCH, url, Some(json!({"body": body}))).await
+    }
+
+    pub(super) async fn remove_label(&self, number: u64, name: &str) -> Result<(), ServiceError> {
+        let url = self.address(&["issues", &number.to_string(), "labels", name]);
+        let _: Value = self.object(Method::DELETE, url, None).await?;
+        Ok(())
+    }
+
+    /// An address below the repository's.
+    fn address(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("repos").extend(self.repository.split('/')).extend(path);
+        }
+        url
+    }
+
+    /// All pages of a list.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Vec<T>, ServiceError> {
+        let mut all = Vec::new();
+        for page in 1..=MAX_PAGES {
+            let mut url = self.address(path);
+            url.query_pairs_mut()
+                .extend_pairs(query)
+                .append_pair("per_page", &PER_PAGE.to_string())
+                .append_pair("page", &page.to_string());
+            let found: Vec<T> = self.object(Method::GET, url, None).await?;
+            let is_last = found.len() < PER_PAGE;
+            all.extend(found);
+            if is_last {
+                return Ok(all);
+            }
+        }
+        Err(failed(format!("GitHub lists more than {} entries of {}", MAX_PAGES * PER_PAGE, path.join("/"))))
+    }
+
+    async fn object<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<Value>,
+    ) -> Result<T, ServiceError> {
+        let path = url.path().to_owned();
+        let bytes = self.send(method, url, "application/vnd.github+json", body, MAX_BYTES).await?;
+        if bytes.len() as u64 >= MAX_BYTES {
+            return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
+        }
+        serde_json::from_slice(&bytes)
+            .map_err(|error| failed(format!("GitHub's answer to {path} cannot be read: {error}")))
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        accept: &str,
+        body: Option<Value>,
+        most: u64,
+    ) -> Result<Vec<u8>, ServiceError> {
+        let what = format!("{method} {}", url.path());
+        let mut request = self
+            .client
+            .request(method, url)
+            .timeout(TIMEOUT)
+            .bearer_auth(&self.token)
+            .header("accept", accept)
+            .header("x-github-api-version", "2022-11-28");
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let not_sent =
+            |error: reqwest::Error| failed(format!("{what}: {}", http::error_chain(&error.without_url())));
+        let mut response = request.send().await.map_err(not_sent)?;
+        let status = response.status();
+        let bytes = read(&mut response, most).await.map_err(not_sent)?;
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        let said = serde_json::from_slice::<Value>(&bytes).ok();
+        let said = said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or_default();
+        Err(failed(format!("{what}: GitHub answers {} {said}", status.as_u16())))
+    }
+}
+
+/// Reads the first bytes of an answer.
+async fn read(response: &mut Response, most: u64) -> Result<Vec<u8>, reqwest::Error> {
+    let mut bytes: Vec<u8> = Vec::new();
+    while (bytes.len() as u64) < most
+        && let Some(chunk) = response.chunk().await?
+    {
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+pub(super) fn failed(what: String) -> ServiceError {
+    let help = "`quorate explain quorate:github_failed` lists what the job needs";
+    ServiceError::configuration(codes::GITHUB_FAILED, Body::new(what).help(help))
+}

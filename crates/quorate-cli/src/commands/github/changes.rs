@@ -1,0 +1,154 @@
+//! The texts that a pull request adds or changes, and their reviews.
+
+use std::path::{Component, Path};
+
+use globset::GlobMatcher;
+use quorate_diagnostics::{Body, codes};
+
+use crate::arguments::{FailOnArguments, ReviewArguments};
+use crate::commands::review::batch::{exit_of, rank};
+use crate::commands::review::{Outcome, ReviewSettings, review};
+use crate::exit::Exit;
+use crate::render::{self, DigestEntry, Extent, Format};
+use crate::terminal::Terminal;
+use quorate::service::artifact::{self, Artifact};
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::report::Report;
+use quorate::service::review::{Request, TierPolicy};
+use quorate::service::session::LedgerSession;
+use quorate::service::subjects;
+use quorate::service::workspace::PathOverrides;
+
+/// The most texts of a pull request that are reviewed.
+pub(super) const MAX_TEXTS: usize = 200;
+
+/// A text that a pull request adds or changes.
+pub(super) struct Change {
+    /// From the repository's root.
+    pub(super) path: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A changed text, and what the council said of it.
+pub(super) struct Reviewed {
+    pub(super) path: String,
+    pub(super) outcome: Outcome,
+}
+
+impl Reviewed {
+    pub(super) fn exit(&self) -> Exit {
+        exit_of(&self.outcome)
+    }
+
+    pub(super) fn report(&self) -> Option<&Report> {
+        match &self.outcome {
+            Outcome::Judged(report) => Some(report),
+            Outcome::Skipped { .. } | Outcome::Failed(_) | Outcome::Interrupted => None,
+        }
+    }
+
+    fn entry(&self) -> DigestEntry<'_> {
+        let result = self.report().ok_or_else(|| match &self.outcome {
+            Outcome::Failed(error) => error.first_message(),
+            Outcome::Judged(_) | Outcome::Skipped { .. } | Outcome::Interrupted => String::new(),
+        });
+        DigestEntry { path: &self.path, result }
+    }
+}
+
+/// Markdown of all reviews, up to so many characters.
+pub(super) fn digest(reviewed: &[Reviewed], most: usize) -> String {
+    let entries: Vec<DigestEntry<'_>> = reviewed.iter().map(Reviewed::entry).collect();
+    render::digest(&entries, most)
+}
+
+/// The reviews were interrupted.
+pub(super) struct Interrupted;
+
+/// How the changes of a pull request are reviewed: as files that a person names, whatever their tier.
+pub(super) fn settings(fail: FailOnArguments, review: &ReviewArguments) -> ReviewSettings {
+    ReviewSettings {
+        format: Format::Github,
+        extent: Extent::Screen,
+        fail,
+        places: PathOverrides::default(),
+        request: Request {
+            artifact_type: None,
+            tier: None,
+            tier_policy: TierPolicy::Ignore,
+            policy: review.policy(),
+            options: review.answers.options(),
+        },
+    }
+}
+
+/// The error of a pull request that changes too much.
+pub(super) fn too_many_texts() -> ServiceError {
+    let body = Body::new(format!("more than {MAX_TEXTS} texts are changed"))
+        .help("split the change, or choose fewer with narrower patterns");
+    ServiceError::configuration(codes::ARTIFACT_TOO_LARGE, body)
+}
+
+/// The patterns that choose texts by their paths.
+pub(super) struct Patterns(Vec<GlobMatcher>);
+
+impl Patterns {
+    /// # Errors
+    /// When a pattern cannot be read.
+    pub(super) fn new(patterns: &[String]) -> Result<Patterns, ServiceError> {
+        patterns.iter().map(|pattern| subjects::path_matcher(pattern)).collect::<Result<_, _>>().map(Patterns)
+    }
+
+    /// Whether a path of a pull request is chosen. One that leads out of the repository never is.
+    pub(super) fn choose(&self, path: &str) -> bool {
+        let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        is_inside && self.0.iter().any(|pattern| pattern.is_match(path))
+    }
+}
+
+/// A change as an artifact at its place in the checkout of the base, where its configuration is looked for.
+pub(super) fn artifact(change: Change, environment: &Environment) -> Result<Artifact, ServiceError> {
+    let path = environment.directory.join(&change.path);
+    artifact::from_bytes(change.path, Some(path), Ok(change.bytes))
+}
+
+/// Reviews changes one after the other in the environment of the base, and puts the worst first. `keep` gets each report before
+/// its session closes.
+///
+/// # Errors
+/// If the process is told to stop.
+pub(super) async fn review_all(
+    changes: Vec<Change>,
+    settings: &ReviewSettings,
+    environment: &Environment,
+    terminal: &Terminal,
+    keep: impl AsyncFn(&LedgerSession, &Report) -> Result<(), ServiceError>,
+) -> Result<Vec<Reviewed>, Interrupted> {
+    let mut all = Vec::with_capacity(changes.len());
+    for change in changes {
+        let path = change.path.clone();
+        let outcome = match artifact(change, environment) {
+            Err(error) => Outcome::Failed(error),
+            Ok(artifact) => {
+                let (mut outcome, session) =
+                    Box::pin(review(artifact, settings, environment, terminal)).await;
+                if let Some(session) = session {
+                    if let Outcome::Judged(report) = &outcome
+                        && let Err(error) = keep(&session, report).await
+                    {
+                        outcome = Outcome::Failed(error);
+                    }
+                    session.close().await;
+                }
+                outcome
+            }
+        };
+        if matches!(outcome, Outcome::Interrupted) {
+            return Err(Interrupted);
+        }
+        all.push(Reviewed { path, outcome });
+    }
+    all.sort_by_key(|reviewed| std::cmp::Reverse(rank(reviewed.exit())));
+    Ok(all)
+}

@@ -1,0 +1,159 @@
+//! A server that plays GitHub's API for one repository: it keeps comments and labels, and what it was asked.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::support::http::read_request;
+
+pub(super) const TOKEN: &str = "ghs_16C7e42F292c6912E7710c838347Ae178B4a";
+pub(super) const SHA: &str = "8ad3f7c1b2e94d05a6f7180c9be2d3415f60a7c8";
+pub(super) const BOT: &str = "github-actions[bot]";
+
+/// What the repository has.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) pulls: Vec<Value>,
+    /// The texts of the pull request by path.
+    pub(super) texts: BTreeMap<String, Vec<u8>>,
+    pub(super) comments: Vec<Value>,
+    /// The method and the path of each request.
+    pub(super) asked: Vec<String>,
+    /// After so many reads of a pull request it has another commit.
+    pub(super) reads_until_push: Option<usize>,
+    /// Who the token is.
+    pub(super) login: String,
+}
+
+pub(super) struct Api {
+    pub(super) port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+/// A pull request from a branch `launch` of this repository.
+pub(super) fn pull(number: u64, from: &str) -> Value {
+    json!({"number": number, "state": "open", "labels": [],
+           "head": {"sha": SHA, "ref": "launch", "repo": {"full_name": from}}})
+}
+
+impl Api {
+    pub(super) fn start() -> Api {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback is up");
+        let port = listener.local_addr().expect("an address").port();
+        let state = Arc::new(Mutex::new(State { login: BOT.to_owned(), ..State::default() }));
+        let kept = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let kept = Arc::clone(&kept);
+                std::thread::spawn(move || serve(stream, &kept));
+            }
+        });
+        Api { port, state }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The requests that change something.
+    pub(super) fn writes(&self) -> Vec<String> {
+        self.state().asked.iter().filter(|asked| !asked.starts_with("GET ")).cloned().collect()
+    }
+}
+
+fn serve(stream: TcpStream, state: &Mutex<State>) {
+    let mut writer = stream.try_clone().expect("a socket can be cloned");
+    let mut reader = BufReader::new(stream);
+    while let Some((head, body)) = read_request(&mut reader) {
+        let (status, answer) =
+            answer(&head, &body, &mut state.lock().unwrap_or_else(PoisonError::into_inner));
+        let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", answer.len());
+        if writer.write_all(head.as_bytes()).and_then(|()| writer.write_all(&answer)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether a number is the one of a path.
+fn is(number: &Value, part: &str) -> bool {
+    part.parse().is_ok_and(|part: u64| *number == part)
+}
+
+fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
+    let json = |value: Value| (200, value.to_string().into_bytes());
+    let refuse = |status: u16, why: &str| (status, json!({"message": why}).to_string().into_bytes());
+    let line = head.lines().next().unwrap_or_default();
+    let mut words = line.split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    state.asked.push(format!("{method} {path}"));
+    if !head.to_lowercase().contains(&format!("authorization: bearer {}", TOKEN.to_lowercase())) {
+        return refuse(401, "Bad credentials");
+    }
+    let Some(rest) = path.strip_prefix("/repos/ada/blog/") else { return refuse(404, "Not Found") };
+    let parts: Vec<&str> = rest.split('/').collect();
+    let page = |all: &[Value]| {
+        let number = query.split('&').find_map(|pair| pair.strip_prefix("page=")).unwrap_or("1");
+        let number: usize = number.parse().unwrap_or(1);
+        Value::Array(all.iter().skip((number - 1) * 100).take(100).cloned().collect())
+    };
+    let text = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap_or_default()["body"].clone();
+    match (method, &parts[..]) {
+        ("GET", ["pulls"]) => {
+            let owner = query.split('&').find_map(|pair| pair.strip_prefix("head=")).unwrap_or_default();
+            let owner = owner.split("%3A").next().unwrap_or_default();
+            let of_owner = |pull: &&Value| {
+                pull["head"]["repo"]["full_name"]
+                    .as_str()
+                    .is_some_and(|name| name.split('/').next() == Some(owner))
+            };
+            json(page(&state.pulls.iter().filter(of_owner).cloned().collect::<Vec<_>>()))
+        }
+        ("GET", ["pulls", number]) => {
+            let mut pull = state.pulls.iter().find(|pull| is(&pull["number"], number)).cloned();
+            if let (Some(left), Some(pull)) = (&mut state.reads_until_push, &mut pull) {
+                match left.checked_sub(1) {
+                    Some(rest) => *left = rest,
+                    None => pull["head"]["sha"] = json!("0".repeat(40)),
+                }
+            }
+            pull.map_or_else(|| refuse(404, "Not Found"), json)
+        }
+        ("GET", ["pulls", _, "files"]) => {
+            let file = |(at, path): (usize, &String)| json!({"filename": path, "status": "modified", "sha": at.to_string()});
+            json(page(&state.texts.keys().enumerate().map(file).collect::<Vec<_>>()))
+        }
+        ("GET", ["git", "blobs", at]) => {
+            let text = at.parse().ok().and_then(|at| state.texts.values().nth(at));
+            text.map_or_else(|| refuse(404, "Not Found"), |text| (200, text.clone()))
+        }
+        ("GET", ["issues", _, "comments"]) => json(page(&state.comments)),
+        ("POST", ["issues", _, "comments"]) => {
+            let id = state.comments.len() + 1;
+            state.comments.push(json!({"id": id, "user": {"login": state.login}, "body": text(body)}));
+            json(state.comments[id - 1].clone())
+        }
+        ("PATCH", ["issues", "comments", id]) => {
+            match state.comments.iter_mut().find(|comment| is(&comment["id"], id)) {
+                Some(comment) => {
+                    comment["body"] = text(body);
+                    json(comment.clone())
+                }
+                None => refuse(404, "Not Found"),
+            }
+        }
+        ("DELETE", ["issues", number, "labels", name]) => {
+            for pull in state.pulls.iter_mut().filter(|pull| is(&pull["number"], number)) {
+                let labels = pull["labels"].as_array_mut().expect("labels");
+                labels.retain(|label| label["name"] != **name);
+            }
+            json(json!([]))
+        }
+        // What the pull request's own workflow has uploaded: a verdict of its own.
+        ("GET", ["actions", ..]) => json(json!({"reviews": [{"verdict": "SHIP"}]})),
+        _ => refuse(404, "Not Found"),
+    }
+}
