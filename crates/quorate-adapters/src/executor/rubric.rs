@@ -50,7 +50,7 @@ use member::Question;
 use settings::Rubric;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
-const RULES_VERSION: u32 = 3;
+const RULES_VERSION: u32 = 4;
 
 /// The kind, as settings name it.
 pub const KIND: &str = "rubric";

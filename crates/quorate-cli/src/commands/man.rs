@@ -18,7 +18,7 @@ use quorate::service::paths::absolute;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate man | man -l -\n  quorate man --out target/man")]
 pub(super) struct Arguments {
-    /// Write quorate.1, quorate-review.1, … here; existing files are not changed
+    /// Write quorate.1, quorate-review.1, quorate-ledger-verify.1, … here; existing files are not changed
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -29,11 +29,8 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &T
         terminal.verbatim(&page(command));
         return Exit::DONE;
     };
-    let mut pages = vec![("quorate.1".to_owned(), page(command.clone()))];
-    for sub in command.get_subcommands() {
-        let name = format!("quorate-{}", sub.get_name());
-        pages.push((format!("{name}.1"), page(sub.clone().name(name))));
-    }
+    let mut pages = Vec::new();
+    add_pages(&command, "quorate".to_owned(), &mut pages);
     if let Err(error) =
         guard::ensure_folder_free(&absolute(&environment.directory, dir), &dir.display().to_string())
     {
@@ -50,6 +47,14 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &T
         }
     }
     Exit::DONE
+}
+
+/// The page of a command, and those of its subcommands.
+fn add_pages(command: &Command, name: String, pages: &mut Vec<(String, String)>) {
+    for sub in command.get_subcommands() {
+        add_pages(sub, format!("{name}-{}", sub.get_name()), pages);
+    }
+    pages.push((format!("{name}.1"), page(command.clone().name(name))));
 }
 
 fn page(command: Command) -> String {

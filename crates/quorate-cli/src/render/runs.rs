@@ -18,7 +18,8 @@ const LONG: usize = 13;
 /// The runs as a table, in the given order. Columns that no run fills are left out.
 pub(crate) fn human(runs: &[Listed], options: TextOptions) -> String {
     if runs.is_empty() {
-        return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
+        return "No runs yet: `quorate review FILE` makes the first. `quorate log` shows conversations.\n"
+            .to_owned();
     }
     let length = short(runs);
     let rows: Vec<[String; 10]> = runs

@@ -122,7 +122,7 @@ fn completions_and_man_pages_are_whole() {
     place.run(&["completions", "tcsh"]).assert_code(64);
     assert!(place.run(&["man"]).assert_code(0).stdout.starts_with(".ie"));
     place.run(&["man", "--out", "man"]).assert_code(0);
-    for page in ["quorate.1", "quorate-review.1", "quorate-check.1"] {
+    for page in ["quorate.1", "quorate-review.1", "quorate-ledger-verify.1"] {
         assert!(place.read(&format!("man/{page}")).contains("quorate"), "{page}");
     }
     place.run(&["man", "--out", "man"]).assert_code(5);

@@ -332,13 +332,24 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
     };
     Ok(Content {
         kind,
-        run: compared(history, report.verdict.clone(), report.because.clone()),
+        run: compared(
+            history,
+            report.verdict.clone(),
+            report.because.clone().or_else(|| deciding_rule(&report)),
+        ),
         artifact: report.subject.clone(),
         artifact_type: report.assembly.clone(),
         findings,
         positions,
         note: note(history),
     })
+}
+
+/// The rule that decided a vote.
+fn deciding_rule(report: &convene::report::Report) -> Option<String> {
+    let decides =
+        |rule: &convene::report::AppliedRule| Some(format!("{} decides {}", rule.id, rule.decides.as_ref()?));
+    report.rules.iter().find_map(decides)
 }
 
 /// The positions by member, in the order of run b, those that differ first.

@@ -1,5 +1,6 @@
 //! Banned phrases: the default list with the plain word for each, and those of the settings.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -93,7 +94,14 @@ impl BannedPhrases {
                 .filter(|hit| !hit.is_empty() && !hit.as_str().trim().is_empty());
             uses.extend(hits.map(|hit| Occurrence { span: hit.range(), fix: custom_fix(written) }));
         }
-        uses.sort_by_key(|found| (found.span.start, found.span.end));
+        // Words that both a phrase and a pattern have are one use; the longer one names more of them.
+        uses.sort_by_key(|found| (found.span.start, Reverse(found.span.end)));
+        let mut end = 0;
+        uses.retain(|found| {
+            let is_new = found.span.start >= end;
+            end = end.max(found.span.end);
+            is_new
+        });
         uses
     }
 
@@ -144,6 +152,16 @@ mod tests {
         );
         let only_own = BannedPhrases::new(false, &extra).expect("usable");
         assert_eq!(uses(&only_own, "A seamless net-net."), ["net-net"]);
+    }
+
+    #[test]
+    fn what_two_of_them_match_is_one_use() {
+        let extra = ["/seamless(ly)? \\w+/".to_owned(), "/less/".to_owned()];
+        let banned = BannedPhrases::new(true, &extra).expect("usable");
+        assert_eq!(
+            uses(&banned, "A seamless start, less seamless later."),
+            ["seamless start", "less", "seamless later"]
+        );
     }
 
     #[test]
