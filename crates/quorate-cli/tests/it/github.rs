@@ -253,6 +253,19 @@ fn a_fork_s_text_costs_only_what_a_maintainer_allows() {
 }
 
 #[test]
+fn every_text_s_council_counts_for_what_a_review_may_cost() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/a.md", HOLDS);
+    with_text(&api, "drafts/z/post.md", HOLDS);
+    place.write("drafts/z/council.yaml", format!("{COUNCIL}runtime: {{type: ollama, model: judge}}\n"));
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("needs a cap");
+    comment(&place, &api, &["--max-calls", "9"]).assert_code(0).assert_stderr_contains("has the label");
+    assert_eq!(api.writes(), [""; 0]);
+    assert!(!place.path(".quorate").exists(), "nothing was reviewed");
+}
+
+#[test]
 fn a_token_of_another_user_would_add_a_comment_each_time() {
     let (place, api) = (base("ada/blog"), Api::start());
     api.state().pulls = vec![pull(7, "ada/blog")];

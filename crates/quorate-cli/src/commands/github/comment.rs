@@ -62,16 +62,14 @@ async fn comment(
     if is_outdated(&api, &pull).await? {
         return not_now(OUTDATED.to_owned());
     }
-    if let Some(first) = texts.first() {
-        match admit(task, settings, &api, &pull, first, environment)? {
-            Admission::Free => {}
-            Admission::Once => api.remove_label(pull.number, &task.label).await?,
-            Admission::Unlabelled => {
-                return not_now(format!(
-                    "a model is asked about a pull request from a fork only once it has the label `{}`",
-                    task.label
-                ));
-            }
+    match admit(task, settings, &api, &pull, &texts, environment)? {
+        Admission::Free => {}
+        Admission::Once => api.remove_label(pull.number, &task.label).await?,
+        Admission::Unlabelled => {
+            return not_now(format!(
+                "a model is asked about a pull request from a fork only once it has the label `{}`",
+                task.label
+            ));
         }
     }
     let reviewed = changes::review_all(texts, settings, environment, terminal, async |_, _| Ok(())).await;
@@ -145,6 +143,8 @@ enum Admission {
     Unlabelled,
 }
 
+/// Whether a pull request with these texts may be reviewed; each may have a council of its own.
+///
 /// # Errors
 /// If a model would be asked without a cap: those who open pull requests do not pay for it.
 fn admit(
@@ -152,20 +152,25 @@ fn admit(
     settings: &ReviewSettings,
     api: &Api,
     pull: &Pull,
-    first: &Change,
+    texts: &[Change],
     environment: &Environment,
 ) -> Result<Admission, ServiceError> {
-    let text = Change { path: first.path.clone(), bytes: Vec::new() };
-    let artifact = changes::artifact(text, environment)?;
-    let options = &settings.request.options;
-    let spending = review::spending(environment, &settings.places, &artifact, options)?;
-    if !spending.asks_a_model {
-        return Ok(Admission::Free);
+    let mut asks_a_model = false;
+    for text in texts {
+        // What it costs does not depend on what it says.
+        let named = Change { path: text.path.clone(), bytes: Vec::new() };
+        let artifact = changes::artifact(named, environment)?;
+        let options = &settings.request.options;
+        let spending = review::spending(environment, &settings.places, &artifact, options)?;
+        asks_a_model |= spending.asks_a_model;
+        if spending.asks_a_model && !spending.is_capped {
+            let body = Body::new("a review of a pull request that asks a model needs a cap")
+                .help("add --max-money, --max-tokens or --max-calls, or [budget] to quorate.toml");
+            return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
+        }
     }
-    if !spending.is_capped {
-        let body = Body::new("a review of a pull request that asks a model needs a cap")
-            .help("add --max-money, --max-tokens or --max-calls, or [budget] to quorate.toml");
-        return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
+    if !asks_a_model {
+        return Ok(Admission::Free);
     }
     let is_fork = pull.head.repo.as_ref().is_none_or(|repo| repo.full_name != api.repository);
     let is_labelled = pull.labels.iter().any(|label| label.name == task.label);
