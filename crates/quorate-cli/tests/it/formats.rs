@@ -155,7 +155,7 @@ fn nothing_in_a_text_makes_another_annotation() {
     let claim = lines.iter().find(|line| line.contains("Says who?")).unwrap();
     assert!(claim.contains("file=a%2Cb%3Ac.md,line=2,col=7,"), "{claim}");
     assert!(claim.contains("%0A::error::no, 100%25 made up") && claim.contains("%0D%0A"), "{claim}");
-    let verdict = lines.last().unwrap();
+    let verdict = lines[0];
     assert!(verdict.contains("REVISE") && verdict.contains("%0A::warning file=x::b"), "{verdict}");
     assert!(text.lines().count() >= 4);
 }
