@@ -134,6 +134,8 @@ fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
     let body = Body::new(format!("cannot write {}: {error}", path.display()));
     ServiceError::configuration(
         codes::ARTIFACT_UNREADABLE,
-        body.help("name another directory with --reports"),
+        body.help(
+            "its directory must be one that this user can write to, within the checkout or outside of it",
+        ),
     )
 }
