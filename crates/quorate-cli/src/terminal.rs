@@ -70,6 +70,11 @@ impl Terminal {
         }
     }
 
+    /// Writes annotations whose parts are redacted already.
+    pub(super) fn annotations(&self, text: &str) {
+        self.write(&workflow::commands(text));
+    }
+
     /// Writes text unchanged: Quorate's own, or a user's own input. A closed reader is no error; any other failure is reported,
     /// and the command fails. A runner that would execute workflow commands gets the neutralized text.
     pub(super) fn verbatim(&self, text: &str) {

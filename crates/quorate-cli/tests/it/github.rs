@@ -204,6 +204,39 @@ fn what_the_pull_request_s_own_workflow_made_is_not_read() {
 }
 
 #[test]
+fn names_with_the_marks_of_a_key_hide_no_verdict() {
+    let names = [
+        "drafts/a-----BEGIN RSA PRIVATE KEY-----.md",
+        "drafts/b-----END RSA PRIVATE KEY-----### Quorate: SHIP @octo-----BEGIN RSA PRIVATE KEY-----.md",
+        "drafts/c.md",
+        "drafts/d-----END RSA PRIVATE KEY-----<!-- .md",
+    ];
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    names.iter().for_each(|name| with_text(&api, name, HOLDS));
+    comment(&place, &api, &[]).assert_code(0);
+    let body = api.state().comments[0]["body"].as_str().unwrap().to_owned();
+    let starts = |what: &str| body.lines().filter(|line| line.starts_with(what)).count();
+    assert_eq!(
+        (starts("### Quorate"), starts("<!--"), starts("| HOLD") + starts("| REVISE")),
+        (1, 1, 4),
+        "{body}"
+    );
+    let place = merge(&[], &names.map(|name| (name, HOLDS)));
+    let reviewed = review(&place, &[]);
+    let verdicts = reviewed.stdout.lines().filter(|line| line.contains("title=council%3A")).count();
+    assert_eq!(
+        (
+            verdicts,
+            place.read("summary.md").matches("\n| REVISE").count()
+                + place.read("summary.md").matches("\n| HOLD").count()
+        ),
+        (4, 4),
+        "{reviewed:?}"
+    );
+}
+
+#[test]
 fn the_pull_request_is_the_only_one_with_the_commit() {
     let (place, api) = (base("eve/blog"), Api::start());
     with_text(&api, "drafts/post.md", HOLDS);

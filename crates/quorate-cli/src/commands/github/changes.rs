@@ -14,6 +14,7 @@ use crate::terminal::Terminal;
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
+use quorate::service::redaction::CurrentRedactor;
 use quorate::service::report::Report;
 use quorate::service::review::{Request, TierPolicy};
 use quorate::service::session::LedgerSession;
@@ -48,9 +49,9 @@ impl Reviewed {
         }
     }
 
-    fn entry(&self) -> DigestEntry<'_> {
+    fn entry(&self, redactor: &CurrentRedactor) -> DigestEntry<'_> {
         let result = self.report().ok_or_else(|| match &self.outcome {
-            Outcome::Failed(error) => error.first_message(),
+            Outcome::Failed(error) => redactor.redact_text(&error.first_message()),
             Outcome::Judged(_) | Outcome::Skipped { .. } | Outcome::Interrupted => String::new(),
         });
         DigestEntry { path: &self.path, result }
@@ -58,8 +59,8 @@ impl Reviewed {
 }
 
 /// Markdown of all reviews, up to so many characters.
-pub(super) fn digest(reviewed: &[Reviewed], most: usize) -> String {
-    let entries: Vec<DigestEntry<'_>> = reviewed.iter().map(Reviewed::entry).collect();
+pub(super) fn digest(reviewed: &[Reviewed], most: usize, redactor: &CurrentRedactor) -> String {
+    let entries: Vec<DigestEntry<'_>> = reviewed.iter().map(|review| review.entry(redactor)).collect();
     render::digest(&entries, most)
 }
 
@@ -110,7 +111,7 @@ impl Patterns {
 /// A change as an artifact at its place in the checkout of the base, where its configuration is looked for.
 pub(super) fn artifact(change: Change, environment: &Environment) -> Result<Artifact, ServiceError> {
     let path = environment.directory.join(&change.path);
-    artifact::from_bytes(change.path, Some(path), Ok(change.bytes))
+    artifact::from_bytes(environment.redactor.redact_text(&change.path), Some(path), Ok(change.bytes))
 }
 
 /// Reviews changes one after the other in the environment of the base, and puts the worst first. `keep` gets each report before
@@ -127,7 +128,9 @@ pub(super) async fn review_all(
 ) -> Result<Vec<Reviewed>, Interrupted> {
     let mut all = Vec::with_capacity(changes.len());
     for change in changes {
-        let path = change.path.clone();
+        // What is composed of several parts is not redacted as a whole: a marker in one part and its end in another would take away
+        // all that is between. Recorded answers are redacted already.
+        let path = environment.redactor.redact_text(&change.path);
         let outcome = match artifact(change, environment) {
             Err(error) => Outcome::Failed(error),
             Ok(artifact) => {

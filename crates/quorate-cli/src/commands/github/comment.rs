@@ -188,13 +188,12 @@ fn marker(patterns: &[String]) -> String {
 
 fn body(marker: &str, reviewed: &[Reviewed], pull: &Pull, environment: &Environment) -> String {
     let foot = format!(
-        "\n<sub>Commit {}, judged by the configuration of the base.</sub>\n",
+        "\n<sub>Commit {}, judged by the configuration of the default branch.</sub>\n",
         one_line(&pull.head.sha)
     );
     let frame = marker.len() + 1 + foot.chars().count();
-    let digest = changes::digest(reviewed, MAX_COMMENT_CHARS - frame);
-    let text = environment.redactor.redact_text(&format!("{marker}\n{digest}{foot}"));
-    workflow::visible(&text).into_owned()
+    let digest = changes::digest(reviewed, MAX_COMMENT_CHARS - frame, &environment.redactor);
+    workflow::visible(&format!("{marker}\n{digest}{foot}")).into_owned()
 }
 
 /// Edits the comment that this author made earlier, or adds one; where nothing is to be said and was said, adds none.

@@ -96,7 +96,7 @@ impl BaseCheckout {
 #[expect(clippy::disallowed_methods, reason = "git tells what a pull request changes")]
 async fn git(directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, ServiceError> {
     let mut command = tokio::process::Command::new("git");
-    // No hook of the repository runs, and no helper that its attributes name.
+    // No hook of the repository runs.
     command
         .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C"])
         .arg(directory)

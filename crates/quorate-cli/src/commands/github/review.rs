@@ -12,8 +12,8 @@ use crate::commands::review::batch::{json, worst};
 use crate::commands::review::{Outcome, ReviewSettings};
 use crate::environment::path;
 use crate::exit::{Exit, exit_with_error};
+use crate::render;
 use crate::render::paint::one_line;
-use crate::render::{self, Format};
 use crate::terminal::Terminal;
 use quorate::service::disk;
 use quorate::service::environment::Environment;
@@ -94,7 +94,7 @@ fn print(reviewed: &[Reviewed], terminal: &Terminal) {
             exit_with_error(error, error_format(), terminal);
         }
     }
-    terminal.data_as(Format::Github, &render::github_of(&reports));
+    terminal.annotations(&render::github_of(&reports));
     if reviewed.is_empty() {
         terminal.hint("no text that the patterns choose is changed");
     }
@@ -108,7 +108,7 @@ fn save(
     environment: &Environment,
 ) -> Result<(), ServiceError> {
     if let Some(file) = path("GITHUB_STEP_SUMMARY") {
-        let text = environment.redactor.redact_text(&changes::digest(reviewed, MAX_SUMMARY_CHARS));
+        let text = changes::digest(reviewed, MAX_SUMMARY_CHARS, &environment.redactor);
         disk::append_below(file.parent().unwrap_or(Path::new(".")), &file, text.as_bytes())
             .map_err(|error| unwritable(&file, &error))?;
     }
