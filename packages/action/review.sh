@@ -4,7 +4,9 @@ set -euo pipefail
 
 patterns=()
 while IFS= read -r pattern; do
-    [ -z "${pattern//[[:space:]]/}" ] || patterns+=("$pattern")
+    # Without the blanks around it.
+    pattern=${pattern#"${pattern%%[![:space:]]*}"} pattern=${pattern%"${pattern##*[![:space:]]}"}
+    [ -z "$pattern" ] || patterns+=("$pattern")
 done <<<"$QUORATE_INPUT_PATHS"
 
 options=()

@@ -88,7 +88,7 @@ pub(super) fn installs_and_reviews(place: &TestDir, archive: &Path) {
     place.write("checkout/notes.txt", "Too short to judge.\n");
     git(&["add", "-A"]);
     git(&["commit", "-q", "-m", "change"]);
-    let paths = "drafts/**/*.md\n\n  \nposts/$(touch ran)/*.md\n";
+    let paths = "  drafts/**/*.md \n\n  \nposts/$(touch ran)/*.md\n";
     let reviewed = step(place, "review.sh", &path, &[("paths", paths)]);
     let said = String::from_utf8_lossy(&reviewed.stdout).into_owned();
     assert_eq!(reviewed.status.code(), Some(1), "{reviewed:?}");
