@@ -29,35 +29,53 @@ pub(super) fn exit_as_interrupted_on_signal() {
     listener::EXIT_CODE.store(super::exit::Exit::INTERRUPTED.code(), std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Runs to completion, or to an interruption.
+/// Runs to completion, or to an interruption. A signal that arrives as the work completes interrupts what is run next.
 pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Interrupted> {
+    #[cfg(unix)]
+    let mut signalled = listener::listen();
+    #[cfg(not(unix))]
+    let mut signalled = std::pin::pin!(tokio::signal::ctrl_c());
     tokio::select! {
         biased;
-        () = signalled() => {}
-        done = work => return Ok(done),
-    }
-    Err(Interrupted)
-}
-
-#[cfg(unix)]
-async fn signalled() {
-    // Dropping the receiver tells the listener that the work is done.
-    if listener::listen().await.is_err() {
-        std::future::pending::<()>().await;
+        // Without a listener nothing interrupts.
+        Ok(()) = &mut signalled => Err(Interrupted),
+        done = work => {
+            #[cfg(unix)]
+            if signalled.try_recv().is_ok() {
+                listener::postpone();
+            }
+            Ok(done)
+        }
     }
 }
 
-#[cfg(not(unix))]
-async fn signalled() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+/// Has a signal that was received interrupt what is run next.
+pub(super) fn interrupt_next() {
+    #[cfg(unix)]
+    listener::postpone();
+}
+
+/// Until it is dropped, the first signal that arrives between two calls of [`until_interrupted`] interrupts the next one, where it would
+/// end the process: the command has something to remove.
+pub(super) struct Postponed(());
+
+pub(super) fn postpone_signals() -> Postponed {
+    #[cfg(unix)]
+    listener::POSTPONES.store(true, std::sync::atomic::Ordering::Relaxed);
+    Postponed(())
+}
+
+impl Drop for Postponed {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        listener::POSTPONES.store(false, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
 /// A thread that receives signals even while the command blocks: on files that do not answer, or a locked ledger.
 #[cfg(unix)]
 mod listener {
-    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
     use std::sync::{Mutex, Once, PoisonError};
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -68,12 +86,27 @@ mod listener {
     /// The receiver of the next signal.
     static LISTENER: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
 
+    /// Whether a signal waits for its receiver.
+    static WAITS: AtomicBool = AtomicBool::new(false);
+
+    /// Whether a signal without a receiver waits for one.
+    pub(super) static POSTPONES: AtomicBool = AtomicBool::new(false);
+
+    /// Has the next receiver get a signal at once.
+    pub(super) fn postpone() {
+        WAITS.store(true, Ordering::Relaxed);
+    }
+
     /// The exit code for a signal without a receiver.
     pub(super) static EXIT_CODE: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.code());
 
     /// Reports the next signal, as long as the receiver exists.
     pub(super) fn listen() -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
+        if WAITS.swap(false, Ordering::Relaxed) {
+            let _ = sender.send(());
+            return receiver;
+        }
         *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         start();
         receiver
@@ -132,6 +165,9 @@ mod listener {
     fn notify_or_exit() {
         let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
         if listens.is_none_or(|listens| listens.send(()).is_err()) {
+            if POSTPONES.load(Ordering::Relaxed) && !WAITS.swap(true, Ordering::Relaxed) {
+                return;
+            }
             quorate_adapters::process::terminate_members();
             std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
         }

@@ -49,6 +49,7 @@ use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use quorate::service::report::Report;
 
 pub(crate) use digest::{DigestEntry, digest};
+pub(crate) use escape::inline;
 pub(crate) use github::{github, github_of};
 pub(crate) use gitlab::gitlab_of;
 pub(crate) use human::human;

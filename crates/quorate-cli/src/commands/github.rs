@@ -37,12 +37,12 @@ enum Action {
     /// Print annotations for the texts that a checked out commit changes
     ///
     /// Verdicts come first, since GitHub shows few annotations of a step. The summary is added to the file that
-    /// GITHUB_STEP_SUMMARY names. The exit code is that of the worst verdict, as of `quorate review`.
+    /// GITHUB_STEP_SUMMARY names. The exit code is that of the worst verdict, as of `quorate review`. Caps are for all texts together.
     Review {
         /// Which changed texts: paths from the repository's root, as patterns such as 'drafts/**/*.md'
         #[arg(value_name = "PATTERN", required = true)]
         patterns: Vec<String>,
-        /// The commit that it is compared with, whose configuration counts; by default the base of a pull request's merge
+        /// The commit whose configuration counts, and since which texts are changed; by default the base of a pull request's merge
         #[arg(long, value_name = "REV", default_value = "HEAD^1")]
         base: String,
         /// Write a report of each review into this directory, and reviews.json
@@ -56,13 +56,13 @@ enum Action {
     /// Keep one comment on a pull request with its verdicts up to date
     ///
     /// For a workflow that `workflow_run` starts, in a checkout of the base. The texts are asked of GitHub and reviewed here, so
-    /// what the pull request's own workflow made is not used. Needs GITHUB_TOKEN.
+    /// what the pull request's own workflow made is not used. Caps are for all texts together. Needs GITHUB_TOKEN.
     Comment {
         /// Which changed texts: paths from the repository's root, as patterns such as 'drafts/**/*.md'
         #[arg(value_name = "PATTERN", required = true)]
         patterns: Vec<String>,
         /// The label with which a maintainer lets a model review a pull request from a fork, once
-        #[arg(long, value_name = "NAME", default_value = "quorate")]
+        #[arg(long, value_name = "NAME", default_value = "quorate", value_parser = label)]
         label: String,
         /// The user that the token comments as
         #[arg(long, value_name = "LOGIN", default_value = "github-actions[bot]")]
@@ -83,6 +83,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             let settings = changes::settings(FailOnArguments::default(), &review);
             Box::pin(comment::run(&task, &settings, environment, terminal)).await
         }
+    }
+}
+
+/// A label; what is none would name another address of GitHub's API.
+fn label(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" | "." | ".." => Err("it is no name of a label".to_owned()),
+        name => Ok(name.to_owned()),
     }
 }
 

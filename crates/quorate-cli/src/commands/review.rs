@@ -14,7 +14,7 @@ use super::interruption;
 use crate::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
 use crate::environment::variable;
 use crate::exit::{Exit, exit_with_error};
-use crate::interrupt::{Interrupted, until_interrupted};
+use crate::interrupt::{Interrupted, interrupt_next, until_interrupted};
 use crate::progress::Progress;
 use crate::render::{self, Extent, Format};
 use crate::session::print_warnings;
@@ -148,6 +148,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// The options that apply to every text.
+#[derive(Clone)]
 pub(super) struct ReviewSettings {
     pub(super) format: Format,
     pub(super) extent: Extent,
@@ -188,7 +189,10 @@ pub(super) async fn review(
     progress.clear();
     let ended = match reviewed {
         Err(Interrupted) => match interruption::decided_report(&progress, &session, terminal).await {
-            Some(RunReport::Review(report)) => Outcome::Judged(report),
+            Some(RunReport::Review(report)) => {
+                interrupt_next();
+                Outcome::Judged(report)
+            }
             Some(RunReport::Assembly(_)) | None => Outcome::Interrupted,
         },
         Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),

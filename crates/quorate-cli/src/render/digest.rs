@@ -3,7 +3,7 @@
 use quorate::service::report::Report;
 
 use super::Extent;
-use super::escape::{code, inline};
+use super::escape::{code, html, inline};
 use super::markdown::markdown;
 use super::wording::{amount, truncate};
 
@@ -39,25 +39,31 @@ impl DigestEntry<'_> {
 
     fn details(&self) -> String {
         let Ok(report) = &self.result else { return String::new() };
-        let path = inline(&truncate(self.path, MAX_PATH));
+        // Within an HTML block nothing is read as Markdown.
+        let path = html(&truncate(self.path, MAX_PATH));
         let text = markdown(report, Extent::Screen);
-        format!("\n<details>\n<summary>{}: {path}</summary>\n\n{text}\n</details>\n", self.verdict())
+        format!(
+            "\n<details>\n<summary>{}: <code>{path}</code></summary>\n\n{text}\n</details>\n",
+            self.verdict()
+        )
     }
 }
 
-/// The text, of at most so many characters, for entries in the order of the table.
-pub(crate) fn digest(entries: &[DigestEntry<'_>], most: usize) -> String {
-    let Some(first) = entries.first() else {
-        return "### Quorate: no text to review\n\nNo text that is reviewed is changed.\n".to_owned();
+/// The text, of at most so many characters, for entries in the order of the table. `about` is a line below the heading, which can be
+/// empty.
+pub(crate) fn digest(entries: &[DigestEntry<'_>], about: &str, most: usize) -> String {
+    let about = if about.is_empty() { String::new() } else { format!("{about}\n\n") };
+    let heading = match entries {
+        [] => "no text to review".to_owned(),
+        [only] => format!("{} for {}", only.verdict(), code(&truncate(only.path, MAX_PATH))),
+        several => counts(several),
     };
-    let mut out = format!(
-        "### Quorate: {} for {}\n\n| verdict | text | why |\n| --- | --- | --- |\n",
-        first.verdict(),
-        match entries.len() {
-            1 => code(&truncate(first.path, MAX_PATH)),
-            more => amount(more as u64, "text"),
-        }
-    );
+    let mut out = format!("### Quorate: {heading}\n\n{about}");
+    if entries.is_empty() {
+        out.push_str("No text that is reviewed is changed.\n");
+        return out;
+    }
+    out.push_str("| verdict | text | why |\n| --- | --- | --- |\n");
     out.extend(entries.iter().take(MAX_ROWS).map(DigestEntry::row));
     if let more @ 1.. = entries.len().saturating_sub(MAX_ROWS) {
         out.push_str(&format!("\n… and {}.\n", amount(more as u64, "more text")));
@@ -75,6 +81,19 @@ pub(crate) fn digest(entries: &[DigestEntry<'_>], most: usize) -> String {
     out
 }
 
+/// How many texts have each verdict, in the order of the entries: `1 HOLD, 2 SHIP`.
+fn counts(entries: &[DigestEntry<'_>]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for entry in entries {
+        match counts.iter_mut().find(|(verdict, _)| *verdict == entry.verdict()) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((entry.verdict(), 1)),
+        }
+    }
+    let counts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
+    counts.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{hold, ship};
@@ -88,11 +107,16 @@ mod tests {
             DigestEntry { path: "drafts/c.md", result: Ok(&ship) },
             DigestEntry { path: "drafts/d.bin", result: Err("it is not text in UTF-8".to_owned()) },
         ];
-        let text = digest(&entries, 60_000);
-        assert!(text.starts_with("### Quorate: HOLD for 3 texts\n\n| verdict | text | why |\n"), "{text}");
+        let text = digest(&entries, "Commit 12.", 60_000);
+        assert!(
+            text.starts_with(
+                "### Quorate: 1 HOLD, 1 SHIP, 1 not reviewed\n\nCommit 12.\n\n| verdict | text | why |\n"
+            ),
+            "{text}"
+        );
         assert!(text.contains("| HOLD | ``drafts/`a`│b @team.md`` | 3 of 4 block"), "{text}");
         assert!(text.contains("| not reviewed | `drafts/d.bin` | it is not text in UTF-8 |"), "{text}");
-        assert!(text.contains("<summary>HOLD: drafts/\\`a\\`\\|b @&#8203;team.md</summary>"), "{text}");
+        assert!(text.contains("<summary>HOLD: <code>drafts/`a`|b @team.md</code></summary>"), "{text}");
         assert_eq!(text.matches("<details>").count(), 2);
         assert_eq!(text.matches("</details>").count(), 2);
     }
@@ -102,7 +126,7 @@ mod tests {
         let hold = hold();
         let entries: Vec<DigestEntry<'_>> =
             (0..300).map(|_| DigestEntry { path: "drafts/a.md", result: Ok(&hold) }).collect();
-        let text = digest(&entries, 60_000);
+        let text = digest(&entries, "Commit 12.", 60_000);
         assert!(text.chars().count() <= 60_000, "{}", text.chars().count());
         assert!(text.contains("… and 200 more texts."), "{text}");
         assert!(text.ends_with("have them.\n"), "{text}");

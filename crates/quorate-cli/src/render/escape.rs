@@ -6,7 +6,7 @@ use super::paint::{one_line, sanitize};
 const ZERO_WIDTH_SPACE: &str = "&#8203;";
 
 /// Text on one line, for running text and table cells.
-pub(super) fn inline(text: &str) -> String {
+pub(crate) fn inline(text: &str) -> String {
     escaped(&one_line(text))
 }
 
@@ -32,6 +32,11 @@ pub(super) fn code(text: &str) -> String {
     let fence = "`".repeat(longest_run(&text) + 1);
     let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// Text on one line, within an HTML element.
+pub(super) fn html(text: &str) -> String {
+    one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Lines as a code block, which their content cannot end.
@@ -78,6 +83,15 @@ fn escaped(text: &str) -> String {
                 out.push(c);
                 out.push_str(ZERO_WIDTH_SPACE);
             }
+            // GH-12 is an issue, and :tada: a picture.
+            '-' if is_issue_prefix(&out) && rest.peek().is_some_and(char::is_ascii_digit) => {
+                out.push(c);
+                out.push_str(ZERO_WIDTH_SPACE);
+            }
+            ':' if !before.is_alphanumeric() && rest.peek().is_some_and(|next| begins_emoji(*next)) => {
+                out.push(c);
+                out.push_str(ZERO_WIDTH_SPACE);
+            }
             '.' if out.ends_with("www") => {
                 out.push_str(ZERO_WIDTH_SPACE);
                 out.push(c);
@@ -87,6 +101,16 @@ fn escaped(text: &str) -> String {
         before = c;
     }
     out
+}
+
+fn is_issue_prefix(text: &str) -> bool {
+    text.len() >= 2
+        && text.is_char_boundary(text.len() - 2)
+        && text[text.len() - 2..].eq_ignore_ascii_case("gh")
+}
+
+fn begins_emoji(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '_')
 }
 
 #[cfg(test)]
@@ -107,6 +131,7 @@ mod tests {
         check("# a\n\n- b", "\\# a - b");
         check("1. a", "1\\. a");
         check("2.5", "2.5");
+        check("GH-12, at 10:30 :tada: so: no", "GH-&#8203;12, at 10:30 :&#8203;tada: so: no");
         check("", "");
     }
 

@@ -3,11 +3,12 @@
 mod api;
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::council::COUNCIL;
-use crate::support::{CommandOutput, TestDir, finish};
+use crate::support::{CommandOutput, TestDir, finish, wait_until};
 use api::{Api, BOT, SHA, TOKEN, pull};
 
 const HOLDS: &str = "We will never raise prices. Everybody loves it. Studies show that it is the fastest.\n";
@@ -97,8 +98,9 @@ fn a_link_of_a_pull_request_is_not_followed() {
     std::os::unix::fs::symlink(outside.root(), place.path("reports")).unwrap();
     git(&place, &["add", "-A"]);
     git(&place, &["commit", "-q", "--amend", "-m", "change"]);
-    let reviewed = review(&place, &[]).assert_code(0);
-    assert!(reviewed.stderr.contains("drafts/link.md is no file but a link"), "{reviewed:?}");
+    let reviewed = review(&place, &["--fail-on", "incomplete"]).assert_code(5);
+    assert!(reviewed.stdout.contains("drafts/link.md is no file, but a link"), "{reviewed:?}");
+    assert!(place.read("summary.md").contains("| not reviewed | `drafts/link.md` |"));
     assert!(!format!("{reviewed:?}").contains("4711"), "{reviewed:?}");
     // A report would be written where the link leads.
     let refused = review(&place, &["--reports", "reports"]).assert_code(5);
@@ -271,6 +273,11 @@ fn a_fork_s_text_costs_only_what_a_maintainer_allows() {
         .assert_code(0)
         .assert_stderr_contains("only once it has the label `quorate`");
     assert_eq!((asked(), api.writes().len()), (0, 0));
+    // A label is not spent on a review that cannot begin.
+    api.state().pulls[0]["labels"] = json!([{"name": "Quorate"}]);
+    let impossible = ["--executor", "anthropic", "--max-calls", "9"];
+    comment(&place, &api, &impossible).assert_code(5).assert_stdout_contains("ANTHROPIC_API_KEY");
+    assert_eq!(api.writes(), [""; 0]);
     api.state().pulls[0]["labels"] = json!([{"name": "quorate"}]);
     comment(&place, &api, &capped);
     assert!(asked() > 0, "the model is asked");
@@ -293,9 +300,131 @@ fn every_text_s_council_counts_for_what_a_review_may_cost() {
     with_text(&api, "drafts/z/post.md", HOLDS);
     place.write("drafts/z/council.yaml", format!("{COUNCIL}runtime: {{type: ollama, model: judge}}\n"));
     comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("needs a cap");
+    place.write("quorate.toml", "[budget]\ncalls = 9\n");
+    // That would be for each text.
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("needs a cap");
     comment(&place, &api, &["--max-calls", "9"]).assert_code(0).assert_stderr_contains("has the label");
     assert_eq!(api.writes(), [""; 0]);
     assert!(!place.path(".quorate").exists(), "nothing was reviewed");
+}
+
+#[test]
+fn a_cap_is_for_all_texts_together() {
+    let texts: Vec<String> = (1..=4).map(|at| format!("drafts/{at}.md")).collect();
+    let texts: Vec<(&str, &str)> = texts.iter().map(|path| (&**path, SHIPS)).collect();
+    let place = merge(&[], &texts);
+    let reviewed = review(&place, &["--max-calls", "18", "--reports", "reports"]).assert_code(3);
+    let reviews: Value = serde_json::from_str(&place.read("reports/reviews.json")).unwrap();
+    let reviews = reviews["reviews"].as_array().unwrap();
+    let calls: u64 = reviews.iter().map(|review| review["spent"]["calls"].as_u64().unwrap()).sum();
+    assert_eq!(calls, 18, "{reviewed:?}");
+    assert_eq!(reviews.iter().filter(|review| review["verdict"] == "SHIP").count(), 2);
+    assert_eq!(reviews.iter().filter(|review| review["verdict"] == "INCOMPLETE").count(), 2);
+}
+
+#[test]
+fn an_earlier_comment_is_withdrawn_where_there_is_no_new_review() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/post.md", SHIPS);
+    let says = |words: &str| {
+        let state = api.state();
+        let body = state.comments[0]["body"].as_str().unwrap();
+        assert_eq!(state.comments.len(), 1);
+        assert!(body.contains(words), "{body}");
+        assert!(words.contains("SHIP") || !body.contains("SHIP"), "{body}");
+    };
+    comment(&place, &api, &[]).assert_code(0).assert_stdout_contains("SHIP drafts/post.md");
+    says("Quorate: SHIP");
+    let model = ["--executor", "http://127.0.0.1:1/v1#judge", "--max-calls", "9"];
+    comment(&place, &api, &model).assert_code(0);
+    says("only once it has the label");
+    comment(&place, &api, &[]).assert_code(0);
+    says("Quorate: SHIP");
+    api.state().pulls.push(pull(8, "eve/blog"));
+    comment(&place, &api, &[]).assert_code(5);
+    says("2 open pull requests have the commit");
+    api.state().pulls.pop();
+    comment(&place, &api, &[]).assert_code(0);
+    (0..201).for_each(|at| with_text(&api, &format!("drafts/{at}.md"), SHIPS));
+    comment(&place, &api, &[]).assert_code(5);
+    says("more than 200 texts are changed");
+}
+
+#[test]
+fn a_link_of_a_pull_request_is_no_text() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/link.md", "../README.md");
+    api.state().links.push("drafts/link.md".to_owned());
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("no file, but a link");
+    assert!(
+        api.state().comments[0]["body"].as_str().unwrap().contains("| not reviewed | `drafts/link.md` |")
+    );
+}
+
+#[test]
+fn a_comment_that_fails_is_tried_again() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    api.state().failures = 1;
+    with_text(&api, "drafts/post.md", SHIPS);
+    comment(&place, &api, &[]).assert_code(0);
+    assert_eq!(api.state().comments.len(), 1);
+}
+
+#[test]
+fn a_pattern_that_matches_no_path_is_refused() {
+    let place = merge(&[], &[("drafts/fine.md", HOLDS)]);
+    for pattern in
+        ["", " drafts/*.md", "drafts/*.md\r", "./drafts/*.md", "/drafts/*.md", "../*", "drafts/", "!drafts/*"]
+    {
+        let refused = place.run(&["github", "review", pattern]).assert_code(64);
+        refused.assert_stderr_contains("matches no path of a repository");
+    }
+}
+
+#[test]
+fn the_council_of_the_base_is_as_it_was_committed() {
+    let base = [("council.yaml", &*strict()), (".gitattributes", "* filter=odd\n"), ("drafts/old.md", SHIPS)];
+    let place = merge(&base, &[("drafts/new.md", HOLDS)]);
+    let strict = |place: &TestDir| {
+        let reviewed = review(place, &[]);
+        assert!(reviewed.stdout.contains("policy strict/1"), "{reviewed:?}");
+    };
+    git(&place, &["config", "filter.odd.smudge", "touch ran; cat"]);
+    git(&place, &["config", "filter.odd.required", "true"]);
+    strict(&place);
+    assert!(!place.path("ran").exists(), "no filter runs");
+    git(&place, &["config", "--remove-section", "filter.odd"]);
+    git(&place, &["sparse-checkout", "set", "--no-cone", "/drafts/"]);
+    assert!(!place.path("council.yaml").exists());
+    strict(&place);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_and_leaves_nothing() {
+    let texts: Vec<String> = (0..150).map(|at| format!("drafts/{at}.md")).collect();
+    let texts: Vec<(&str, &str)> = texts.iter().map(|path| (&**path, HOLDS)).collect();
+    let place = merge(&[], &texts);
+    let temporary = TestDir::new();
+    for at in 0..12 {
+        let mut command = place.command(&["github", "review", "drafts/*.md"]);
+        let child = command.env("TMPDIR", temporary.root()).spawn().unwrap();
+        // It has begun once its directories are there.
+        wait_until(Duration::from_secs(30), "it begins", || {
+            temporary.root().read_dir().unwrap().count() >= 2
+        });
+        std::thread::sleep(Duration::from_millis(at * 37));
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::TERM,
+        )
+        .unwrap();
+        finish(child).assert_code(130);
+        assert_eq!(temporary.root().read_dir().unwrap().count(), 0);
+    }
 }
 
 #[test]

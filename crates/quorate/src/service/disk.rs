@@ -222,6 +222,16 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
+/// Makes a link to a target, and the folders above it.
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "this module writes files")]
+pub fn link(path: &Path, target: &str) -> std::io::Result<()> {
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above)?;
+    }
+    std::os::unix::fs::symlink(target, path)
+}
+
 /// Puts new bytes in a file's place, atomically: a reader sees the old or the new. Its permissions stay, and a
 /// link to it stays a link.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

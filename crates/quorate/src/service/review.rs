@@ -7,14 +7,12 @@ pub mod written;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use quorate_kernel::budget::Caps;
 use quorate_kernel::observer::Observer;
 use quorate_manifest::council::tiers;
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Part, PartKind};
 
 use super::artifact::Artifact;
-use super::budget;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::estimate::{self, Estimate};
@@ -94,32 +92,19 @@ pub fn check(
     selected.iter().try_for_each(|(_, executor)| executor.ensure_installed())
 }
 
-/// What decides whether a review may be started for people who do not pay for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spending {
-    /// Whether a member asks a model.
-    pub asks_a_model: bool,
-    /// Whether calls, tokens or money of the run are capped.
-    pub is_capped: bool,
-}
-
-/// Whether reviewing an artifact asks a model, and within which bounds. Calls no member.
+/// Whether a member of an artifact's council asks a model. Calls no member.
 ///
 /// # Errors
 /// If configuration or executor are unusable.
-pub fn spending(
+pub fn asks_a_model(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
     options: &RunOptions,
-) -> Result<Spending, ServiceError> {
+) -> Result<bool, ServiceError> {
     let workspace = load(environment, places, artifact)?;
     let selected = members::select(&workspace, options)?;
-    let caps = options.caps.or(budget::configured(&workspace.host));
-    Ok(Spending {
-        asks_a_model: selected.iter().any(|(_, executor)| executor.about().asks_a_model),
-        is_capped: caps != Caps::default(),
-    })
+    Ok(selected.iter().any(|(_, executor)| executor.about().asks_a_model))
 }
 
 /// What reviewing an artifact would cost; nothing where its tier is skipped. Calls no member, and neither needs nor makes a

@@ -59,11 +59,23 @@ pub(super) struct File {
     pub(super) sha: Option<String>,
 }
 
+/// The files of a commit.
+#[derive(Deserialize)]
+pub(super) struct Tree {
+    pub(super) tree: Vec<TreeEntry>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TreeEntry {
+    pub(super) path: String,
+    /// As git writes it: `100644` and `100755` are files, `120000` is a link, `160000` another repository.
+    pub(super) mode: String,
+}
+
 #[derive(Deserialize)]
 pub(super) struct Comment {
     pub(super) id: u64,
-    #[serde(default)]
-    pub(super) body: String,
+    pub(super) body: Option<String>,
     pub(super) user: Option<User>,
 }
 
@@ -104,6 +116,13 @@ impl Api {
     /// What a pull request changes.
     pub(super) async fn files(&self, number: u64) -> Result<Vec<File>, ServiceError> {
         self.list(&["pulls", &number.to_string(), "files"], &[]).await
+    }
+
+    /// The files of a commit; not all of them in a large repository.
+    pub(super) async fn tree(&self, sha: &str) -> Result<Tree, ServiceError> {
+        let mut url = self.address(&["git", "trees", sha]);
+        url.query_pairs_mut().append_pair("recursive", "1");
+        self.object(Method::GET, url, None).await
     }
 
     /// The content with a hash.

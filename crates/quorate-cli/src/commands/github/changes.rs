@@ -4,6 +4,8 @@ use std::path::{Component, Path};
 
 use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::record::Spent;
 
 use crate::arguments::{FailOnArguments, ReviewArguments};
 use crate::commands::review::batch::{exit_of, rank};
@@ -13,9 +15,9 @@ use crate::render::{self, DigestEntry, Extent, Format};
 use crate::terminal::Terminal;
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
+use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::redaction::CurrentRedactor;
-use quorate::service::report::Report;
+use quorate::service::report::{Report, verdict_exit_code};
 use quorate::service::review::{Request, TierPolicy};
 use quorate::service::session::LedgerSession;
 use quorate::service::subjects;
@@ -28,7 +30,8 @@ pub(super) const MAX_TEXTS: usize = 200;
 pub(super) struct Change {
     /// From the repository's root.
     pub(super) path: String,
-    pub(super) bytes: Vec<u8>,
+    /// `None` where it is no file but a link, or another repository.
+    pub(super) bytes: Option<Vec<u8>>,
 }
 
 /// A changed text, and what the council said of it.
@@ -40,6 +43,14 @@ pub(super) struct Reviewed {
 impl Reviewed {
     pub(super) fn exit(&self) -> Exit {
         exit_of(&self.outcome)
+    }
+
+    /// The verdict's, whatever exit code it has with --fail-on.
+    fn severity(&self) -> u8 {
+        match self.report().and_then(|report| report.verdict) {
+            Some(verdict) => rank(Exit::verdict(verdict_exit_code(verdict))),
+            None => u8::MAX,
+        }
     }
 
     pub(super) fn report(&self) -> Option<&Report> {
@@ -58,10 +69,10 @@ impl Reviewed {
     }
 }
 
-/// Markdown of all reviews, up to so many characters.
-pub(super) fn digest(reviewed: &[Reviewed], most: usize, redactor: &CurrentRedactor) -> String {
+/// Markdown of all reviews, up to so many characters. `about` is the line below the heading.
+pub(super) fn digest(reviewed: &[Reviewed], about: &str, most: usize, redactor: &CurrentRedactor) -> String {
     let entries: Vec<DigestEntry<'_>> = reviewed.iter().map(|review| review.entry(redactor)).collect();
-    render::digest(&entries, most)
+    render::digest(&entries, about, most)
 }
 
 /// The reviews were interrupted.
@@ -96,9 +107,17 @@ pub(super) struct Patterns(Vec<GlobMatcher>);
 
 impl Patterns {
     /// # Errors
-    /// When a pattern cannot be read.
+    /// When a pattern cannot be read, or matches no path of a repository: then it would choose nothing, and all would pass.
     pub(super) fn new(patterns: &[String]) -> Result<Patterns, ServiceError> {
-        patterns.iter().map(|pattern| subjects::path_matcher(pattern)).collect::<Result<_, _>>().map(Patterns)
+        let matcher = |pattern: &String| match fits_no_path(pattern) {
+            true => {
+                let body = Body::new(format!("`{pattern}` matches no path of a repository"))
+                    .help("write a path from the repository's root, such as 'drafts/**/*.md'");
+                Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
+            }
+            false => subjects::path_matcher(pattern),
+        };
+        patterns.iter().map(matcher).collect::<Result<_, _>>().map(Patterns)
     }
 
     /// Whether a path of a pull request is chosen. One that leads out of the repository never is.
@@ -108,20 +127,34 @@ impl Patterns {
     }
 }
 
+fn fits_no_path(pattern: &str) -> bool {
+    let has_blanks = pattern.trim() != pattern || pattern.contains(char::is_control);
+    let has_odd_part = pattern.split('/').any(|part| matches!(part, "" | "." | ".."));
+    has_blanks || has_odd_part || pattern.starts_with('!')
+}
+
 /// A change as an artifact at its place in the checkout of the base, where its configuration is looked for.
 pub(super) fn artifact(change: Change, environment: &Environment) -> Result<Artifact, ServiceError> {
     let path = environment.directory.join(&change.path);
-    artifact::from_bytes(environment.redactor.redact_text(&change.path), Some(path), Ok(change.bytes))
+    let name = environment.redactor.redact_text(&change.path);
+    match change.bytes {
+        Some(bytes) => artifact::from_bytes(name, Some(path), Ok(bytes)),
+        None => {
+            let body = Body::new(format!("{name} is no file, but a link or another repository"))
+                .help("a link is not followed: choose the file that it leads to");
+            Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body))
+        }
+    }
 }
 
-/// Reviews changes one after the other in the environment of the base, and puts the worst first. `keep` gets each report before
-/// its session closes.
+/// Reviews changes one after the other in the environment of the base, and puts the worst first. The caps of `settings` are for all
+/// of them together. `keep` gets each report before its session closes.
 ///
 /// # Errors
 /// If the process is told to stop.
 pub(super) async fn review_all(
     changes: Vec<Change>,
-    settings: &ReviewSettings,
+    mut settings: ReviewSettings,
     environment: &Environment,
     terminal: &Terminal,
     keep: impl AsyncFn(&LedgerSession, &Report) -> Result<(), ServiceError>,
@@ -135,7 +168,7 @@ pub(super) async fn review_all(
             Err(error) => Outcome::Failed(error),
             Ok(artifact) => {
                 let (mut outcome, session) =
-                    Box::pin(review(artifact, settings, environment, terminal)).await;
+                    Box::pin(review(artifact, &settings, environment, terminal)).await;
                 if let Some(session) = session {
                     if let Outcome::Judged(report) = &outcome
                         && let Err(error) = keep(&session, report).await
@@ -150,8 +183,29 @@ pub(super) async fn review_all(
         if matches!(outcome, Outcome::Interrupted) {
             return Err(Interrupted);
         }
-        all.push(Reviewed { path, outcome });
+        let reviewed = Reviewed { path, outcome };
+        if let Some(report) = reviewed.report() {
+            let caps = &mut settings.request.options.caps;
+            *caps = left(*caps, report);
+        }
+        all.push(reviewed);
     }
-    all.sort_by_key(|reviewed| std::cmp::Reverse(rank(reviewed.exit())));
+    all.sort_by_key(|reviewed| std::cmp::Reverse(reviewed.severity()));
     Ok(all)
+}
+
+/// What a review has left of the caps. What it took and does not say counts as all.
+fn left(caps: Caps, report: &Report) -> Caps {
+    let usage = &report.usage;
+    let known =
+        |cap: Option<u64>, is_known: bool| if is_known || report.calls == 0 { cap } else { cap.map(|_| 0) };
+    let caps = Caps {
+        calls: caps.calls,
+        tokens: known(
+            caps.tokens,
+            !report.model_asked || usage.tokens_in.is_some() && usage.tokens_out.is_some(),
+        ),
+        usd_nanos: known(caps.usd_nanos, !report.model_asked || usage.usd_nanos.is_some()),
+    };
+    caps.less(&Spent { calls: Some(u64::from(report.calls)), ..Spent::from(usage) })
 }

@@ -1,15 +1,19 @@
 //! `quorate github comment`: one comment on a pull request, with the verdicts of its texts. All that is said is decided here, from
 //! the texts as GitHub has them: artifacts of the pull request's own workflow, which it can change, are not read.
 
+use std::time::Duration;
+
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 
 use super::api::{Api, Comment, Pull, failed};
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Patterns, Reviewed};
 use super::error_format;
 use super::event::{self, WorkflowRun};
-use crate::commands::review::ReviewSettings;
+use crate::commands::review::{Outcome, ReviewSettings};
 use crate::exit::{Exit, exit_with_error};
+use crate::render::inline;
 use crate::render::paint::one_line;
 use crate::terminal::Terminal;
 use crate::workflow;
@@ -45,7 +49,7 @@ async fn comment(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
-    let not_now = |why: String| {
+    let not_now = |why: &str| {
         terminal.status(&format!("no comment: {why}"));
         Ok(Exit::DONE)
     };
@@ -53,33 +57,67 @@ async fn comment(
     let run = event::workflow_run()?;
     let api = Api::from_environment()?;
     if run.event != "pull_request" {
-        return not_now(format!("the workflow was started by {}", one_line(&run.event)));
+        return not_now(&format!("the workflow was started by {}", one_line(&run.event)));
     }
-    let Some(pull) = pull_of(&api, &run).await? else {
-        return not_now(format!("no open pull request has the commit {}", one_line(&run.head_sha)));
+    let pulls = pulls_of(&api, &run).await?;
+    let [pull] = &pulls[..] else {
+        if pulls.is_empty() {
+            return not_now(&format!("no open pull request has the commit {}", one_line(&run.head_sha)));
+        }
+        let error =
+            failed(format!("{} open pull requests have the commit {}", pulls.len(), one_line(&run.head_sha)));
+        for pull in &pulls {
+            withdraw(&api, task, pull, &error.first_message()).await?;
+        }
+        return Err(error);
     };
-    let texts = changed_texts(&api, &patterns, pull.number).await?;
-    if is_outdated(&api, &pull).await? {
-        return not_now(OUTDATED.to_owned());
+    let result = match review_texts(&api, task, &patterns, pull, settings, environment, terminal).await {
+        Ok(result) => result,
+        Err(error) => {
+            let why = environment.redactor.redact_text(&error.first_message());
+            withdraw(&api, task, pull, &why).await?;
+            return Err(error);
+        }
+    };
+    match result {
+        ReviewResult::Outdated => not_now("the pull request has a newer commit, whose own run comments"),
+        ReviewResult::Interrupted => Ok(Exit::INTERRUPTED),
+        ReviewResult::Unlabelled => {
+            let label = &task.label;
+            let why = format!(
+                "a model is asked about a pull request from a fork only once it has the label `{label}`"
+            );
+            withdraw(&api, task, pull, &why).await?;
+            not_now(&why)
+        }
+        ReviewResult::Reviewed(reviewed) => say(&api, task, pull, &reviewed, environment, terminal).await,
     }
-    match admit(task, settings, &api, &pull, &texts, environment)? {
-        Admission::Free => {}
-        Admission::Once => api.remove_label(pull.number, &task.label).await?,
-        Admission::Unlabelled => {
-            return not_now(format!(
-                "a model is asked about a pull request from a fork only once it has the label `{}`",
-                task.label
-            ));
+}
+
+/// Comments on the reviews, and prints them.
+async fn say(
+    api: &Api,
+    task: &CommentTask,
+    pull: &Pull,
+    reviewed: &[Reviewed],
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, ServiceError> {
+    let marker = marker(&task.patterns);
+    let about = about(pull);
+    let digest =
+        changes::digest(reviewed, &about, MAX_COMMENT_CHARS - marker.len() - 1, &environment.redactor);
+    let missing = if reviewed.is_empty() { Missing::Leave } else { Missing::Add };
+    let kept = keep(api, task, pull, &format!("{marker}\n{digest}"), missing).await?;
+    for review in reviewed {
+        match &review.outcome {
+            Outcome::Judged(report) => {
+                terminal.data(&format!("{} {}\n", report.verdict_word(), one_line(&review.path)))
+            }
+            Outcome::Failed(error) => drop(exit_with_error(error, error_format(), terminal)),
+            Outcome::Skipped { .. } | Outcome::Interrupted => {}
         }
     }
-    let reviewed = changes::review_all(texts, settings, environment, terminal, async |_, _| Ok(())).await;
-    let Ok(reviewed) = reviewed.map_err(|Interrupted| ()) else { return Ok(Exit::INTERRUPTED) };
-    if is_outdated(&api, &pull).await? {
-        return not_now(OUTDATED.to_owned());
-    }
-    let marker = marker(&task.patterns);
-    let body = body(&marker, &reviewed, &pull, environment);
-    let kept = keep(&api, task, &pull, &marker, &body, reviewed.is_empty()).await?;
     if let Some(comment) = kept
         && comment.user.as_ref().is_none_or(|user| user.login != task.author)
     {
@@ -89,44 +127,81 @@ async fn comment(
             task.author
         )));
     }
-    // The comment says that a text could not be reviewed; the job says so as well.
-    let failed = reviewed.iter().filter(|review| review.report().is_none());
-    Ok(failed.map(Reviewed::exit).next().unwrap_or(Exit::DONE))
+    // Not every text could be reviewed.
+    let unreviewed = reviewed.iter().find(|review| review.report().is_none());
+    Ok(unreviewed.map_or(Exit::DONE, Reviewed::exit))
 }
 
-const OUTDATED: &str = "the pull request has a newer commit, whose own run comments";
+/// What became of the texts of a pull request.
+enum ReviewResult {
+    Reviewed(Vec<Reviewed>),
+    /// No maintainer has allowed that a model is asked.
+    Unlabelled,
+    /// The pull request has another commit by now.
+    Outdated,
+    Interrupted,
+}
 
-/// The open pull request whose newest commit the workflow has run for.
-///
-/// # Errors
-/// If there are several: which of them is meant is not known.
-async fn pull_of(api: &Api, run: &WorkflowRun) -> Result<Option<Pull>, ServiceError> {
-    let (Some(repository), Some(branch)) = (&run.head_repository, &run.head_branch) else { return Ok(None) };
+async fn review_texts(
+    api: &Api,
+    task: &CommentTask,
+    patterns: &Patterns,
+    pull: &Pull,
+    settings: &ReviewSettings,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<ReviewResult, ServiceError> {
+    let texts = changed_texts(api, patterns, pull).await?;
+    if is_outdated(api, pull).await? {
+        return Ok(ReviewResult::Outdated);
+    }
+    match admit(task, settings, api, pull, &texts, environment)? {
+        Admission::Free => {}
+        Admission::Once => api.remove_label(pull.number, &task.label).await?,
+        Admission::Unlabelled => return Ok(ReviewResult::Unlabelled),
+    }
+    let reviewed =
+        changes::review_all(texts, settings.clone(), environment, terminal, async |_, _| Ok(())).await;
+    let Ok(reviewed) = reviewed.map_err(|Interrupted| ()) else { return Ok(ReviewResult::Interrupted) };
+    Ok(match is_outdated(api, pull).await? {
+        true => ReviewResult::Outdated,
+        false => ReviewResult::Reviewed(reviewed),
+    })
+}
+
+/// The open pull requests whose newest commit the workflow has run for. If there are several, which of them is meant is not known.
+async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceError> {
+    let (Some(repository), Some(branch)) = (&run.head_repository, &run.head_branch) else {
+        return Ok(Vec::new());
+    };
     let owner = repository.full_name.split('/').next().unwrap_or_default();
     let mut pulls = api.pulls_from(&format!("{owner}:{branch}")).await?;
     pulls.retain(|pull| {
         let is_same = |head: &event::Repository| head.full_name == repository.full_name;
         pull.head.sha == run.head_sha && pull.head.repo.as_ref().is_some_and(is_same)
     });
-    match pulls.len() {
-        0 | 1 => Ok(pulls.pop()),
-        more => Err(failed(format!("{more} open pull requests have the commit {}", one_line(&run.head_sha)))),
-    }
+    Ok(pulls)
 }
 
 /// The texts that a pull request adds or changes, as GitHub has them.
-async fn changed_texts(api: &Api, patterns: &Patterns, number: u64) -> Result<Vec<Change>, ServiceError> {
-    let mut files = api.files(number).await?;
+async fn changed_texts(api: &Api, patterns: &Patterns, pull: &Pull) -> Result<Vec<Change>, ServiceError> {
+    let mut files = api.files(pull.number).await?;
     files.retain(|file| file.status != "removed" && patterns.choose(&file.filename));
     if files.len() > MAX_TEXTS {
         return Err(changes::too_many_texts());
     }
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tree = api.tree(&pull.head.sha).await?.tree;
     let mut texts = Vec::with_capacity(files.len());
     for file in files {
-        let Some(sha) = file.sha else {
-            return Err(failed(format!("GitHub gives no content of {}", one_line(&file.filename))));
+        let mode = tree.iter().find(|entry| entry.path == file.filename).map(|entry| &*entry.mode);
+        let bytes = match (file.sha, mode) {
+            (_, Some("120000" | "160000")) | (None, _) => None,
+            (Some(sha), _) => Some(api.blob(&sha).await?),
         };
-        texts.push(Change { bytes: api.blob(&sha).await?, path: file.filename });
+        texts.push(Change { bytes, path: file.filename });
     }
     Ok(texts)
 }
@@ -155,30 +230,34 @@ fn admit(
     texts: &[Change],
     environment: &Environment,
 ) -> Result<Admission, ServiceError> {
-    let mut asks_a_model = false;
+    let options = &settings.request.options;
+    let mut asking = Vec::new();
     for text in texts {
-        // What it costs does not depend on what it says.
-        let named = Change { path: text.path.clone(), bytes: Vec::new() };
+        // Whom a council asks does not depend on what the text says.
+        let named = Change { path: text.path.clone(), bytes: Some(Vec::new()) };
         let artifact = changes::artifact(named, environment)?;
-        let options = &settings.request.options;
-        let spending = review::spending(environment, &settings.places, &artifact, options)?;
-        asks_a_model |= spending.asks_a_model;
-        if spending.asks_a_model && !spending.is_capped {
-            let body = Body::new("a review of a pull request that asks a model needs a cap")
-                .help("add --max-money, --max-tokens or --max-calls, or [budget] to quorate.toml");
-            return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
+        if review::asks_a_model(environment, &settings.places, &artifact, options)? {
+            asking.push(artifact);
         }
     }
-    if !asks_a_model {
+    if asking.is_empty() {
         return Ok(Admission::Free);
     }
+    if options.caps == Caps::default() {
+        let body = Body::new("a review of a pull request that asks a model needs a cap")
+            .help("add --max-money, --max-tokens or --max-calls, which are for all its texts together");
+        return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
+    }
     let is_fork = pull.head.repo.as_ref().is_none_or(|repo| repo.full_name != api.repository);
-    let is_labelled = pull.labels.iter().any(|label| label.name == task.label);
-    Ok(match (is_fork, is_labelled) {
-        (false, _) => Admission::Free,
-        (true, true) => Admission::Once,
-        (true, false) => Admission::Unlabelled,
-    })
+    let is_labelled = pull.labels.iter().any(|label| label.name.eq_ignore_ascii_case(&task.label));
+    if is_fork && !is_labelled {
+        return Ok(Admission::Unlabelled);
+    }
+    // A label is not spent on a review that cannot begin.
+    for artifact in &asking {
+        review::check(environment, &settings.places, artifact, options)?;
+    }
+    Ok(if is_fork { Admission::Once } else { Admission::Free })
 }
 
 /// What the comment of these patterns begins with.
@@ -186,33 +265,68 @@ fn marker(patterns: &[String]) -> String {
     format!("<!-- quorate:reviews:{} -->", &sha256_hex(patterns.join("\n").as_bytes())[..16])
 }
 
-fn body(marker: &str, reviewed: &[Reviewed], pull: &Pull, environment: &Environment) -> String {
-    let foot = format!(
-        "\n<sub>Commit {}, judged by the configuration of the default branch.</sub>\n",
-        one_line(&pull.head.sha)
-    );
-    let frame = marker.len() + 1 + foot.chars().count();
-    let digest = changes::digest(reviewed, MAX_COMMENT_CHARS - frame, &environment.redactor);
-    workflow::visible(&format!("{marker}\n{digest}{foot}")).into_owned()
+/// The line below the heading of a comment.
+fn about(pull: &Pull) -> String {
+    format!("Commit {}, judged by the configuration of the default branch.", one_line(&pull.head.sha))
 }
 
-/// Edits the comment that this author made earlier, or adds one; where nothing is to be said and was said, adds none.
+/// What is done where there is no comment yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Add,
+    Leave,
+}
+
+/// How often a comment is tried to be written, and how long after a failure.
+const TRIES: u32 = 3;
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// Takes back what an earlier comment says: its verdicts are of another commit.
+async fn withdraw(api: &Api, task: &CommentTask, pull: &Pull, why: &str) -> Result<(), ServiceError> {
+    let heading = "### Quorate: not reviewed";
+    let body =
+        format!("{}\n{heading}\n\nCommit {}: {}.\n", marker(&task.patterns), pull.head.sha, inline(why));
+    keep(api, task, pull, &body, Missing::Leave).await.map(drop)
+}
+
+/// Has one comment say this. What fails is tried again, since a review may have cost something.
 async fn keep(
     api: &Api,
     task: &CommentTask,
     pull: &Pull,
-    marker: &str,
     body: &str,
-    is_empty: bool,
+    missing: Missing,
 ) -> Result<Option<Comment>, ServiceError> {
+    let body = workflow::visible(body);
+    let mut tries = 1;
+    loop {
+        match keep_once(api, task, pull, &body, missing).await {
+            Err(_) if tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Edits the comment that this author made earlier, or adds one.
+async fn keep_once(
+    api: &Api,
+    task: &CommentTask,
+    pull: &Pull,
+    body: &str,
+    missing: Missing,
+) -> Result<Option<Comment>, ServiceError> {
+    let marker = marker(&task.patterns);
     let own = api.comments(pull.number).await?.into_iter().find(|comment| {
         let is_author = comment.user.as_ref().is_some_and(|user| user.login == task.author);
-        is_author && comment.body.starts_with(marker)
+        is_author && comment.body.as_ref().is_some_and(|body| body.starts_with(&marker))
     });
     match own {
-        Some(comment) if comment.body == body => Ok(Some(comment)),
+        Some(comment) if comment.body.as_deref() == Some(body) => Ok(Some(comment)),
         Some(comment) => api.edit_comment(comment.id, body).await.map(Some),
-        None if is_empty => Ok(None),
+        None if missing == Missing::Leave => Ok(None),
         None => api.add_comment(pull.number, body).await.map(Some),
     }
 }

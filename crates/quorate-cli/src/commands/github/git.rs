@@ -1,12 +1,15 @@
 //! What git says of the checked out commit and its base.
 
-use std::path::{Path, PathBuf};
+use std::io::{Seek as _, Write as _};
+use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 
 use quorate_diagnostics::{Body, codes};
-use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::Command;
 
 use quorate::service::error::ServiceError;
+use quorate::service::{artifact, disk};
 
 /// A repository with a commit that is checked out, and the base that it is compared with.
 pub(super) struct Repository {
@@ -40,19 +43,18 @@ impl Repository {
         Ok(Repository { base: commit(base).await?, head: commit("HEAD").await?, root: root.clone() })
     }
 
-    /// The files that the checked out commit adds or changes, by path.
+    /// The files that the checked out commit adds or changes since it left the base, by path.
     pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, ServiceError> {
+        let since = text(git(&self.root, &["merge-base", &self.base, &self.head]).await?);
         let arguments =
-            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=d", &self.base, &self.head];
+            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=d", since.trim(), &self.head];
         let listed = text(git(&self.root, &arguments).await?);
         let mut fields = listed.split_terminator('\0');
         let mut files = Vec::new();
         // `:100644 100644 OLD NEW M`, and then the path.
         while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
             let words: Vec<&str> = meta.split(' ').collect();
-            let [_, mode, _, blob, _] = words[..] else {
-                return Err(unusable(format!("git lists a change in a form that is not known: {meta}")));
-            };
+            let [_, mode, _, blob, _] = words[..] else { return Err(unknown_form(meta)) };
             let is_file = mode.starts_with("100");
             files.push(ChangedFile { path: path.to_owned(), blob: blob.to_owned(), is_file });
         }
@@ -64,47 +66,108 @@ impl Repository {
         git(&self.root, &["cat-file", "blob", &file.blob]).await
     }
 
-    /// Checks the base out beside the repository, for as long as the result lives.
-    pub(super) async fn check_out_base(&self) -> Result<BaseCheckout, ServiceError> {
-        let dir = tempfile::Builder::new()
-            .prefix("quorate-base-")
-            .tempdir()
-            .map_err(|error| unusable(format!("cannot make a temporary directory: {error}")))?;
-        let checkout = BaseCheckout { path: dir.path().join("base"), root: self.root.clone(), _dir: dir };
-        let path = checkout.path.to_string_lossy().into_owned();
-        git(&self.root, &["worktree", "add", "--quiet", "--detach", "--force", &path, &self.base]).await?;
-        Ok(checkout)
+    /// Writes the base's texts and links below a directory: all that configures a council. They are as they were committed, whatever
+    /// filters, attributes or a sparse checkout would make of them.
+    pub(super) async fn write_base(&self, into: &Path) -> Result<(), ServiceError> {
+        let listed = text(git(&self.root, &["ls-tree", "-r", "-z", "-l", &self.base]).await?);
+        let mut entries = Vec::new();
+        for entry in listed.split_terminator('\0') {
+            // `100644 blob HASH SIZE`, a tab, and the path.
+            let Some((meta, name)) = entry.split_once('\t') else { return Err(unknown_form(entry)) };
+            let words: Vec<&str> = meta.split_whitespace().collect();
+            let [mode, kind, blob, size] = words[..] else { return Err(unknown_form(entry)) };
+            let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+            let is_small = size.parse().is_ok_and(|size: u64| size <= artifact::MAX_BYTES);
+            if kind == "blob" && is_inside && is_small {
+                entries.push(TreeFile { name, mode, blob });
+            }
+        }
+        // Links come last, so that no file is written through one.
+        entries.sort_by_key(|entry| entry.mode == LINK);
+        self.write_files(&entries, into)
+            .await
+            .map_err(|error| unusable(format!("cannot write the files of the base: {error}")))
+    }
+
+    /// Writes files below a directory. Git reads them, in their order.
+    async fn write_files(&self, files: &[TreeFile<'_>], into: &Path) -> std::io::Result<()> {
+        let mut asked = tempfile::tempfile()?;
+        let hashes: Vec<&str> = files.iter().map(|file| file.blob).collect();
+        writeln!(asked, "{}", hashes.join("\n"))?;
+        asked.rewind()?;
+        let mut child =
+            command(&self.root, &["cat-file", "--batch"]).stdin(asked).stdout(Stdio::piped()).spawn()?;
+        let Some(stdout) = child.stdout.take() else { return Ok(()) };
+        let mut reader = BufReader::new(stdout);
+        for TreeFile { name, mode, .. } in files {
+            // `HASH blob SIZE`, the content, and a line break.
+            let mut head = String::new();
+            reader.read_line(&mut head).await?;
+            let size = head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok());
+            let size: usize =
+                size.ok_or_else(|| std::io::Error::other(format!("{name}: git says {head}")))?;
+            let mut content = vec![0; size + 1];
+            reader.read_exact(&mut content).await?;
+            content.pop();
+            // What is not text configures nothing.
+            if let Ok(content) = String::from_utf8(content) {
+                write(&into.join(name), mode, &content)?;
+            }
+        }
+        child.wait().await.map(drop)
     }
 }
 
-/// The base's files.
-pub(super) struct BaseCheckout {
-    pub(super) path: PathBuf,
-    root: PathBuf,
-    _dir: TempDir,
+/// A file of a commit, or a link.
+struct TreeFile<'a> {
+    name: &'a str,
+    /// As git writes it.
+    mode: &'a str,
+    blob: &'a str,
 }
 
-impl BaseCheckout {
-    /// Removes the files.
-    pub(super) async fn remove(self) -> Result<(), ServiceError> {
-        let path = self.path.to_string_lossy().into_owned();
-        git(&self.root, &["worktree", "remove", "--force", &path]).await.map(drop)
+/// The mode of a link.
+const LINK: &str = "120000";
+
+fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
+    #[cfg(unix)]
+    if mode == LINK {
+        return disk::link(path, content);
     }
+    disk::write_new(path, content)?;
+    #[cfg(unix)]
+    if mode == "100755" {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
 }
 
-/// Runs git and returns what it prints.
+fn unknown_form(entry: &str) -> ServiceError {
+    unusable(format!("git lists a file in a form that is not known: {entry}"))
+}
+
+/// Git, about to be started.
 #[expect(clippy::disallowed_methods, reason = "git tells what a pull request changes")]
-async fn git(directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, ServiceError> {
-    let mut command = tokio::process::Command::new("git");
-    // No hook of the repository runs.
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    // No hook of the repository runs, and no object stands for another.
     command
         .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C"])
         .arg(directory)
         .args(arguments)
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let output =
-        command.output().await.map_err(|error| unusable(format!("git cannot be started: {error}")))?;
+    command
+}
+
+/// Runs git and returns what it prints.
+async fn git(directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, ServiceError> {
+    let output = command(directory, arguments)
+        .output()
+        .await
+        .map_err(|error| unusable(format!("git cannot be started: {error}")))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
+use tempfile::TempDir;
 
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Patterns, Reviewed};
 use super::error_format;
@@ -12,9 +13,8 @@ use crate::commands::review::batch::{json, worst};
 use crate::commands::review::{Outcome, ReviewSettings};
 use crate::environment::path;
 use crate::exit::{Exit, exit_with_error};
-use crate::render;
-use crate::render::paint::one_line;
 use crate::terminal::Terminal;
+use crate::{interrupt, render};
 use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
@@ -63,27 +63,35 @@ async fn review(
         if !patterns.choose(&file.path) {
             continue;
         }
-        if !file.is_file {
-            terminal.status(&format!("{} is no file but a link, and is not reviewed", one_line(&file.path)));
-            continue;
-        }
         if changed.len() == MAX_TEXTS {
             return Err(changes::too_many_texts());
         }
-        changed.push(Change { bytes: repository.content(&file).await?, path: file.path });
+        let bytes = if file.is_file { Some(repository.content(&file).await?) } else { None };
+        changed.push(Change { bytes, path: file.path });
     }
-    let base = repository.check_out_base().await?;
-    let in_base = Environment { directory: base.path.clone(), ..environment.clone() };
+    // Directories are removed when they are dropped, also where a signal interrupts.
+    let _postponed = interrupt::postpone_signals();
     // A ledger within the base would come from the repository.
-    settings.places.ledger = Some(base.path.with_file_name("ledger.db"));
+    let (base, ledger) = (temporary_directory()?, temporary_directory()?);
+    repository.write_base(base.path()).await?;
+    let in_base = Environment { directory: base.path().to_owned(), ..environment.clone() };
+    settings.places.ledger = Some(ledger.path().join("ledger.db"));
     let keep_report = async |session: &_, report: &Report| {
         let Some(dir) = &task.reports else { return Ok(()) };
         let html = report::draw(session, &report.run, Scope::Everything).await?;
         write(environment, dir, &format!("{}.html", report.run), html.as_bytes())
     };
-    let reviewed = changes::review_all(changed, &settings, &in_base, terminal, keep_report).await;
-    base.remove().await?;
-    Ok(reviewed)
+    Ok(changes::review_all(changed, settings, &in_base, terminal, keep_report).await)
+}
+
+fn temporary_directory() -> Result<TempDir, ServiceError> {
+    tempfile::Builder::new().prefix("quorate-base-").tempdir().map_err(|error| {
+        let body = Body::new(format!("cannot make a temporary directory: {error}"));
+        ServiceError::configuration(
+            codes::GITHUB_UNUSABLE,
+            body.help("set TMPDIR to a directory that exists"),
+        )
+    })
 }
 
 /// Prints the annotations of all verdicts, then those of findings.
@@ -108,7 +116,7 @@ fn save(
     environment: &Environment,
 ) -> Result<(), ServiceError> {
     if let Some(file) = path("GITHUB_STEP_SUMMARY") {
-        let text = changes::digest(reviewed, MAX_SUMMARY_CHARS, &environment.redactor);
+        let text = changes::digest(reviewed, "", MAX_SUMMARY_CHARS, &environment.redactor);
         disk::append_below(file.parent().unwrap_or(Path::new(".")), &file, text.as_bytes())
             .map_err(|error| unwritable(&file, &error))?;
     }

@@ -19,7 +19,11 @@ pub(super) struct State {
     pub(super) pulls: Vec<Value>,
     /// The texts of the pull request by path.
     pub(super) texts: BTreeMap<String, Vec<u8>>,
+    /// The paths that are links.
+    pub(super) links: Vec<String>,
     pub(super) comments: Vec<Value>,
+    /// How many of the next comments fail to be written.
+    pub(super) failures: usize,
     /// The method and the path of each request.
     pub(super) asked: Vec<String>,
     /// After so many reads of a pull request it has another commit.
@@ -126,11 +130,20 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
             let file = |(at, path): (usize, &String)| json!({"filename": path, "status": "modified", "sha": at.to_string()});
             json(page(&state.texts.keys().enumerate().map(file).collect::<Vec<_>>()))
         }
+        ("GET", ["git", "trees", SHA]) => {
+            let mode = |path: &String| if state.links.contains(path) { "120000" } else { "100644" };
+            let entry = |path: &String| json!({"path": path, "mode": mode(path), "type": "blob"});
+            json(json!({"tree": state.texts.keys().map(entry).collect::<Vec<_>>(), "truncated": false}))
+        }
         ("GET", ["git", "blobs", at]) => {
             let text = at.parse().ok().and_then(|at| state.texts.values().nth(at));
             text.map_or_else(|| refuse(404, "Not Found"), |text| (200, text.clone()))
         }
         ("GET", ["issues", _, "comments"]) => json(page(&state.comments)),
+        ("POST", ["issues", _, "comments"]) if state.failures > 0 => {
+            state.failures -= 1;
+            refuse(502, "Server Error")
+        }
         ("POST", ["issues", _, "comments"]) => {
             let id = state.comments.len() + 1;
             state.comments.push(json!({"id": id, "user": {"login": state.login}, "body": text(body)}));
