@@ -51,19 +51,28 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
-/// Whether two paths lead to one existing file or folder, under any names. Where the system does not number its
-/// files, only the names tell.
+/// What an existing file or folder is known by, under any name. Where the system does not number its files, only the names tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl FileIdentity {
+    /// That of what a path leads to; `None` if nothing is there.
+    pub fn of(path: &Path) -> Option<FileIdentity> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            path.metadata().ok().map(|there| FileIdentity((there.dev(), there.ino())))
+        }
+        #[cfg(not(unix))]
+        {
+            canonical(path).map(FileIdentity)
+        }
+    }
+}
+
+/// Whether two paths lead to one existing file or folder, under any names.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        let number = |path: &Path| path.metadata().ok().map(|there| (there.dev(), there.ino()));
-        number(one).is_some_and(|id| number(other) == Some(id))
-    }
-    #[cfg(not(unix))]
-    {
-        canonical(one).is_some_and(|path| canonical(other) == Some(path))
-    }
+    FileIdentity::of(one).is_some_and(|id| FileIdentity::of(other) == Some(id))
 }
 
 /// Whether an existing file may have several names: hard links.

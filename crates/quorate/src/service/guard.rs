@@ -14,7 +14,7 @@ use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
 use super::artifact::Artifact;
-use super::disk;
+use super::disk::{self, FileIdentity};
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::paths::{absolute, display_path};
@@ -118,9 +118,10 @@ impl Guard {
             // If two files share a place, the ledger is rarely the wrong one, so the error names the other.
             (Role::Ledger, ledger.file(), "the ledger"),
         ];
+        let resolved = guard.resolve();
         for (role, path, what) in named {
             let Some(path) = path else { continue };
-            if let Some(why) = guard.occupant(path, Some(role)) {
+            if let Some(why) = resolved.occupant(path, Some(role)) {
                 let shown = display_path(environment, path);
                 let body = Body::new(format!("{what} cannot be {shown}: {why}"));
                 let help = "name a file of its own in the configuration";
@@ -158,7 +159,11 @@ impl Guard {
     pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), ServiceError> {
         let Some(place) = artifact.path.as_deref().map(disk::canonical_or_new) else { return Ok(()) };
         let is_recorded_to = |role| matches!(role, Role::Ledger | Role::Log | Role::Witness);
-        let found = self.files.iter().find(|(role, file)| is_recorded_to(*role) && is_same(file, &place));
+        let id = FileIdentity::of(&place);
+        let found = self
+            .files
+            .iter()
+            .find(|(role, file)| is_recorded_to(*role) && Resolved::of(*role, file).is(&place, id.as_ref()));
         let Some((role, _)) = found else { return Ok(()) };
         let why = format!("{}, and what is recorded now would change it", role.occupies());
         let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
@@ -168,24 +173,61 @@ impl Guard {
 
     /// Why an absolute path is protected from writes of `role`, or of a file without a role.
     pub fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
+        self.resolve().occupant(path, role)
+    }
+
+    fn resolve(&self) -> ResolvedGuard {
+        let all =
+            |named: &[(Role, PathBuf)]| named.iter().map(|(role, path)| Resolved::of(*role, path)).collect();
+        ResolvedGuard { files: all(&self.files), folders: all(&self.folders) }
+    }
+}
+
+/// A guard whose paths were looked up, for several questions at one time.
+struct ResolvedGuard {
+    files: Vec<Resolved>,
+    folders: Vec<Resolved>,
+}
+
+/// A protected file or folder as it is on disk.
+struct Resolved {
+    role: Role,
+    /// Its path without links.
+    place: PathBuf,
+    id: Option<FileIdentity>,
+}
+
+impl Resolved {
+    fn of(role: Role, path: &Path) -> Resolved {
+        Resolved { role, place: disk::canonical_or_new(path), id: FileIdentity::of(path) }
+    }
+
+    /// Whether a path without links, which leads to `id`, is, or would be, this one.
+    fn is(&self, place: &Path, id: Option<&FileIdentity>) -> bool {
+        self.place == place || (self.id.is_some() && self.id.as_ref() == id)
+    }
+}
+
+impl ResolvedGuard {
+    fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
         let place = disk::canonical_or_new(path);
         if let Some(why) = place_of_others(path, &place) {
             return Some(why);
         }
-        let others = self.files.iter().filter(|(one, _)| Some(*one) != role);
-        if let Some((found, _)) = others.clone().find(|(_, file)| is_same(file, &place)) {
-            return Some(found.occupies());
+        let above: Vec<_> = place.ancestors().map(|dir| (dir, FileIdentity::of(dir))).collect();
+        let (_, id) = above.first()?;
+        let mut others = self.files.iter().filter(|file| Some(file.role) != role);
+        if let Some(found) = others.find(|file| file.is(&place, id.as_ref())) {
+            return Some(found.role.occupies());
         }
         let is_linked = disk::has_other_names(&place);
-        let in_folder = |folder: &Path| {
-            let folder = disk::canonical_or_new(folder);
-            let is_it = |dir: &Path| dir == folder || disk::is_same_file(dir, &folder);
-            let files = || disk::walk(&folder).unwrap_or_default();
-            place.ancestors().any(is_it)
+        let in_folder = |folder: &Resolved| {
+            let files = || disk::walk(&folder.place).unwrap_or_default();
+            above.iter().any(|(dir, id)| folder.is(dir, id.as_ref()))
                 || (is_linked && files().iter().any(|file| disk::is_same_file(&file.path, &place)))
         };
-        if let Some((found, _)) = self.folders.iter().find(|(_, folder)| in_folder(folder)) {
-            return Some(found.occupies());
+        if let Some(found) = self.folders.iter().find(|folder| in_folder(folder)) {
+            return Some(found.role.occupies());
         }
         let name = place.file_name()?.to_str()?;
         if role != Some(Role::Configuration) && (name == "quorate.toml" || COUNCIL_FILES.contains(&name)) {
@@ -259,11 +301,6 @@ fn below_quorate(place: &Path) -> Option<Vec<&str>> {
         .collect();
     let at = names.iter().rposition(|name| name.eq_ignore_ascii_case(".quorate"))?;
     Some(names[at + 1..].to_vec())
-}
-
-/// Whether two paths are, or would be, one file or folder; `place` resolves a path.
-fn is_same(other: &Path, place: &Path) -> bool {
-    disk::canonical_or_new(other) == place || disk::is_same_file(other, place)
 }
 
 /// Appends a suffix to a path's name.
