@@ -2,10 +2,10 @@
 // package is installed; QUORATE_EXAMPLES names the folder with the examples.
 
 import assert from "node:assert/strict";
-import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeEach, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 
 import { convene, ProgramError, program, QuorateError, review, runs, verify } from "quorate";
 
@@ -18,6 +18,8 @@ beforeEach(() => {
   cpSync(join(process.env.QUORATE_EXAMPLES, "incident-report.md"), join(place, "draft.md"));
   cpSync(join(process.env.QUORATE_EXAMPLES, "launch-post.md"), join(place, "blocked.md"));
 });
+
+afterEach(() => rmSync(place, { recursive: true, force: true }));
 
 // Has a shell script answer for the program; returns the file with the arguments that it was given, one a line.
 function fake(script) {
