@@ -112,7 +112,8 @@ fn a_link_of_a_pull_request_is_not_followed() {
 fn what_cannot_be_reviewed_fails() {
     let place = merge(&[], &[("drafts/fine.md", SHIPS), ("drafts/image.md", "a\0b")]);
     let reviewed = review(&place, &[]).assert_code(5);
-    assert!(reviewed.stdout.contains("artifact_binary"), "{reviewed:?}");
+    let at_file = "::error file=drafts/image.md,line=1,col=1,title=quorate%3Aartifact_binary::";
+    assert!(reviewed.stdout.contains(at_file), "{reviewed:?}");
     assert!(place.read("summary.md").contains("| not reviewed | `drafts/image.md` |"));
     let nothing = merge(&[], &[("drafts/fine.txt", SHIPS)]);
     review(&nothing, &[]).assert_code(0).assert_stderr_contains("no text that the patterns choose");

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use globset::GlobMatcher;
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::record::Spent;
 
@@ -165,7 +165,7 @@ pub(super) async fn review_all(
         // all that is between. Recorded answers are redacted already.
         let path = environment.redactor.redact_text(&change.path);
         let outcome = match artifact(change, environment) {
-            Err(error) => Outcome::Failed(error),
+            Err(error) => Outcome::Failed(placed(error, &path)),
             Ok(artifact) => {
                 let (mut outcome, session) =
                     Box::pin(review(artifact, &settings, environment, terminal)).await;
@@ -192,6 +192,15 @@ pub(super) async fn review_all(
     }
     all.sort_by_key(|reviewed| std::cmp::Reverse(reviewed.severity()));
     Ok(all)
+}
+
+/// An error about a whole file, whose annotation is at its first line.
+fn placed(mut error: ServiceError, path: &str) -> ServiceError {
+    for refusal in &mut error.report.refusals {
+        let place = Place { file: path.into(), span: 0..0, path: String::new() };
+        refusal.body.place.get_or_insert(place);
+    }
+    error
 }
 
 /// What a review has left of the caps. What it took and does not say counts as all.
