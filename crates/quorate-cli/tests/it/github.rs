@@ -362,6 +362,13 @@ fn a_link_of_a_pull_request_is_no_text() {
     assert!(
         api.state().comments[0]["body"].as_str().unwrap().contains("| not reviewed | `drafts/link.md` |")
     );
+    // Whether it is a link is not known.
+    let api = Api::start();
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/post.md", SHIPS);
+    api.state().unlisted.push("drafts/post.md".to_owned());
+    comment(&place, &api, &[]).assert_code(5);
+    assert!(!api.state().comments[0]["body"].as_str().unwrap().contains("SHIP"));
 }
 
 #[test]

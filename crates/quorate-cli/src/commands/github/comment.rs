@@ -198,8 +198,9 @@ async fn changed_texts(api: &Api, patterns: &Patterns, pull: &Pull) -> Result<Ve
     for file in files {
         let mode = tree.iter().find(|entry| entry.path == file.filename).map(|entry| &*entry.mode);
         let bytes = match (file.sha, mode) {
-            (_, Some("120000" | "160000")) | (None, _) => None,
-            (Some(sha), _) => Some(api.blob(&sha).await?),
+            (Some(sha), Some("100644" | "100755")) => Some(api.blob(&sha).await?),
+            // A link, another repository, or what GitHub does not list, since the tree is large or lies behind a link.
+            _ => None,
         };
         texts.push(Change { bytes, path: file.filename });
     }

@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) texts: BTreeMap<String, Vec<u8>>,
     /// The paths that are links.
     pub(super) links: Vec<String>,
+    /// The paths that no tree lists, as in a truncated one.
+    pub(super) unlisted: Vec<String>,
     pub(super) comments: Vec<Value>,
     /// How many of the next comments fail to be written.
     pub(super) failures: usize,
@@ -133,7 +135,9 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
         ("GET", ["git", "trees", SHA]) => {
             let mode = |path: &String| if state.links.contains(path) { "120000" } else { "100644" };
             let entry = |path: &String| json!({"path": path, "mode": mode(path), "type": "blob"});
-            json(json!({"tree": state.texts.keys().map(entry).collect::<Vec<_>>(), "truncated": false}))
+            let listed = state.texts.keys().filter(|path| !state.unlisted.contains(path));
+            let is_truncated = !state.unlisted.is_empty();
+            json(json!({"tree": listed.map(entry).collect::<Vec<_>>(), "truncated": is_truncated}))
         }
         ("GET", ["git", "blobs", at]) => {
             let text = at.parse().ok().and_then(|at| state.texts.values().nth(at));
