@@ -43,7 +43,7 @@ enum Action {
         #[arg(value_name = "PATTERN", required = true)]
         patterns: Vec<String>,
         /// The commit whose configuration counts, and since which texts are changed; by default the base of a pull request's merge
-        #[arg(long, value_name = "REV", default_value = "HEAD^1")]
+        #[arg(long, value_name = "REV", default_value = FIRST_PARENT)]
         base: String,
         /// Write a report of each review into this directory, and reviews.json
         #[arg(long, value_name = "DIR")]
@@ -85,6 +85,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
     }
 }
+
+/// The base of the merge that GitHub makes of a pull request.
+const FIRST_PARENT: &str = "HEAD^1";
 
 /// A label; what is none would name another address of GitHub's API.
 fn label(text: &str) -> Result<String, String> {

@@ -382,6 +382,19 @@ fn a_comment_that_fails_is_tried_again() {
 }
 
 #[test]
+fn the_pull_request_s_own_commit_is_no_base() {
+    let place = merge(&[], &[("drafts/post.md", SHIPS)]);
+    let mut command = place.command(&["github", "review", "drafts/*.md"]);
+    command.env("GITHUB_EVENT_NAME", "pull_request");
+    finish(command.spawn().unwrap()).assert_code(5).assert_stderr_contains("not GitHub's merge");
+    git(&place, &["checkout", "-q", "-b", "base", "HEAD^1"]);
+    git(&place, &["merge", "-q", "--no-ff", "-m", "merge", "@{-1}"]);
+    let mut command = place.command(&["github", "review", "drafts/*.md"]);
+    command.env("GITHUB_EVENT_NAME", "pull_request");
+    finish(command.spawn().unwrap()).assert_code(0).assert_stdout_contains("SHIP");
+}
+
+#[test]
 fn a_pattern_that_matches_no_path_is_refused() {
     let place = merge(&[], &[("drafts/fine.md", HOLDS)]);
     for pattern in

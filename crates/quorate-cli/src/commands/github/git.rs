@@ -43,6 +43,17 @@ impl Repository {
         Ok(Repository { base: commit(base).await?, head: commit("HEAD").await?, root: root.clone() })
     }
 
+    /// # Errors
+    /// If the checked out commit is no merge: then the commit before it is the pull request's own, and no base.
+    pub(super) async fn ensure_merge(&self) -> Result<(), ServiceError> {
+        match git(&self.root, &["rev-parse", "--verify", "--quiet", "HEAD^2"]).await {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                Err(unusable("the checked out commit is not GitHub's merge of the pull request".to_owned()))
+            }
+        }
+    }
+
     /// The files that the checked out commit adds or changes since it left the base, by path.
     pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, ServiceError> {
         let since = text(git(&self.root, &["merge-base", &self.base, &self.head]).await?);

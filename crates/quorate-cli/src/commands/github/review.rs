@@ -6,12 +6,12 @@ use quorate_diagnostics::{Body, codes};
 use tempfile::TempDir;
 
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Patterns, Reviewed};
-use super::error_format;
 use super::git::Repository;
+use super::{FIRST_PARENT, error_format};
 use crate::commands::report;
 use crate::commands::review::batch::{json, worst};
 use crate::commands::review::{Outcome, ReviewSettings};
-use crate::environment::path;
+use crate::environment::{path, variable};
 use crate::exit::{Exit, exit_with_error};
 use crate::terminal::Terminal;
 use crate::{interrupt, render};
@@ -58,6 +58,10 @@ async fn review(
 ) -> Result<Result<Vec<Reviewed>, Interrupted>, ServiceError> {
     let patterns = Patterns::new(&task.patterns)?;
     let repository = Repository::open(&environment.directory, &task.base).await?;
+    if task.base == FIRST_PARENT && variable("GITHUB_EVENT_NAME").is_some_and(|event| event == "pull_request")
+    {
+        repository.ensure_merge().await?;
+    }
     let mut changed = Vec::new();
     for file in repository.changed_files().await? {
         if !patterns.choose(&file.path) {
