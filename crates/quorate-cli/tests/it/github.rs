@@ -379,19 +379,25 @@ fn a_comment_that_fails_is_tried_again() {
     with_text(&api, "drafts/post.md", SHIPS);
     comment(&place, &api, &[]).assert_code(0);
     assert_eq!(api.state().comments.len(), 1);
+    api.state().failing_reads = 2;
+    with_text(&api, "drafts/post.md", HOLDS);
+    comment(&place, &api, &[]).assert_code(0);
+    assert!(!api.state().comments[0]["body"].as_str().unwrap().contains("SHIP"));
+    api.state().failing_reads = 3;
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("503");
 }
 
 #[test]
 fn the_pull_request_s_own_commit_is_no_base() {
     let place = merge(&[], &[("drafts/post.md", SHIPS)]);
-    let mut command = place.command(&["github", "review", "drafts/*.md"]);
-    command.env("GITHUB_EVENT_NAME", "pull_request");
-    finish(command.spawn().unwrap()).assert_code(5).assert_stderr_contains("not GitHub's merge");
+    let reviewed = || {
+        let mut command = place.command(&["github", "review", "drafts/*.md"]);
+        finish(command.env("GITHUB_EVENT_NAME", "pull_request").spawn().unwrap())
+    };
+    reviewed().assert_code(5).assert_stderr_contains("not GitHub's merge");
     git(&place, &["checkout", "-q", "-b", "base", "HEAD^1"]);
     git(&place, &["merge", "-q", "--no-ff", "-m", "merge", "@{-1}"]);
-    let mut command = place.command(&["github", "review", "drafts/*.md"]);
-    command.env("GITHUB_EVENT_NAME", "pull_request");
-    finish(command.spawn().unwrap()).assert_code(0).assert_stdout_contains("SHIP");
+    reviewed().assert_code(0).assert_stdout_contains("SHIP");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_adapters::http::{self, Redirects};
 use quorate_diagnostics::{Body, codes};
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Method, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -16,6 +16,10 @@ use quorate::service::artifact;
 use quorate::service::error::ServiceError;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often something is tried, and how long after a failure.
+pub(super) const TRIES: u32 = 3;
+pub(super) const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// The bound of an answer, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 const PER_PAGE: usize = 100;
@@ -82,6 +86,13 @@ pub(super) struct Comment {
 #[derive(Deserialize)]
 pub(super) struct User {
     pub(super) login: String,
+}
+
+/// A request without a good answer.
+struct RequestFailure {
+    error: ServiceError,
+    /// Whether the same request may have a good answer later.
+    may_pass: bool,
 }
 
 impl Api {
@@ -200,6 +211,7 @@ impl Api {
             .map_err(|error| failed(format!("GitHub's answer to {path} cannot be read: {error}")))
     }
 
+    /// Sends a request. One that changes nothing is tried again after a failure that may pass.
     async fn send(
         &self,
         method: Method,
@@ -208,6 +220,26 @@ impl Api {
         body: Option<Value>,
         most: u64,
     ) -> Result<Vec<u8>, ServiceError> {
+        let mut tries = 1;
+        loop {
+            match self.send_once(method.clone(), url.clone(), accept, body.clone(), most).await {
+                Err(failure) if failure.may_pass && method == Method::GET && tries < TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                }
+                done => return done.map_err(|failure| failure.error),
+            }
+        }
+    }
+
+    async fn send_once(
+        &self,
+        method: Method,
+        url: Url,
+        accept: &str,
+        body: Option<Value>,
+        most: u64,
+    ) -> Result<Vec<u8>, RequestFailure> {
         let what = format!("{method} {}", url.path());
         let mut request = self
             .client
@@ -219,8 +251,10 @@ impl Api {
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
-        let not_sent =
-            |error: reqwest::Error| failed(format!("{what}: {}", http::error_chain(&error.without_url())));
+        let not_sent = |error: reqwest::Error| RequestFailure {
+            error: failed(format!("{what}: {}", http::error_chain(&error.without_url()))),
+            may_pass: true,
+        };
         let mut response = request.send().await.map_err(not_sent)?;
         let status = response.status();
         let bytes = read(&mut response, most).await.map_err(not_sent)?;
@@ -229,7 +263,10 @@ impl Api {
         }
         let said = serde_json::from_slice::<Value>(&bytes).ok();
         let said = said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or_default();
-        Err(failed(format!("{what}: GitHub answers {} {said}", status.as_u16())))
+        Err(RequestFailure {
+            error: failed(format!("{what}: GitHub answers {} {said}", status.as_u16())),
+            may_pass: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
+        })
     }
 }
 

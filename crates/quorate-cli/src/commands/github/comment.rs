@@ -1,13 +1,11 @@
 //! `quorate github comment`: one comment on a pull request, with the verdicts of its texts. All that is said is decided here, from
 //! the texts as GitHub has them: artifacts of the pull request's own workflow, which it can change, are not read.
 
-use std::time::Duration;
-
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 
-use super::api::{Api, Comment, Pull, failed};
+use super::api::{Api, Comment, Pull, TRIES, TRY_AGAIN_AFTER, failed};
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Patterns, Reviewed};
 use super::error_format;
 use super::event::{self, WorkflowRun};
@@ -277,10 +275,6 @@ enum Missing {
     Add,
     Leave,
 }
-
-/// How often a comment is tried to be written, and how long after a failure.
-const TRIES: u32 = 3;
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Takes back what an earlier comment says: its verdicts are of another commit.
 async fn withdraw(api: &Api, task: &CommentTask, pull: &Pull, why: &str) -> Result<(), ServiceError> {

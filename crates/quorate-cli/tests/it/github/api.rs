@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) comments: Vec<Value>,
     /// How many of the next comments fail to be written.
     pub(super) failures: usize,
+    /// How many of the next requests that change nothing have no answer yet.
+    pub(super) failing_reads: usize,
     /// The method and the path of each request.
     pub(super) asked: Vec<String>,
     /// After so many reads of a pull request it has another commit.
@@ -98,6 +100,10 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
     state.asked.push(format!("{method} {path}"));
     if !head.to_lowercase().contains(&format!("authorization: bearer {}", TOKEN.to_lowercase())) {
         return refuse(401, "Bad credentials");
+    }
+    if method == "GET" && state.failing_reads > 0 {
+        state.failing_reads -= 1;
+        return refuse(503, "Unavailable");
     }
     let Some(rest) = path.strip_prefix("/repos/ada/blog/") else { return refuse(404, "Not Found") };
     let parts: Vec<&str> = rest.split('/').collect();
