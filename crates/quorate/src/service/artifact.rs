@@ -132,6 +132,11 @@ pub fn from_bytes(
             Body::new(format!("{shown} is over {} MiB", MAX_BYTES / 1024 / 1024)).help("review it in parts");
         return Err(ServiceError::configuration(codes::ARTIFACT_TOO_LARGE, body));
     }
+    if is_lfs_pointer(&bytes) {
+        let body = Body::new(format!("{shown} is a pointer of Git LFS, and not the text itself"))
+            .help("`git lfs pull` fetches the text; or keep texts in git, and not in LFS");
+        return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+    }
     let sha256 = sha256_hex(&bytes);
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => {
@@ -144,9 +149,33 @@ pub fn from_bytes(
     }
 }
 
+/// Whether a file stands for one that Git LFS keeps elsewhere: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>.
+fn is_lfs_pointer(bytes: &[u8]) -> bool {
+    const VERSIONS: [&[u8]; 2] =
+        [b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/spec/"];
+    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    bytes.len() < 1024
+        && VERSIONS.iter().any(|version| bytes.starts_with(version))
+        && has(b"\noid ")
+        && has(b"\nsize ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pointer_is_not_the_text() {
+        let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
+        let read = |text: &str| from_bytes("a.md".to_owned(), None, Ok(text.as_bytes().to_vec()));
+        let error = read(pointer).expect_err("it is no text");
+        assert_eq!(error.report.refusals[0].code, codes::ARTIFACT_UNREADABLE);
+        for text in
+            [&*format!("# LFS\n\n{pointer}"), "version https://git-lfs.github.com/spec/v1 is how it begins"]
+        {
+            assert!(read(text).is_ok(), "{text}");
+        }
+    }
 
     #[test]
     fn a_text_without_a_name_is_called_by_its_heading_or_its_first_line() {
