@@ -53,8 +53,15 @@ fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut before = ' ';
     let mut rest = text.chars().peekable();
+    let mut begin = 0;
     while let Some(c) = rest.next() {
+        let from_here = &text[begin..];
+        begin += c.len_utf8();
         match c {
+            c if !before.is_alphanumeric() && begins_reference(from_here) => {
+                out.push(c);
+                out.push_str(ZERO_WIDTH_SPACE);
+            }
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -83,11 +90,7 @@ fn escaped(text: &str) -> String {
                 out.push(c);
                 out.push_str(ZERO_WIDTH_SPACE);
             }
-            // GH-12 is an issue, and :tada: a picture.
-            '-' if is_issue_prefix(&out) && rest.peek().is_some_and(char::is_ascii_digit) => {
-                out.push(c);
-                out.push_str(ZERO_WIDTH_SPACE);
-            }
+            // :tada: is a picture.
             ':' if !before.is_alphanumeric() && rest.peek().is_some_and(|next| begins_emoji(*next)) => {
                 out.push(c);
                 out.push_str(ZERO_WIDTH_SPACE);
@@ -103,10 +106,15 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn is_issue_prefix(text: &str) -> bool {
-    text.len() >= 2
-        && text.is_char_boundary(text.len() - 2)
-        && text[text.len() - 2..].eq_ignore_ascii_case("gh")
+/// Whether a text begins with what GitHub links without any sign: an issue (`GH-12`), an advisory, or a commit by seven or more digits of its
+/// hash.
+fn begins_reference(text: &str) -> bool {
+    let (word, rest) = text.split_at(text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len()));
+    let is_prefix = ["GH", "GHSA", "CVE"].iter().any(|prefix| word.eq_ignore_ascii_case(prefix));
+    let is_hash = (7..=64).contains(&word.len())
+        && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && word.bytes().any(|byte| byte.is_ascii_digit());
+    is_hash || is_prefix && rest.starts_with('-') && rest[1..].starts_with(char::is_alphanumeric)
 }
 
 fn begins_emoji(c: char) -> bool {
@@ -131,7 +139,10 @@ mod tests {
         check("# a\n\n- b", "\\# a - b");
         check("1. a", "1\\. a");
         check("2.5", "2.5");
-        check("GH-12, at 10:30 :tada: so: no", "GH-&#8203;12, at 10:30 :&#8203;tada: so: no");
+        check("GH-12, at 10:30 :tada: so: no", "G&#8203;H-12, at 10:30 :&#8203;tada: so: no");
+        check("CVE-2021-44228 ghsa-jfh8-c2jp", "C&#8203;VE-2021-44228 g&#8203;hsa-jfh8-c2jp");
+        check("fixed in 9515ae5, v9515ae5", "fixed in 9&#8203;515ae5, v9515ae5");
+        check("é9515ae56 defaced 123456 GH- é", "é9515ae56 defaced 123456 GH- é");
         check("", "");
     }
 
