@@ -238,6 +238,7 @@ codes! {
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";
     warning DISPATCH_AMBIGUOUS = "quorate:dispatch_ambiguous", "quorate/dispatch_ambiguous.md";
     warning ROLE_NOT_A_FILE = "quorate:role_not_a_file", "quorate/role_not_a_file.md";
+    warning PATTERN_UNMATCHED = "quorate:pattern_unmatched", "quorate/pattern_unmatched.md";
     warning OUTSIDE_WORKSPACE = "quorate:outside_workspace", "quorate/outside_workspace.md";
     warning EFFECTOR_UNKNOWN_SERVER = "quorate:effector_unknown_server", "quorate/effector_unknown_server.md";
     warning ORCHESTRATOR_COEXISTS = "quorate:orchestrator_coexists", "quorate/orchestrator_coexists.md";

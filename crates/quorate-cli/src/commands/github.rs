@@ -6,10 +6,12 @@ mod changes;
 mod comment;
 mod event;
 mod git;
+mod patterns;
 mod review;
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 use crate::arguments::{FailOnArguments, ReviewArguments};
@@ -37,14 +39,15 @@ enum Action {
     /// Print annotations for the texts that a checked out commit changes
     ///
     /// Verdicts come first, since GitHub shows few annotations of a step. The summary is added to the file that
-    /// GITHUB_STEP_SUMMARY names. The exit code is that of the worst verdict, as of `quorate review`. Caps are for all texts together.
+    /// GITHUB_STEP_SUMMARY names. The exit code is that of the worst verdict, as of `quorate review`. Caps of options are for all texts
+    /// together, those of quorate.toml for each.
     Review {
         /// Which changed texts: paths from the repository's root, as patterns such as 'drafts/**/*.md'
         #[arg(value_name = "PATTERN", required = true)]
         patterns: Vec<String>,
         /// The commit whose configuration counts, and since which texts are changed; by default the base of a pull request's merge
-        #[arg(long, value_name = "REV", default_value = FIRST_PARENT)]
-        base: String,
+        #[arg(long, value_name = "REV", value_parser = NonEmptyStringValueParser::new())]
+        base: Option<String>,
         /// Write a report of each review into this directory, and reviews.json
         #[arg(long, value_name = "DIR")]
         reports: Option<PathBuf>,
@@ -56,7 +59,9 @@ enum Action {
     /// Keep one comment on a pull request with its verdicts up to date
     ///
     /// For a workflow that `workflow_run` starts, in a checkout of the base. The texts are asked of GitHub and reviewed here, so
-    /// what the pull request's own workflow made is not used. Caps are for all texts together. Needs GITHUB_TOKEN.
+    /// what the pull request's own workflow made is not used. Caps of options are for all texts together. Needs GITHUB_TOKEN.
+    ///
+    /// The exit code is 0 whatever the verdicts are, 5 if a text could not be reviewed or the comment not written, 130 if interrupted.
     Comment {
         /// Which changed texts: paths from the repository's root, as patterns such as 'drafts/**/*.md'
         #[arg(value_name = "PATTERN", required = true)]
@@ -85,9 +90,6 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
     }
 }
-
-/// The base of the merge that GitHub makes of a pull request.
-const FIRST_PARENT: &str = "HEAD^1";
 
 /// A label; what is none would name another address of GitHub's API.
 fn label(text: &str) -> Result<String, String> {

@@ -25,7 +25,10 @@ pub(super) async fn decided_report(
         Ok(None) => {}
         Err(error) => drop(print_error(&error, session, Format::Human, terminal)),
     }
-    let command = session.resume_command(&run);
-    terminal.status(&format!("interrupted; what was answered is kept: {command}"));
+    match session.environment.keeps_ledgers {
+        true => terminal
+            .status(&format!("interrupted; what was answered is kept: {}", session.resume_command(&run))),
+        false => terminal.status("interrupted"),
+    }
     None
 }

@@ -44,6 +44,8 @@ pub struct Environment {
     pub redactor: CurrentRedactor,
     /// Who hears of records that sessions of this environment commit.
     pub commit_events: CommitEvents,
+    /// Whether ledgers stay, so that runs can be resumed later.
+    pub keeps_ledgers: bool,
     /// Whether appends and calls are measured (see [`super::metrics`]).
     pub is_metered: bool,
 }
@@ -76,6 +78,7 @@ impl Environment {
             variables: Variables::default(),
             redactor: CurrentRedactor::default(),
             commit_events: CommitEvents::default(),
+            keeps_ledgers: true,
             is_metered: false,
         }
     }

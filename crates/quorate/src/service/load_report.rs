@@ -60,7 +60,11 @@ fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, im
     report.imported = imported;
     if report.verdict == Some(Verdict::Incomplete) && report.queued {
         report.notes.push(QUEUED_NOTE.to_owned());
-    } else if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
+    } else if report.verdict == Some(Verdict::Incomplete)
+        && session.environment.keeps_ledgers
+        && !report.imported
+        && history.erased.records == 0
+    {
         let cap = budget::larger_caps(history);
         let command = format!("{}{cap}", session.resume_command(&history.run));
         report.notes.push(format!(

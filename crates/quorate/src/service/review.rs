@@ -21,7 +21,6 @@ use super::report::Report;
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::tier_model::TierModel;
-use super::trust;
 use super::workspace::{self, PathOverrides, Workspace};
 use spec::ReviewInput;
 
@@ -76,7 +75,7 @@ pub async fn open_session(
     open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
-/// Checks, without a ledger, that an artifact can be reviewed: the configuration is valid and an executor is available.
+/// Checks, without a ledger, that an artifact can be reviewed: the configuration is valid, an executor is available, and caps can be held.
 ///
 /// # Errors
 /// If configuration or executor are unusable.
@@ -84,12 +83,10 @@ pub fn check(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
-    options: &RunOptions,
+    request: &Request,
 ) -> Result<(), ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    let selected = members::select(&workspace, options)?;
-    trust::admit(environment, selected.iter().flat_map(|(_, executor)| executor.needs()).collect())?;
-    selected.iter().try_for_each(|(_, executor)| executor.ensure_installed())
+    spec::build(environment, &workspace, &request.options, request.policy)?.admit(environment).map(drop)
 }
 
 /// Whether a member of an artifact's council asks a model. Calls no member.

@@ -17,9 +17,11 @@ use quorate::service::error::ServiceError;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often something is tried, and how long after a failure.
-pub(super) const TRIES: u32 = 3;
-pub(super) const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// After which times something is tried again, unless GitHub names another.
+pub(super) const TRY_AGAIN_AFTER: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
+/// The longest time that GitHub may name; a job has little more.
+const MAX_WAIT: Duration = Duration::from_secs(120);
 /// The bound of an answer, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 const PER_PAGE: usize = 100;
@@ -67,6 +69,9 @@ pub(super) struct File {
 #[derive(Deserialize)]
 pub(super) struct Tree {
     pub(super) tree: Vec<TreeEntry>,
+    /// Whether some are not listed.
+    #[serde(default)]
+    pub(super) truncated: bool,
 }
 
 #[derive(Deserialize)]
@@ -89,10 +94,31 @@ pub(super) struct User {
 }
 
 /// A request without a good answer.
-struct RequestFailure {
-    error: ServiceError,
-    /// Whether the same request may have a good answer later.
-    may_pass: bool,
+pub(super) struct RequestFailure {
+    pub(super) error: ServiceError,
+    /// When the same request may have a good answer; `None` if it never will.
+    retry: Option<Retry>,
+}
+
+#[derive(Clone, Copy)]
+enum Retry {
+    Soon,
+    After(Duration),
+}
+
+impl RequestFailure {
+    /// Waits before another try.
+    ///
+    /// # Errors
+    /// If there is to be none.
+    pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), ServiceError> {
+        match (self.retry, times.next()) {
+            (Some(Retry::After(time)), Some(_)) => tokio::time::sleep(time.min(MAX_WAIT)).await,
+            (Some(Retry::Soon), Some(time)) => tokio::time::sleep(time).await,
+            (None, _) | (_, None) => return Err(self.error),
+        }
+        Ok(())
+    }
 }
 
 impl Api {
@@ -129,7 +155,7 @@ impl Api {
         self.list(&["pulls", &number.to_string(), "files"], &[]).await
     }
 
-    /// The files of a commit; not all of them in a large repository.
+    /// The files of a commit.
     pub(super) async fn tree(&self, sha: &str) -> Result<Tree, ServiceError> {
         let mut url = self.address(&["git", "trees", sha]);
         url.query_pairs_mut().append_pair("recursive", "1");
@@ -148,9 +174,13 @@ impl Api {
         self.list(&["issues", &number.to_string(), "comments"], &[]).await
     }
 
-    pub(super) async fn add_comment(&self, number: u64, body: &str) -> Result<Comment, ServiceError> {
+    /// Adds a comment, in one try: what has no answer may have been done.
+    pub(super) async fn add_comment(&self, number: u64, body: &str) -> Result<Comment, RequestFailure> {
         let url = self.address(&["issues", &number.to_string(), "comments"]);
-        self.object(Method::POST, url, Some(json!({"body": body}))).await
+        let path = url.path().to_owned();
+        let body = Some(json!({"body": body}));
+        let bytes = self.send_once(Method::POST, url, JSON, body, MAX_BYTES).await?;
+        parsed(&path, &bytes).map_err(|error| RequestFailure { error, retry: None })
     }
 
     pub(super) async fn edit_comment(&self, id: u64, body: &str) -> Result<Comment, ServiceError> {
@@ -203,15 +233,10 @@ impl Api {
         body: Option<Value>,
     ) -> Result<T, ServiceError> {
         let path = url.path().to_owned();
-        let bytes = self.send(method, url, "application/vnd.github+json", body, MAX_BYTES).await?;
-        if bytes.len() as u64 >= MAX_BYTES {
-            return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
-        }
-        serde_json::from_slice(&bytes)
-            .map_err(|error| failed(format!("GitHub's answer to {path} cannot be read: {error}")))
+        parsed(&path, &self.send(method, url, JSON, body, MAX_BYTES).await?)
     }
 
-    /// Sends a request. One that changes nothing is tried again after a failure that may pass.
+    /// Sends a request that has the same effect when it is sent twice, and again after a failure that may pass.
     async fn send(
         &self,
         method: Method,
@@ -220,14 +245,11 @@ impl Api {
         body: Option<Value>,
         most: u64,
     ) -> Result<Vec<u8>, ServiceError> {
-        let mut tries = 1;
+        let mut times = TRY_AGAIN_AFTER.into_iter();
         loop {
             match self.send_once(method.clone(), url.clone(), accept, body.clone(), most).await {
-                Err(failure) if failure.may_pass && method == Method::GET && tries < TRIES => {
-                    tries += 1;
-                    tokio::time::sleep(TRY_AGAIN_AFTER).await;
-                }
-                done => return done.map_err(|failure| failure.error),
+                Ok(bytes) => return Ok(bytes),
+                Err(failure) => failure.wait(&mut times).await?,
             }
         }
     }
@@ -253,10 +275,11 @@ impl Api {
         }
         let not_sent = |error: reqwest::Error| RequestFailure {
             error: failed(format!("{what}: {}", http::error_chain(&error.without_url()))),
-            may_pass: true,
+            retry: Some(Retry::Soon),
         };
         let mut response = request.send().await.map_err(not_sent)?;
         let status = response.status();
+        let named = response.headers().get("retry-after").and_then(|time| time.to_str().ok()?.parse().ok());
         let bytes = read(&mut response, most).await.map_err(not_sent)?;
         if status.is_success() {
             return Ok(bytes);
@@ -265,9 +288,26 @@ impl Api {
         let said = said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or_default();
         Err(RequestFailure {
             error: failed(format!("{what}: GitHub answers {} {said}", status.as_u16())),
-            may_pass: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
+            retry: match named {
+                Some(seconds) => Some(Retry::After(Duration::from_secs(seconds))),
+                None if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                    Some(Retry::Soon)
+                }
+                None => None,
+            },
         })
     }
+}
+
+const JSON: &str = "application/vnd.github+json";
+
+/// An answer of at most [`MAX_BYTES`] bytes.
+fn parsed<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, ServiceError> {
+    if bytes.len() as u64 >= MAX_BYTES {
+        return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
+    }
+    serde_json::from_slice(bytes)
+        .map_err(|error| failed(format!("GitHub's answer to {path} cannot be read: {error}")))
 }
 
 /// Reads the first bytes of an answer.

@@ -1,26 +1,23 @@
 //! The texts that a pull request adds or changes, and their reviews.
 
-use std::path::{Component, Path};
-
-use globset::GlobMatcher;
 use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::record::Spent;
 
+use super::error_format;
 use crate::arguments::{FailOnArguments, ReviewArguments};
 use crate::commands::review::batch::{exit_of, rank};
 use crate::commands::review::{Outcome, ReviewSettings, review};
 use crate::exit::Exit;
-use crate::render::{self, DigestEntry, Extent, Format};
+use crate::render::{self, DigestEntry, Extent, Format, inline};
 use crate::terminal::Terminal;
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::error::ServiceError;
 use quorate::service::redaction::CurrentRedactor;
 use quorate::service::report::{Report, verdict_exit_code};
 use quorate::service::review::{Request, TierPolicy};
 use quorate::service::session::LedgerSession;
-use quorate::service::subjects;
 use quorate::service::workspace::PathOverrides;
 
 /// The most texts of a pull request that are reviewed.
@@ -29,9 +26,29 @@ pub(super) const MAX_TEXTS: usize = 200;
 /// A text that a pull request adds or changes.
 pub(super) struct Change {
     /// From the repository's root.
-    pub(super) path: String,
-    /// `None` where it is no file but a link, or another repository.
-    pub(super) bytes: Option<Vec<u8>>,
+    path: String,
+    /// At its place in the checkout of the base, where its configuration is looked for.
+    pub(super) artifact: Result<Artifact, ServiceError>,
+}
+
+impl Change {
+    /// A text of so many bytes; of `None` where it is no file but a link, or another repository.
+    pub(super) fn new(path: &str, bytes: Option<Vec<u8>>, environment: &Environment) -> Change {
+        // What is composed of several parts is not redacted as a whole: a marker in one part and its end in another would take away
+        // all that is between. Recorded answers are redacted already.
+        let name = environment.redactor.redact_text(path);
+        let artifact = match bytes {
+            Some(bytes) => {
+                artifact::from_bytes(name.clone(), Some(environment.directory.join(path)), Ok(bytes))
+            }
+            None => {
+                let body = Body::new(format!("{name} is no file, but a link or another repository"))
+                    .help("it is not followed: have the texts themselves in its place, or choose others");
+                Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body))
+            }
+        };
+        Change { artifact: artifact.map_err(|error| placed(error, &name)), path: name }
+    }
 }
 
 /// A changed text, and what the council said of it.
@@ -75,6 +92,34 @@ pub(super) fn digest(reviewed: &[Reviewed], about: &str, most: usize, redactor: 
     render::digest(&entries, about, most)
 }
 
+/// Markdown that says in place of reviews why there are none. `commit` can be empty.
+pub(super) fn not_reviewed(commit: &str, why: &str) -> String {
+    let commit = if commit.is_empty() { String::new() } else { format!("Commit {}: ", inline(commit)) };
+    format!("### Quorate: not reviewed\n\n{commit}{}.\n", inline(why))
+}
+
+/// Warns of patterns that match no file of the repository.
+pub(super) fn warn_of_unmatched(patterns: &[&str], terminal: &Terminal) {
+    let mut report = quorate_diagnostics::Report::new();
+    for pattern in patterns {
+        let body = Body::new(format!("no file of the repository matches `{pattern}`"));
+        let help = "each pattern is an argument of its own, with paths from the repository's root";
+        report.warn(codes::PATTERN_UNMATCHED, body.help(help));
+    }
+    match error_format() {
+        Format::Github => {
+            terminal.data_as(Format::Github, &render::diagnostics(&report, Format::Github, terminal.stdout))
+        }
+        format => terminal.status(&render::diagnostics(&report, format, terminal.stderr)),
+    }
+}
+
+pub(super) fn hint_at_nothing(reviewed: &[Reviewed], terminal: &Terminal) {
+    if reviewed.is_empty() {
+        terminal.hint("no text that the patterns choose is changed");
+    }
+}
+
 /// The reviews were interrupted.
 pub(super) struct Interrupted;
 
@@ -99,52 +144,7 @@ pub(super) fn settings(fail: FailOnArguments, review: &ReviewArguments) -> Revie
 pub(super) fn too_many_texts() -> ServiceError {
     let body = Body::new(format!("more than {MAX_TEXTS} texts are changed"))
         .help("split the change, or choose fewer with narrower patterns");
-    ServiceError::configuration(codes::ARTIFACT_TOO_LARGE, body)
-}
-
-/// The patterns that choose texts by their paths.
-pub(super) struct Patterns(Vec<GlobMatcher>);
-
-impl Patterns {
-    /// # Errors
-    /// When a pattern cannot be read, or matches no path of a repository: then it would choose nothing, and all would pass.
-    pub(super) fn new(patterns: &[String]) -> Result<Patterns, ServiceError> {
-        let matcher = |pattern: &String| match fits_no_path(pattern) {
-            true => {
-                let body = Body::new(format!("`{pattern}` matches no path of a repository"))
-                    .help("write a path from the repository's root, such as 'drafts/**/*.md'");
-                Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
-            }
-            false => subjects::path_matcher(pattern),
-        };
-        patterns.iter().map(matcher).collect::<Result<_, _>>().map(Patterns)
-    }
-
-    /// Whether a path of a pull request is chosen. One that leads out of the repository never is.
-    pub(super) fn choose(&self, path: &str) -> bool {
-        let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        is_inside && self.0.iter().any(|pattern| pattern.is_match(path))
-    }
-}
-
-fn fits_no_path(pattern: &str) -> bool {
-    let has_blanks = pattern.trim() != pattern || pattern.contains(char::is_control);
-    let has_odd_part = pattern.split('/').any(|part| matches!(part, "" | "." | ".."));
-    has_blanks || has_odd_part || pattern.starts_with('!')
-}
-
-/// A change as an artifact at its place in the checkout of the base, where its configuration is looked for.
-pub(super) fn artifact(change: Change, environment: &Environment) -> Result<Artifact, ServiceError> {
-    let path = environment.directory.join(&change.path);
-    let name = environment.redactor.redact_text(&change.path);
-    match change.bytes {
-        Some(bytes) => artifact::from_bytes(name, Some(path), Ok(bytes)),
-        None => {
-            let body = Body::new(format!("{name} is no file, but a link or another repository"))
-                .help("a link is not followed: choose the file that it leads to");
-            Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body))
-        }
-    }
+    ServiceError::configuration(codes::GITHUB_UNUSABLE, body)
 }
 
 /// Reviews changes one after the other in the environment of the base, and puts the worst first. The caps of `settings` are for all
@@ -161,11 +161,9 @@ pub(super) async fn review_all(
 ) -> Result<Vec<Reviewed>, Interrupted> {
     let mut all = Vec::with_capacity(changes.len());
     for change in changes {
-        // What is composed of several parts is not redacted as a whole: a marker in one part and its end in another would take away
-        // all that is between. Recorded answers are redacted already.
-        let path = environment.redactor.redact_text(&change.path);
-        let outcome = match artifact(change, environment) {
-            Err(error) => Outcome::Failed(placed(error, &path)),
+        let Change { path, artifact } = change;
+        let outcome = match artifact {
+            Err(error) => Outcome::Failed(error),
             Ok(artifact) => {
                 let (mut outcome, session) =
                     Box::pin(review(artifact, &settings, environment, terminal)).await;

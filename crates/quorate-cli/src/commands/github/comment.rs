@@ -1,17 +1,19 @@
 //! `quorate github comment`: one comment on a pull request, with the verdicts of its texts. All that is said is decided here, from
 //! the texts as GitHub has them: artifacts of the pull request's own workflow, which it can change, are not read.
 
+use std::collections::BTreeMap;
+
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 
-use super::api::{Api, Comment, Pull, TRIES, TRY_AGAIN_AFTER, failed};
-use super::changes::{self, Change, Interrupted, MAX_TEXTS, Patterns, Reviewed};
+use super::api::{Api, Comment, Pull, TRY_AGAIN_AFTER, failed};
+use super::changes::{self, Change, Interrupted, MAX_TEXTS, Reviewed};
 use super::error_format;
 use super::event::{self, WorkflowRun};
+use super::patterns::Patterns;
 use crate::commands::review::{Outcome, ReviewSettings};
 use crate::exit::{Exit, exit_with_error};
-use crate::render::inline;
 use crate::render::paint::one_line;
 use crate::terminal::Terminal;
 use crate::workflow;
@@ -35,7 +37,9 @@ pub(super) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    match comment(task, settings, environment, terminal).await {
+    // A runner's ledger is gone when a person reads the comment.
+    let environment = Environment { keeps_ledgers: false, ..environment.clone() };
+    match comment(task, settings, &environment, terminal).await {
         Ok(exit) => exit,
         Err(error) => exit_with_error(&error, error_format(), terminal),
     }
@@ -79,7 +83,10 @@ async fn comment(
     };
     match result {
         ReviewResult::Outdated => not_now("the pull request has a newer commit, whose own run comments"),
-        ReviewResult::Interrupted => Ok(Exit::INTERRUPTED),
+        ReviewResult::Interrupted => {
+            withdraw(&api, task, pull, "the review was interrupted").await?;
+            Ok(Exit::INTERRUPTED)
+        }
         ReviewResult::Unlabelled => {
             let label = &task.label;
             let why = format!(
@@ -92,7 +99,7 @@ async fn comment(
     }
 }
 
-/// Comments on the reviews, and prints them.
+/// Prints the verdicts, and comments on them.
 async fn say(
     api: &Api,
     task: &CommentTask,
@@ -101,12 +108,6 @@ async fn say(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
-    let marker = marker(&task.patterns);
-    let about = about(pull);
-    let digest =
-        changes::digest(reviewed, &about, MAX_COMMENT_CHARS - marker.len() - 1, &environment.redactor);
-    let missing = if reviewed.is_empty() { Missing::Leave } else { Missing::Add };
-    let kept = keep(api, task, pull, &format!("{marker}\n{digest}"), missing).await?;
     for review in reviewed {
         match &review.outcome {
             Outcome::Judged(report) => {
@@ -116,15 +117,12 @@ async fn say(
             Outcome::Skipped { .. } | Outcome::Interrupted => {}
         }
     }
-    if let Some(comment) = kept
-        && comment.user.as_ref().is_none_or(|user| user.login != task.author)
-    {
-        let login = comment.user.map_or_else(String::new, |user| one_line(&user.login));
-        return Err(failed(format!(
-            "the token comments as `{login}` and not as `{}`: name that with --author, or each run adds a comment",
-            task.author
-        )));
-    }
+    changes::hint_at_nothing(reviewed, terminal);
+    let about = about(pull);
+    let most = MAX_COMMENT_CHARS - marker(&task.patterns).len() - 1;
+    let digest = changes::digest(reviewed, &about, most, &environment.redactor);
+    let missing = if reviewed.is_empty() { Missing::Leave } else { Missing::Add };
+    keep(api, task, pull, &digest, missing).await?;
     // Not every text could be reviewed.
     let unreviewed = reviewed.iter().find(|review| review.report().is_none());
     Ok(unreviewed.map_or(Exit::DONE, Reviewed::exit))
@@ -149,14 +147,23 @@ async fn review_texts(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<ReviewResult, ServiceError> {
-    let texts = changed_texts(api, patterns, pull).await?;
+    let texts = changed_texts(api, patterns, pull, environment, terminal).await?;
     if is_outdated(api, pull).await? {
         return Ok(ReviewResult::Outdated);
     }
-    match admit(task, settings, api, pull, &texts, environment)? {
-        Admission::Free => {}
-        Admission::Once => api.remove_label(pull.number, &task.label).await?,
+    let admission = admit(task, settings, api, pull, &texts, environment)?;
+    // An earlier verdict no longer holds, and stays withdrawn if this process is killed. What could not be commented on is not paid for.
+    let missing = match admission {
         Admission::Unlabelled => return Ok(ReviewResult::Unlabelled),
+        Admission::Free => Missing::Leave,
+        Admission::Paid | Admission::PaidByLabel => Missing::Add,
+    };
+    if !texts.is_empty() {
+        let body = format!("### Quorate: under review\n\nCommit {} is being reviewed.\n", pull.head.sha);
+        keep(api, task, pull, &body, missing).await?;
+    }
+    if admission == Admission::PaidByLabel {
+        api.remove_label(pull.number, &task.label).await?;
     }
     let reviewed =
         changes::review_all(texts, settings.clone(), environment, terminal, async |_, _| Ok(())).await;
@@ -181,26 +188,45 @@ async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceErro
     Ok(pulls)
 }
 
-/// The texts that a pull request adds or changes, as GitHub has them.
-async fn changed_texts(api: &Api, patterns: &Patterns, pull: &Pull) -> Result<Vec<Change>, ServiceError> {
-    let mut files = api.files(pull.number).await?;
-    files.retain(|file| file.status != "removed" && patterns.choose(&file.filename));
-    if files.len() > MAX_TEXTS {
+/// The texts that a pull request adds or changes, as GitHub has them. Warns of patterns that match nothing.
+async fn changed_texts(
+    api: &Api,
+    patterns: &Patterns,
+    pull: &Pull,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Vec<Change>, ServiceError> {
+    let files = api.files(pull.number).await?;
+    let mut unmatched = patterns.unmatched(files.iter().map(|file| &*file.filename));
+    let (chosen, others): (Vec<_>, Vec<_>) = files
+        .iter()
+        .filter(|file| file.status != "removed")
+        .filter(|file| patterns.choose(&file.filename) || patterns.choose_below(&file.filename))
+        .partition(|file| patterns.choose(&file.filename));
+    if chosen.len() > MAX_TEXTS {
         return Err(changes::too_many_texts());
     }
-    if files.is_empty() {
+    if chosen.is_empty() && others.is_empty() && unmatched.is_empty() {
         return Ok(Vec::new());
     }
-    let tree = api.tree(&pull.head.sha).await?.tree;
-    let mut texts = Vec::with_capacity(files.len());
-    for file in files {
-        let mode = tree.iter().find(|entry| entry.path == file.filename).map(|entry| &*entry.mode);
-        let bytes = match (file.sha, mode) {
-            (Some(sha), Some("100644" | "100755")) => Some(api.blob(&sha).await?),
-            // A link, another repository, or what GitHub does not list, since the tree is large or lies behind a link.
+    let tree = api.tree(&pull.head.sha).await?;
+    let modes: BTreeMap<&str, &str> = tree.tree.iter().map(|entry| (&*entry.path, &*entry.mode)).collect();
+    // A link, another repository, or what GitHub does not list, since the tree is large or lies behind a link.
+    let is_file = |path: &str| matches!(modes.get(path), Some(&"100644" | &"100755"));
+    let mut texts = Vec::with_capacity(chosen.len());
+    for file in chosen {
+        let bytes = match &file.sha {
+            Some(sha) if is_file(&file.filename) => Some(api.blob(sha).await?),
             _ => None,
         };
-        texts.push(Change { bytes, path: file.filename });
+        texts.push(Change::new(&file.filename, bytes, environment));
+    }
+    let in_place_of_folders = others.into_iter().filter(|file| !is_file(&file.filename));
+    texts.extend(in_place_of_folders.map(|file| Change::new(&file.filename, None, environment)));
+    if !tree.truncated {
+        let among_all = patterns.unmatched(modes.keys().copied());
+        unmatched.retain(|pattern| among_all.contains(pattern));
+        changes::warn_of_unmatched(&unmatched, terminal);
     }
     Ok(texts)
 }
@@ -210,17 +236,21 @@ async fn is_outdated(api: &Api, pull: &Pull) -> Result<bool, ServiceError> {
 }
 
 /// Whether a pull request may be reviewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Admission {
+    /// No model is asked.
     Free,
+    Paid,
     /// A maintainer has allowed one review.
-    Once,
+    PaidByLabel,
     Unlabelled,
 }
 
 /// Whether a pull request with these texts may be reviewed; each may have a council of its own.
 ///
 /// # Errors
-/// If a model would be asked without a cap: those who open pull requests do not pay for it.
+/// If a model would be asked without a cap: those who open pull requests do not pay for it. If a review cannot begin: a label is not spent
+/// on it.
 fn admit(
     task: &CommentTask,
     settings: &ReviewSettings,
@@ -231,19 +261,17 @@ fn admit(
 ) -> Result<Admission, ServiceError> {
     let options = &settings.request.options;
     let mut asking = Vec::new();
-    for text in texts {
-        // Whom a council asks does not depend on what the text says.
-        let named = Change { path: text.path.clone(), bytes: Some(Vec::new()) };
-        let artifact = changes::artifact(named, environment)?;
-        if review::asks_a_model(environment, &settings.places, &artifact, options)? {
+    // What cannot be read asks for nothing.
+    for artifact in texts.iter().filter_map(|text| text.artifact.as_ref().ok()) {
+        if review::asks_a_model(environment, &settings.places, artifact, options)? {
             asking.push(artifact);
         }
     }
     if asking.is_empty() {
         return Ok(Admission::Free);
     }
-    if options.caps == Caps::default() {
-        let body = Body::new("a review of a pull request that asks a model needs a cap")
+    if options.caps == Caps::default() || options.caps.calls == Some(0) {
+        let body = Body::new("a review of a pull request that asks a model needs a cap that is more than 0")
             .help("add --max-money, --max-tokens or --max-calls, which are for all its texts together");
         return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
     }
@@ -252,11 +280,10 @@ fn admit(
     if is_fork && !is_labelled {
         return Ok(Admission::Unlabelled);
     }
-    // A label is not spent on a review that cannot begin.
-    for artifact in &asking {
-        review::check(environment, &settings.places, artifact, options)?;
+    for artifact in asking {
+        review::check(environment, &settings.places, artifact, &settings.request)?;
     }
-    Ok(if is_fork { Admission::Once } else { Admission::Free })
+    Ok(if is_fork { Admission::PaidByLabel } else { Admission::Paid })
 }
 
 /// What the comment of these patterns begins with.
@@ -278,50 +305,53 @@ enum Missing {
 
 /// Takes back what an earlier comment says: its verdicts are of another commit.
 async fn withdraw(api: &Api, task: &CommentTask, pull: &Pull, why: &str) -> Result<(), ServiceError> {
-    let heading = "### Quorate: not reviewed";
-    let body =
-        format!("{}\n{heading}\n\nCommit {}: {}.\n", marker(&task.patterns), pull.head.sha, inline(why));
-    keep(api, task, pull, &body, Missing::Leave).await.map(drop)
+    keep(api, task, pull, &changes::not_reviewed(&pull.head.sha, why), Missing::Leave).await
 }
 
-/// Has one comment say this. What fails is tried again, since a review may have cost something.
+/// Has the comment that this author made earlier say this, or adds one.
 async fn keep(
     api: &Api,
     task: &CommentTask,
     pull: &Pull,
     body: &str,
     missing: Missing,
-) -> Result<Option<Comment>, ServiceError> {
-    let body = workflow::visible(body);
-    let mut tries = 1;
+) -> Result<(), ServiceError> {
+    let marker = marker(&task.patterns);
+    let body = format!("{marker}\n{body}");
+    let body = workflow::visible(&body);
+    let mut times = TRY_AGAIN_AFTER.into_iter();
     loop {
-        match keep_once(api, task, pull, &body, missing).await {
-            Err(_) if tries < TRIES => {
-                tries += 1;
-                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        let is_own = |comment: &Comment| {
+            let is_author = comment.user.as_ref().is_some_and(|user| user.login == task.author);
+            is_author && comment.body.as_ref().is_some_and(|body| body.starts_with(&marker))
+        };
+        let comments = api.comments(pull.number).await?;
+        let mut own = comments.iter().filter(|comment| is_own(comment)).peekable();
+        if own.peek().is_none() && missing == Missing::Add {
+            match api.add_comment(pull.number, &body).await {
+                Ok(comment) => return ensure_author(task, &comment),
+                // It may have been added all the same.
+                Err(failure) => failure.wait(&mut times).await?,
             }
-            done => return done,
+            continue;
         }
+        // There is more than one if two jobs began at once.
+        for comment in own.filter(|comment| comment.body.as_deref() != Some(&*body)) {
+            api.edit_comment(comment.id, &body).await?;
+        }
+        return Ok(());
     }
 }
 
-/// Edits the comment that this author made earlier, or adds one.
-async fn keep_once(
-    api: &Api,
-    task: &CommentTask,
-    pull: &Pull,
-    body: &str,
-    missing: Missing,
-) -> Result<Option<Comment>, ServiceError> {
-    let marker = marker(&task.patterns);
-    let own = api.comments(pull.number).await?.into_iter().find(|comment| {
-        let is_author = comment.user.as_ref().is_some_and(|user| user.login == task.author);
-        is_author && comment.body.as_ref().is_some_and(|body| body.starts_with(&marker))
-    });
-    match own {
-        Some(comment) if comment.body.as_deref() == Some(body) => Ok(Some(comment)),
-        Some(comment) => api.edit_comment(comment.id, body).await.map(Some),
-        None if missing == Missing::Leave => Ok(None),
-        None => api.add_comment(pull.number, body).await.map(Some),
+/// # Errors
+/// If a comment that was added is another user's: it would not be found again.
+fn ensure_author(task: &CommentTask, comment: &Comment) -> Result<(), ServiceError> {
+    let login = comment.user.as_ref().map_or_else(String::new, |user| one_line(&user.login));
+    match login == task.author {
+        true => Ok(()),
+        false => Err(failed(format!(
+            "the token comments as `{login}` and not as `{}`: name that with --author, or each run adds a comment",
+            task.author
+        ))),
     }
 }

@@ -8,6 +8,7 @@ use quorate_diagnostics::{Body, codes};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
+use crate::environment::variable;
 use quorate::service::error::ServiceError;
 use quorate::service::{artifact, disk};
 
@@ -19,68 +20,86 @@ pub(super) struct Repository {
     head: String,
 }
 
-/// A file that the commit adds or changes.
+/// A file, or what is in its place, that the commit changes.
 pub(super) struct ChangedFile {
     pub(super) path: String,
     /// The hash of its content.
-    pub(super) blob: String,
-    /// Whether it is a file, and no link or other repository.
-    pub(super) is_file: bool,
+    blob: String,
+    pub(super) becomes: Becomes,
+}
+
+/// What a path has after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Becomes {
+    File,
+    /// A link, or another repository.
+    LinkOrRepository,
+    /// It is removed.
+    Nothing,
 }
 
 impl Repository {
+    /// The repository of a directory. Without a `base`, the checked out commit has to be the merge that GitHub makes of a pull request, whose
+    /// base is its first parent.
+    ///
     /// # Errors
     /// Without git, a repository or the base.
-    pub(super) async fn open(directory: &Path, base: &str) -> Result<Repository, ServiceError> {
-        let root = text(git(directory, &["rev-parse", "--show-toplevel"]).await?);
-        let root = PathBuf::from(root.trim_end());
-        let commit = async |name: &str| {
-            let name = format!("{name}^{{commit}}");
-            git(&root, &["rev-parse", "--verify", "--end-of-options", &name])
-                .await
-                .map(|hash| text(hash).trim().to_owned())
-        };
-        Ok(Repository { base: commit(base).await?, head: commit("HEAD").await?, root: root.clone() })
-    }
-
-    /// # Errors
-    /// If the checked out commit is no merge: then the commit before it is the pull request's own, and no base.
-    pub(super) async fn ensure_merge(&self) -> Result<(), ServiceError> {
-        match git(&self.root, &["rev-parse", "--verify", "--quiet", "HEAD^2"]).await {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                Err(unusable("the checked out commit is not GitHub's merge of the pull request".to_owned()))
+    pub(super) async fn open(directory: &Path, base: Option<&str>) -> Result<Repository, ServiceError> {
+        let root =
+            git(directory, &["rev-parse", "--show-toplevel"], "run it in a checkout of the pull request")
+                .await?;
+        let root = PathBuf::from(text(root).trim_end_matches('\n'));
+        let head = commit(&root, "HEAD", "check out the pull request").await?;
+        let base = match base {
+            Some(base) => {
+                commit(&root, base, "--base takes a commit, a branch or a tag that git has here").await?
             }
-        }
+            None => base_of_merge(&root, &head).await?,
+        };
+        Ok(Repository { root, base, head })
     }
 
-    /// The files that the checked out commit adds or changes since it left the base, by path.
+    /// The paths of the checked out commit's files.
+    pub(super) async fn paths(&self) -> Result<Vec<String>, ServiceError> {
+        let listed =
+            text(git(&self.root, &["ls-tree", "-r", "-z", "--name-only", &self.head], CHECK_CLONE).await?);
+        Ok(listed.split_terminator('\0').map(str::to_owned).collect())
+    }
+
+    /// What the checked out commit changes since it left the base, by path.
     pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, ServiceError> {
-        let since = text(git(&self.root, &["merge-base", &self.base, &self.head]).await?);
-        let arguments =
-            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=d", since.trim(), &self.head];
-        let listed = text(git(&self.root, &arguments).await?);
+        let help = "both need a common commit: fetch more of the history, with a larger `fetch-depth`";
+        let since = hash(text(git(&self.root, &["merge-base", &self.base, &self.head], help).await?))?;
+        let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", &since, &self.head];
+        let listed = text(git(&self.root, &arguments, CHECK_CLONE).await?);
         let mut fields = listed.split_terminator('\0');
         let mut files = Vec::new();
         // `:100644 100644 OLD NEW M`, and then the path.
-        while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
+        while let Some(meta) = fields.next() {
             let words: Vec<&str> = meta.split(' ').collect();
-            let [_, mode, _, blob, _] = words[..] else { return Err(unknown_form(meta)) };
-            let is_file = mode.starts_with("100");
-            files.push(ChangedFile { path: path.to_owned(), blob: blob.to_owned(), is_file });
+            let ([_, mode, _, blob, _], Some(path)) = (&words[..], fields.next()) else {
+                return Err(unknown_form(meta));
+            };
+            let becomes = match *mode {
+                "100644" | "100755" => Becomes::File,
+                LINK | REPOSITORY => Becomes::LinkOrRepository,
+                "000000" => Becomes::Nothing,
+                _ => return Err(unknown_form(meta)),
+            };
+            files.push(ChangedFile { path: path.to_owned(), blob: hash((*blob).to_owned())?, becomes });
         }
         Ok(files)
     }
 
     /// The content of a changed file.
     pub(super) async fn content(&self, file: &ChangedFile) -> Result<Vec<u8>, ServiceError> {
-        git(&self.root, &["cat-file", "blob", &file.blob]).await
+        git(&self.root, &["cat-file", "blob", &file.blob], CHECK_CLONE).await
     }
 
     /// Writes the base's texts and links below a directory: all that configures a council. They are as they were committed, whatever
     /// filters, attributes or a sparse checkout would make of them.
     pub(super) async fn write_base(&self, into: &Path) -> Result<(), ServiceError> {
-        let listed = text(git(&self.root, &["ls-tree", "-r", "-z", "-l", &self.base]).await?);
+        let listed = text(git(&self.root, &["ls-tree", "-r", "-z", "-l", &self.base], CHECK_CLONE).await?);
         let mut entries = Vec::new();
         for entry in listed.split_terminator('\0') {
             // `100644 blob HASH SIZE`, a tab, and the path.
@@ -97,7 +116,7 @@ impl Repository {
         entries.sort_by_key(|entry| entry.mode == LINK);
         self.write_files(&entries, into)
             .await
-            .map_err(|error| unusable(format!("cannot write the files of the base: {error}")))
+            .map_err(|error| unusable(format!("cannot write the files of the base: {error}"), CHECK_CLONE))
     }
 
     /// Writes files below a directory. Git reads them, in their order.
@@ -125,7 +144,10 @@ impl Repository {
                 write(&into.join(name), mode, &content)?;
             }
         }
-        child.wait().await.map(drop)
+        match child.wait().await?.success() {
+            true => Ok(()),
+            false => Err(std::io::Error::other("git has failed")),
+        }
     }
 }
 
@@ -137,8 +159,11 @@ struct TreeFile<'a> {
     blob: &'a str,
 }
 
-/// The mode of a link.
+/// The modes of a link, and of another repository.
 const LINK: &str = "120000";
+const REPOSITORY: &str = "160000";
+
+const CHECK_CLONE: &str = "check the clone: `git fsck` tells what is missing";
 
 fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
     #[cfg(unix)]
@@ -154,43 +179,88 @@ fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn unknown_form(entry: &str) -> ServiceError {
-    unusable(format!("git lists a file in a form that is not known: {entry}"))
+/// The base of the merge that GitHub makes of a pull request.
+async fn base_of_merge(root: &Path, head: &str) -> Result<String, ServiceError> {
+    let event = variable("GITHUB_EVENT_NAME").filter(|event| !event.is_empty());
+    if let Some(event) = event.as_ref().filter(|event| *event != "pull_request") {
+        return Err(unusable(
+            format!("in an event `{event}` the base of the checked out commit is not known"),
+            "name it with --base",
+        ));
+    }
+    let base = commit(
+        root,
+        "HEAD^1",
+        "check out the pull request with its base, `fetch-depth: 2`, or name it with --base",
+    )
+    .await?;
+    let is_merge = git(root, &["rev-parse", "--verify", "--quiet", "HEAD^2"], "").await.is_ok();
+    let is_of_event = event.is_none() || variable("GITHUB_SHA").is_none_or(|commit| commit == head);
+    match is_merge && is_of_event {
+        true => Ok(base),
+        // The commit before it could be the pull request's own.
+        false => Err(unusable(
+            "the checked out commit is not GitHub's merge of the pull request".to_owned(),
+            "check out what `actions/checkout` does without a `ref`, or name the base with --base",
+        )),
+    }
 }
 
-/// Git, about to be started.
+/// The hash of a commit.
+async fn commit(root: &Path, name: &str, help: &str) -> Result<String, ServiceError> {
+    let name = format!("{name}^{{commit}}");
+    hash(text(git(root, &["rev-parse", "--verify", "--end-of-options", &name], help).await?))
+}
+
+/// A hash that git has printed: SHA-1 or SHA-256, hexadecimal.
+fn hash(printed: String) -> Result<String, ServiceError> {
+    let hash = printed.trim_end();
+    match matches!(hash.len(), 40 | 64) && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(hash.to_owned()),
+        false => Err(unusable(format!("git names no single object, but `{hash}`"), "name one commit")),
+    }
+}
+
+fn unknown_form(entry: &str) -> ServiceError {
+    unusable(format!("git lists a file in a form that is not known: {entry}"), "use git 2.31 or newer")
+}
+
+/// Git, about to be started. It ends when it is dropped, and with no signal of the terminal.
 #[expect(clippy::disallowed_methods, reason = "git tells what a pull request changes")]
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
-    // No hook of the repository runs, and no object stands for another.
+    // No hook of the repository runs, and no object or parent stands for another.
     command
         .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C"])
         .arg(directory)
         .args(arguments)
         .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_GRAFT_FILE", "/dev/null")
+        .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
         .kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
     command
 }
 
-/// Runs git and returns what it prints.
-async fn git(directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, ServiceError> {
+/// Runs git and returns what it prints. `help` is what a person can do if it fails.
+async fn git(directory: &Path, arguments: &[&str], help: &str) -> Result<Vec<u8>, ServiceError> {
     let output = command(directory, arguments)
         .output()
         .await
-        .map_err(|error| unusable(format!("git cannot be started: {error}")))?;
+        .map_err(|error| unusable(format!("git cannot be started: {error}"), "install git"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(unusable(format!("`git {}` failed: {}", arguments.join(" "), said.trim())))
+    Err(unusable(format!("`git {}` failed: {}", arguments.join(" "), said.trim()), help))
 }
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn unusable(what: String) -> ServiceError {
-    let help = "run it in a checkout of the pull request that has its base: `fetch-depth: 2`, or --base REV";
+fn unusable(what: String, help: &str) -> ServiceError {
     ServiceError::configuration(codes::GITHUB_UNUSABLE, Body::new(what).help(help))
 }

@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, codes};
 use tempfile::TempDir;
 
-use super::changes::{self, Change, Interrupted, MAX_TEXTS, Patterns, Reviewed};
-use super::git::Repository;
-use super::{FIRST_PARENT, error_format};
+use super::changes::{self, Change, Interrupted, MAX_TEXTS, Reviewed};
+use super::error_format;
+use super::git::{Becomes, Repository};
+use super::patterns::Patterns;
 use crate::commands::report;
 use crate::commands::review::batch::{json, worst};
 use crate::commands::review::{Outcome, ReviewSettings};
-use crate::environment::{path, variable};
+use crate::environment::path;
 use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{self, until_interrupted};
+use crate::render;
 use crate::terminal::Terminal;
-use crate::{interrupt, render};
 use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
@@ -27,7 +29,7 @@ const MAX_SUMMARY_CHARS: usize = 250_000;
 /// What to review, and where to write.
 pub(super) struct ReviewTask {
     pub(super) patterns: Vec<String>,
-    pub(super) base: String,
+    pub(super) base: Option<String>,
     pub(super) reports: Option<PathBuf>,
 }
 
@@ -40,7 +42,13 @@ pub(super) async fn run(
     let reviewed = match review(task, settings, environment, terminal).await {
         Ok(Ok(reviewed)) => reviewed,
         Ok(Err(Interrupted)) => return Exit::INTERRUPTED,
-        Err(error) => return exit_with_error(&error, error_format(), terminal),
+        Err(error) => {
+            let why = environment.redactor.redact_text(&error.first_message());
+            return match summarize(&changes::not_reviewed("", &why)) {
+                Ok(()) => exit_with_error(&error, error_format(), terminal),
+                Err(unwritable) => exit_with_error(&unwritable, error_format(), terminal),
+            };
+        }
     };
     print(&reviewed, terminal);
     let exit = worst(reviewed.iter().map(Reviewed::exit));
@@ -57,35 +65,74 @@ async fn review(
     terminal: &Terminal,
 ) -> Result<Result<Vec<Reviewed>, Interrupted>, ServiceError> {
     let patterns = Patterns::new(&task.patterns)?;
-    let repository = Repository::open(&environment.directory, &task.base).await?;
-    if task.base == FIRST_PARENT && variable("GITHUB_EVENT_NAME").is_some_and(|event| event == "pull_request")
-    {
-        repository.ensure_merge().await?;
-    }
-    let mut changed = Vec::new();
-    for file in repository.changed_files().await? {
-        if !patterns.choose(&file.path) {
-            continue;
-        }
-        if changed.len() == MAX_TEXTS {
-            return Err(changes::too_many_texts());
-        }
-        let bytes = if file.is_file { Some(repository.content(&file).await?) } else { None };
-        changed.push(Change { bytes, path: file.path });
-    }
     // Directories are removed when they are dropped, also where a signal interrupts.
     let _postponed = interrupt::postpone_signals();
-    // A ledger within the base would come from the repository.
-    let (base, ledger) = (temporary_directory()?, temporary_directory()?);
-    repository.write_base(base.path()).await?;
-    let in_base = Environment { directory: base.path().to_owned(), ..environment.clone() };
-    settings.places.ledger = Some(ledger.path().join("ledger.db"));
+    let Ok(prepared) = until_interrupted(prepare(task, &patterns, environment)).await else {
+        terminal.status("interrupted before anything was asked");
+        return Ok(Err(Interrupted));
+    };
+    let prepared = prepared?;
+    changes::warn_of_unmatched(&prepared.unmatched, terminal);
+    settings.places.ledger = Some(prepared.ledger.path().join("ledger.db"));
     let keep_report = async |session: &_, report: &Report| {
         let Some(dir) = &task.reports else { return Ok(()) };
         let html = report::draw(session, &report.run, Scope::Everything).await?;
         write(environment, dir, &format!("{}.html", report.run), html.as_bytes())
     };
-    Ok(changes::review_all(changed, settings, &in_base, terminal, keep_report).await)
+    Ok(changes::review_all(prepared.changes, settings, &prepared.environment, terminal, keep_report).await)
+}
+
+/// What is reviewed, and in which directories.
+struct Prepared<'p> {
+    changes: Vec<Change>,
+    /// The patterns that match nothing.
+    unmatched: Vec<&'p str>,
+    /// That of the base's files.
+    environment: Environment,
+    /// The base's files.
+    _base: TempDir,
+    /// A ledger within the base would come from the repository.
+    ledger: TempDir,
+}
+
+async fn prepare<'p>(
+    task: &ReviewTask,
+    patterns: &'p Patterns,
+    environment: &Environment,
+) -> Result<Prepared<'p>, ServiceError> {
+    let repository = Repository::open(&environment.directory, task.base.as_deref()).await?;
+    let (base, ledger) = (temporary_directory()?, temporary_directory()?);
+    let in_base =
+        Environment { directory: base.path().to_owned(), keeps_ledgers: false, ..environment.clone() };
+    let files = repository.changed_files().await?;
+    let mut changes = Vec::new();
+    for file in &files {
+        let is_chosen = patterns.choose(&file.path);
+        let is_reviewed = match file.becomes {
+            Becomes::File => is_chosen,
+            Becomes::LinkOrRepository => is_chosen || patterns.choose_below(&file.path),
+            Becomes::Nothing => false,
+        };
+        if !is_reviewed {
+            continue;
+        }
+        if changes.len() == MAX_TEXTS {
+            return Err(changes::too_many_texts());
+        }
+        let bytes = match file.becomes {
+            Becomes::File => Some(repository.content(file).await?),
+            Becomes::LinkOrRepository | Becomes::Nothing => None,
+        };
+        changes.push(Change::new(&file.path, bytes, &in_base));
+    }
+    let mut unmatched = patterns.unmatched(files.iter().map(|file| &*file.path));
+    if !unmatched.is_empty() {
+        let paths = repository.paths().await?;
+        let among_all = patterns.unmatched(paths.iter().map(String::as_str));
+        unmatched.retain(|pattern| among_all.contains(pattern));
+    }
+    repository.write_base(base.path()).await?;
+    Ok(Prepared { changes, unmatched, environment: in_base, _base: base, ledger })
 }
 
 fn temporary_directory() -> Result<TempDir, ServiceError> {
@@ -107,9 +154,7 @@ fn print(reviewed: &[Reviewed], terminal: &Terminal) {
         }
     }
     terminal.annotations(&render::github_of(&reports));
-    if reviewed.is_empty() {
-        terminal.hint("no text that the patterns choose is changed");
-    }
+    changes::hint_at_nothing(reviewed, terminal);
 }
 
 /// Adds to the summary of the step, and writes what machines read.
@@ -119,15 +164,18 @@ fn save(
     exit: Exit,
     environment: &Environment,
 ) -> Result<(), ServiceError> {
-    if let Some(file) = path("GITHUB_STEP_SUMMARY") {
-        let text = changes::digest(reviewed, "", MAX_SUMMARY_CHARS, &environment.redactor);
-        disk::append_below(file.parent().unwrap_or(Path::new(".")), &file, text.as_bytes())
-            .map_err(|error| unwritable(&file, &error))?;
-    }
+    summarize(&changes::digest(reviewed, "", MAX_SUMMARY_CHARS, &environment.redactor))?;
     let Some(dir) = &task.reports else { return Ok(()) };
     let reviews = reviewed.iter().map(|review| (&*review.path, &review.outcome));
     let text = environment.redactor.redact_text(&format!("{:#}\n", json(reviews, exit)));
     write(environment, dir, "reviews.json", text.as_bytes())
+}
+
+/// Adds to the summary of the step, where there is one.
+fn summarize(text: &str) -> Result<(), ServiceError> {
+    let Some(file) = path("GITHUB_STEP_SUMMARY") else { return Ok(()) };
+    disk::append_below(file.parent().unwrap_or(Path::new(".")), &file, text.as_bytes())
+        .map_err(|error| unwritable(&file, &error))
 }
 
 /// Writes a report. A directory of the checkout may be a link that the pull request brings.

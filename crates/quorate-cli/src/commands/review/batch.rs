@@ -23,8 +23,7 @@ pub(super) async fn run(
     let names: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
     for artifact in &artifacts {
         // If a later text cannot be reviewed, not even the first one is.
-        if let Err(error) = reviews::check(environment, &settings.places, artifact, &settings.request.options)
-        {
+        if let Err(error) = reviews::check(environment, &settings.places, artifact, &settings.request) {
             return exit_with_error(&error, settings.format, terminal);
         }
     }

@@ -21,11 +21,17 @@ pub(super) struct State {
     pub(super) texts: BTreeMap<String, Vec<u8>>,
     /// The paths that are links.
     pub(super) links: Vec<String>,
+    /// The paths of links in place of folders: they are no texts, but changed.
+    pub(super) folders: Vec<String>,
     /// The paths that no tree lists, as in a truncated one.
     pub(super) unlisted: Vec<String>,
     pub(super) comments: Vec<Value>,
     /// How many of the next comments fail to be written.
     pub(super) failures: usize,
+    /// Whether comments may not be written.
+    pub(super) is_forbidden: bool,
+    /// What a failure says of when to try again, in seconds.
+    pub(super) retry_after: Option<u64>,
     /// How many of the next requests that change nothing have no answer yet.
     pub(super) failing_reads: usize,
     /// The method and the path of each request.
@@ -78,7 +84,11 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
     while let Some((head, body)) = read_request(&mut reader) {
         let (status, answer) =
             answer(&head, &body, &mut state.lock().unwrap_or_else(PoisonError::into_inner));
-        let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", answer.len());
+        let after = state.lock().unwrap_or_else(PoisonError::into_inner).retry_after;
+        let after = after
+            .filter(|_| status >= 400)
+            .map_or(String::new(), |after| format!("retry-after: {after}\r\n"));
+        let head = format!("HTTP/1.1 {status} X\r\n{after}content-length: {}\r\n\r\n", answer.len());
         if writer.write_all(head.as_bytes()).and_then(|()| writer.write_all(&answer)).is_err() {
             return;
         }
@@ -136,12 +146,15 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
         }
         ("GET", ["pulls", _, "files"]) => {
             let file = |(at, path): (usize, &String)| json!({"filename": path, "status": "modified", "sha": at.to_string()});
-            json(page(&state.texts.keys().enumerate().map(file).collect::<Vec<_>>()))
+            let texts = state.texts.keys().chain(&state.folders);
+            json(page(&texts.enumerate().map(file).collect::<Vec<_>>()))
         }
         ("GET", ["git", "trees", SHA]) => {
-            let mode = |path: &String| if state.links.contains(path) { "120000" } else { "100644" };
+            let is_link = |path: &String| state.links.contains(path) || state.folders.contains(path);
+            let mode = |path: &String| if is_link(path) { "120000" } else { "100644" };
             let entry = |path: &String| json!({"path": path, "mode": mode(path), "type": "blob"});
-            let listed = state.texts.keys().filter(|path| !state.unlisted.contains(path));
+            let listed =
+                state.texts.keys().chain(&state.folders).filter(|path| !state.unlisted.contains(path));
             let is_truncated = !state.unlisted.is_empty();
             json(json!({"tree": listed.map(entry).collect::<Vec<_>>(), "truncated": is_truncated}))
         }
@@ -150,6 +163,9 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
             text.map_or_else(|| refuse(404, "Not Found"), |text| (200, text.clone()))
         }
         ("GET", ["issues", _, "comments"]) => json(page(&state.comments)),
+        ("POST" | "PATCH", ["issues", ..]) if state.is_forbidden => {
+            refuse(403, "Resource not accessible by integration")
+        }
         ("POST", ["issues", _, "comments"]) if state.failures > 0 => {
             state.failures -= 1;
             refuse(502, "Server Error")
