@@ -4,6 +4,7 @@
 mod api;
 mod changes;
 mod comment;
+mod commit_files;
 mod event;
 mod git;
 mod patterns;

@@ -68,7 +68,7 @@ pub(crate) fn digest(entries: &[DigestEntry<'_>], about: &str, most: usize) -> S
     if let more @ 1.. = entries.len().saturating_sub(MAX_ROWS) {
         out.push_str(&format!("\n… and {}.\n", amount(more as u64, "more text")));
     }
-    let note = "\nThe other reviews are too long to be shown here; the reports of the workflow have them.\n";
+    let note = "\nThe other reviews are too long to be shown here.\n";
     let mut left = most.saturating_sub(out.chars().count() + note.len());
     for details in entries.iter().map(DigestEntry::details) {
         let Some(rest) = left.checked_sub(details.chars().count()) else {
@@ -129,7 +129,7 @@ mod tests {
         let text = digest(&entries, "Commit 12.", 60_000);
         assert!(text.chars().count() <= 60_000, "{}", text.chars().count());
         assert!(text.contains("… and 200 more texts."), "{text}");
-        assert!(text.ends_with("have them.\n"), "{text}");
+        assert!(text.ends_with("shown here.\n"), "{text}");
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     }
 }

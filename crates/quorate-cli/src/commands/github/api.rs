@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorate_adapters::http::{self, Redirects};
 use quorate_diagnostics::{Body, codes};
+use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// After which times something is tried again, unless GitHub names another.
 pub(super) const TRY_AGAIN_AFTER: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
-/// The longest time that GitHub may name; a job has little more.
+/// The longest wait that GitHub may ask for; a job has little more time.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 /// The bound of an answer, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
@@ -43,6 +44,8 @@ pub(super) struct Pull {
     pub(super) head: Head,
     #[serde(default)]
     pub(super) labels: Vec<Label>,
+    /// How many files it changes; a list of pull requests does not say.
+    pub(super) changed_files: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -77,8 +80,12 @@ pub(super) struct Tree {
 #[derive(Deserialize)]
 pub(super) struct TreeEntry {
     pub(super) path: String,
-    /// As git writes it: `100644` and `100755` are files, `120000` is a link, `160000` another repository.
+    /// As git writes it: `100644` and `100755` are files, `040000` is a folder, `120000` a link, `160000` another repository.
     pub(super) mode: String,
+    #[serde(default)]
+    pub(super) sha: String,
+    /// Of a file, in bytes.
+    pub(super) size: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +105,8 @@ pub(super) struct RequestFailure {
     pub(super) error: ServiceError,
     /// When the same request may have a good answer; `None` if it never will.
     retry: Option<Retry>,
+    /// Whether there is nothing at its address.
+    is_missing: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -113,9 +122,9 @@ impl RequestFailure {
     /// If there is to be none.
     pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), ServiceError> {
         match (self.retry, times.next()) {
-            (Some(Retry::After(time)), Some(_)) => tokio::time::sleep(time.min(MAX_WAIT)).await,
+            (Some(Retry::After(time)), Some(_)) if time <= MAX_WAIT => tokio::time::sleep(time).await,
             (Some(Retry::Soon), Some(time)) => tokio::time::sleep(time).await,
-            (None, _) | (_, None) => return Err(self.error),
+            _ => return Err(self.error),
         }
         Ok(())
     }
@@ -155,11 +164,16 @@ impl Api {
         self.list(&["pulls", &number.to_string(), "files"], &[]).await
     }
 
-    /// The files of a commit.
-    pub(super) async fn tree(&self, sha: &str) -> Result<Tree, ServiceError> {
+    /// The files of a commit; not all of them in a large repository.
+    pub(super) async fn files_of_commit(&self, sha: &str) -> Result<Tree, ServiceError> {
         let mut url = self.address(&["git", "trees", sha]);
         url.query_pairs_mut().append_pair("recursive", "1");
         self.object(Method::GET, url, None).await
+    }
+
+    /// What is in a folder, or in the root of a commit.
+    pub(super) async fn folder(&self, sha: &str) -> Result<Tree, ServiceError> {
+        self.object(Method::GET, self.address(&["git", "trees", sha]), None).await
     }
 
     /// The content with a hash.
@@ -167,7 +181,7 @@ impl Api {
         let url = self.address(&["git", "blobs", sha]);
         // A byte more than an artifact may have shows that it is too large.
         let raw = "application/vnd.github.raw+json";
-        self.send(Method::GET, url, raw, None, artifact::MAX_BYTES + 1).await
+        self.send(Method::GET, url, raw, None, artifact::MAX_BYTES + 1).await.map(|answer| answer.bytes)
     }
 
     pub(super) async fn comments(&self, number: u64) -> Result<Vec<Comment>, ServiceError> {
@@ -179,8 +193,8 @@ impl Api {
         let url = self.address(&["issues", &number.to_string(), "comments"]);
         let path = url.path().to_owned();
         let body = Some(json!({"body": body}));
-        let bytes = self.send_once(Method::POST, url, JSON, body, MAX_BYTES).await?;
-        parsed(&path, &bytes).map_err(|error| RequestFailure { error, retry: None })
+        let answer = self.send_once(Method::POST, url, JSON, body, MAX_BYTES).await?;
+        parsed(&path, &answer.bytes).map_err(|error| RequestFailure { error, retry: None, is_missing: false })
     }
 
     pub(super) async fn edit_comment(&self, id: u64, body: &str) -> Result<Comment, ServiceError> {
@@ -190,8 +204,17 @@ impl Api {
 
     pub(super) async fn remove_label(&self, number: u64, name: &str) -> Result<(), ServiceError> {
         let url = self.address(&["issues", &number.to_string(), "labels", name]);
-        let _: Value = self.object(Method::DELETE, url, None).await?;
-        Ok(())
+        let mut times = TRY_AGAIN_AFTER.into_iter();
+        let mut tried = false;
+        loop {
+            match self.send_once(Method::DELETE, url.clone(), JSON, None, MAX_BYTES).await {
+                Ok(_) => return Ok(()),
+                // The try before has removed it, and had no answer.
+                Err(failure) if failure.is_missing && tried => return Ok(()),
+                Err(failure) => failure.wait(&mut times).await?,
+            }
+            tried = true;
+        }
     }
 
     /// An address below the repository's.
@@ -216,8 +239,10 @@ impl Api {
                 .extend_pairs(query)
                 .append_pair("per_page", &PER_PAGE.to_string())
                 .append_pair("page", &page.to_string());
-            let found: Vec<T> = self.object(Method::GET, url, None).await?;
-            let is_last = found.len() < PER_PAGE;
+            let of_path = url.path().to_owned();
+            let answer = self.send(Method::GET, url, JSON, None, MAX_BYTES).await?;
+            let found: Vec<T> = parsed(&of_path, &answer.bytes)?;
+            let is_last = found.len() < PER_PAGE && !answer.has_next;
             all.extend(found);
             if is_last {
                 return Ok(all);
@@ -233,7 +258,7 @@ impl Api {
         body: Option<Value>,
     ) -> Result<T, ServiceError> {
         let path = url.path().to_owned();
-        parsed(&path, &self.send(method, url, JSON, body, MAX_BYTES).await?)
+        parsed(&path, &self.send(method, url, JSON, body, MAX_BYTES).await?.bytes)
     }
 
     /// Sends a request that has the same effect when it is sent twice, and again after a failure that may pass.
@@ -244,11 +269,11 @@ impl Api {
         accept: &str,
         body: Option<Value>,
         most: u64,
-    ) -> Result<Vec<u8>, ServiceError> {
+    ) -> Result<Answer, ServiceError> {
         let mut times = TRY_AGAIN_AFTER.into_iter();
         loop {
             match self.send_once(method.clone(), url.clone(), accept, body.clone(), most).await {
-                Ok(bytes) => return Ok(bytes),
+                Ok(answer) => return Ok(answer),
                 Err(failure) => failure.wait(&mut times).await?,
             }
         }
@@ -261,7 +286,7 @@ impl Api {
         accept: &str,
         body: Option<Value>,
         most: u64,
-    ) -> Result<Vec<u8>, RequestFailure> {
+    ) -> Result<Answer, RequestFailure> {
         let what = format!("{method} {}", url.path());
         let mut request = self
             .client
@@ -274,29 +299,54 @@ impl Api {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
         let not_sent = |error: reqwest::Error| RequestFailure {
+            // A request that cannot be made never can.
+            retry: (!error.is_builder()).then_some(Retry::Soon),
             error: failed(format!("{what}: {}", http::error_chain(&error.without_url()))),
-            retry: Some(Retry::Soon),
+            is_missing: false,
         };
         let mut response = request.send().await.map_err(not_sent)?;
-        let status = response.status();
-        let named = response.headers().get("retry-after").and_then(|time| time.to_str().ok()?.parse().ok());
+        let (status, wait) = (response.status(), named_wait(response.headers()));
+        let has_next = text_of(response.headers(), "link").is_some_and(|link| link.contains("rel=\"next\""));
         let bytes = read(&mut response, most).await.map_err(not_sent)?;
         if status.is_success() {
-            return Ok(bytes);
+            return Ok(Answer { bytes, has_next });
         }
         let said = serde_json::from_slice::<Value>(&bytes).ok();
         let said = said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or_default();
         Err(RequestFailure {
             error: failed(format!("{what}: GitHub answers {} {said}", status.as_u16())),
-            retry: match named {
-                Some(seconds) => Some(Retry::After(Duration::from_secs(seconds))),
+            retry: match wait {
+                Some(time) => Some(Retry::After(time)),
                 None if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                     Some(Retry::Soon)
                 }
                 None => None,
             },
+            is_missing: status == StatusCode::NOT_FOUND,
         })
     }
+}
+
+/// A good answer.
+struct Answer {
+    bytes: Vec<u8>,
+    /// Whether a list goes on.
+    has_next: bool,
+}
+
+/// How long GitHub asks to wait: <https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>.
+fn named_wait(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name| text_of(headers, name)?.parse::<u64>().ok();
+    let until_reset = || {
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
+        let reset = number("x-ratelimit-reset").filter(|_| number("x-ratelimit-remaining") == Some(0));
+        Some(reset?.saturating_sub(now) + 1)
+    };
+    number("retry-after").or_else(until_reset).map(Duration::from_secs)
+}
+
+fn text_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
 }
 
 const JSON: &str = "application/vnd.github+json";

@@ -1,5 +1,7 @@
 //! The texts that a pull request adds or changes, and their reviews.
 
+use std::path::{Component, Path};
+
 use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::record::Spent;
@@ -37,7 +39,9 @@ impl Change {
         // What is composed of several parts is not redacted as a whole: a marker in one part and its end in another would take away
         // all that is between. Recorded answers are redacted already.
         let name = environment.redactor.redact_text(path);
-        let artifact = match bytes {
+        // Git checks out no path that leads out of the repository.
+        let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        let artifact = match bytes.filter(|_| is_inside) {
             Some(bytes) => {
                 artifact::from_bytes(name.clone(), Some(environment.directory.join(path)), Ok(bytes))
             }
@@ -55,11 +59,13 @@ impl Change {
 pub(super) struct Reviewed {
     pub(super) path: String,
     pub(super) outcome: Outcome,
+    /// Why its report could not be kept.
+    pub(super) unkept: Option<ServiceError>,
 }
 
 impl Reviewed {
     pub(super) fn exit(&self) -> Exit {
-        exit_of(&self.outcome)
+        self.unkept.as_ref().map_or_else(|| exit_of(&self.outcome), |error| Exit::verdict(error.class.code()))
     }
 
     /// The verdict's, whatever exit code it has with --fail-on.
@@ -160,33 +166,29 @@ pub(super) async fn review_all(
     keep: impl AsyncFn(&LedgerSession, &Report) -> Result<(), ServiceError>,
 ) -> Result<Vec<Reviewed>, Interrupted> {
     let mut all = Vec::with_capacity(changes.len());
-    for change in changes {
-        let Change { path, artifact } = change;
-        let outcome = match artifact {
-            Err(error) => Outcome::Failed(error),
-            Ok(artifact) => {
-                let (mut outcome, session) =
-                    Box::pin(review(artifact, &settings, environment, terminal)).await;
-                if let Some(session) = session {
-                    if let Outcome::Judged(report) = &outcome
-                        && let Err(error) = keep(&session, report).await
-                    {
-                        outcome = Outcome::Failed(error);
-                    }
-                    session.close().await;
-                }
-                outcome
-            }
+    for Change { path, artifact } in changes {
+        let (outcome, session) = match artifact {
+            Err(error) => (Outcome::Failed(error), None),
+            Ok(artifact) => Box::pin(review(artifact, &settings, environment, terminal)).await,
         };
         if matches!(outcome, Outcome::Interrupted) {
             return Err(Interrupted);
         }
-        let reviewed = Reviewed { path, outcome };
-        if let Some(report) = reviewed.report() {
-            let caps = &mut settings.request.options.caps;
-            *caps = left(*caps, report);
+        let caps = &mut settings.request.options.caps;
+        match &outcome {
+            Outcome::Judged(report) => *caps = left(*caps, report),
+            // What a failed review has spent is not known.
+            Outcome::Failed(_) if session.is_some() => *caps = nothing_of(*caps),
+            Outcome::Failed(_) | Outcome::Skipped { .. } | Outcome::Interrupted => {}
         }
-        all.push(reviewed);
+        let mut unkept = None;
+        if let Some(session) = session {
+            if let Outcome::Judged(report) = &outcome {
+                unkept = keep(&session, report).await.err();
+            }
+            session.close().await;
+        }
+        all.push(Reviewed { path, outcome, unkept });
     }
     all.sort_by_key(|reviewed| std::cmp::Reverse(reviewed.severity()));
     Ok(all)
@@ -199,6 +201,15 @@ fn placed(mut error: ServiceError, path: &str) -> ServiceError {
         refusal.body.place.get_or_insert(place);
     }
     error
+}
+
+/// These caps, without anything left.
+fn nothing_of(caps: Caps) -> Caps {
+    Caps {
+        calls: caps.calls.map(|_| 0),
+        tokens: caps.tokens.map(|_| 0),
+        usd_nanos: caps.usd_nanos.map(|_| 0),
+    }
 }
 
 /// What a review has left of the caps. What it took and does not say counts as all.

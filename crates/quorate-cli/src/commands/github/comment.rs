@@ -1,14 +1,16 @@
 //! `quorate github comment`: one comment on a pull request, with the verdicts of its texts. All that is said is decided here, from
 //! the texts as GitHub has them: artifacts of the pull request's own workflow, which it can change, are not read.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 
-use super::api::{Api, Comment, Pull, TRY_AGAIN_AFTER, failed};
+use super::api::{Api, Comment, Pull, TRY_AGAIN_AFTER, TreeEntry, User, failed};
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Reviewed};
+use super::commit_files::CommitFiles;
 use super::error_format;
 use super::event::{self, WorkflowRun};
 use super::patterns::Patterns;
@@ -17,6 +19,7 @@ use crate::exit::{Exit, exit_with_error};
 use crate::render::paint::one_line;
 use crate::terminal::Terminal;
 use crate::workflow;
+use quorate::service::artifact;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::review;
@@ -73,6 +76,8 @@ async fn comment(
         }
         return Err(error);
     };
+    // From here on an earlier verdict does not hold, also if this process is killed.
+    keep(&api, task, pull, &under_review(pull), Keep::OfOtherCommits).await?;
     let result = match review_texts(&api, task, &patterns, pull, settings, environment, terminal).await {
         Ok(result) => result,
         Err(error) => {
@@ -93,7 +98,8 @@ async fn comment(
                 "a model is asked about a pull request from a fork only once it has the label `{label}`"
             );
             withdraw(&api, task, pull, &why).await?;
-            not_now(&why)
+            terminal.status(&format!("not reviewed: {why}"));
+            Ok(Exit::DONE)
         }
         ReviewResult::Reviewed(reviewed) => say(&api, task, pull, &reviewed, environment, terminal).await,
     }
@@ -121,8 +127,8 @@ async fn say(
     let about = about(pull);
     let most = MAX_COMMENT_CHARS - marker(&task.patterns).len() - 1;
     let digest = changes::digest(reviewed, &about, most, &environment.redactor);
-    let missing = if reviewed.is_empty() { Missing::Leave } else { Missing::Add };
-    keep(api, task, pull, &digest, missing).await?;
+    let which = if reviewed.is_empty() { Keep::Existing } else { Keep::One };
+    keep(api, task, pull, &digest, which).await?;
     // Not every text could be reviewed.
     let unreviewed = reviewed.iter().find(|review| review.report().is_none());
     Ok(unreviewed.map_or(Exit::DONE, Reviewed::exit))
@@ -147,23 +153,20 @@ async fn review_texts(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<ReviewResult, ServiceError> {
-    let texts = changed_texts(api, patterns, pull, environment, terminal).await?;
-    if is_outdated(api, pull).await? {
+    let Some(texts) = changed_texts(api, patterns, pull, environment, terminal).await? else {
         return Ok(ReviewResult::Outdated);
-    }
-    let admission = admit(task, settings, api, pull, &texts, environment)?;
-    // An earlier verdict no longer holds, and stays withdrawn if this process is killed. What could not be commented on is not paid for.
-    let missing = match admission {
-        Admission::Unlabelled => return Ok(ReviewResult::Unlabelled),
-        Admission::Free => Missing::Leave,
-        Admission::Paid | Admission::PaidByLabel => Missing::Add,
     };
-    if !texts.is_empty() {
-        let body = format!("### Quorate: under review\n\nCommit {} is being reviewed.\n", pull.head.sha);
-        keep(api, task, pull, &body, missing).await?;
-    }
-    if admission == Admission::PaidByLabel {
-        api.remove_label(pull.number, &task.label).await?;
+    match admit(task, settings, api, pull, &texts, environment)? {
+        Admission::Unlabelled => return Ok(ReviewResult::Unlabelled),
+        Admission::Free => {}
+        admission @ (Admission::Paid | Admission::PaidByLabel) => {
+            // What cannot be recorded or commented on is not paid for.
+            open_ledgers(settings, &texts, environment).await?;
+            keep(api, task, pull, &under_review(pull), Keep::One).await?;
+            if admission == Admission::PaidByLabel {
+                api.remove_label(pull.number, &task.label).await?;
+            }
+        }
     }
     let reviewed =
         changes::review_all(texts, settings.clone(), environment, terminal, async |_, _| Ok(())).await;
@@ -188,47 +191,84 @@ async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceErro
     Ok(pulls)
 }
 
-/// The texts that a pull request adds or changes, as GitHub has them. Warns of patterns that match nothing.
+/// The texts that a pull request adds or changes, as GitHub has them; `None` if it has another commit by now. Warns of patterns that match
+/// nothing.
 async fn changed_texts(
     api: &Api,
     patterns: &Patterns,
     pull: &Pull,
     environment: &Environment,
     terminal: &Terminal,
-) -> Result<Vec<Change>, ServiceError> {
+) -> Result<Option<Vec<Change>>, ServiceError> {
     let files = api.files(pull.number).await?;
+    let now = api.pull(pull.number).await?;
+    if now.head.sha != pull.head.sha {
+        return Ok(None);
+    }
+    if let Some(all) = now.changed_files.filter(|all| *all != files.len()) {
+        return Err(failed(format!("GitHub lists {} of {all} changed files", files.len())));
+    }
     let mut unmatched = patterns.unmatched(files.iter().map(|file| &*file.filename));
-    let (chosen, others): (Vec<_>, Vec<_>) = files
-        .iter()
-        .filter(|file| file.status != "removed")
+    let is_there = files.iter().filter(|file| file.status != "removed");
+    let (chosen, others): (Vec<_>, Vec<_>) = is_there
         .filter(|file| patterns.choose(&file.filename) || patterns.choose_below(&file.filename))
         .partition(|file| patterns.choose(&file.filename));
     if chosen.len() > MAX_TEXTS {
         return Err(changes::too_many_texts());
     }
     if chosen.is_empty() && others.is_empty() && unmatched.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     }
-    let tree = api.tree(&pull.head.sha).await?;
-    let modes: BTreeMap<&str, &str> = tree.tree.iter().map(|entry| (&*entry.path, &*entry.mode)).collect();
-    // A link, another repository, or what GitHub does not list, since the tree is large or lies behind a link.
-    let is_file = |path: &str| matches!(modes.get(path), Some(&"100644" | &"100755"));
+    let mut commit = CommitFiles::of(api, &pull.head.sha).await?;
+    if commit.is_complete {
+        let among_all = patterns.unmatched(commit.paths());
+        unmatched.retain(|pattern| among_all.contains(pattern));
+        changes::warn_of_unmatched(&unmatched, terminal);
+    }
     let mut texts = Vec::with_capacity(chosen.len());
     for file in chosen {
-        let bytes = match &file.sha {
-            Some(sha) if is_file(&file.filename) => Some(api.blob(sha).await?),
+        let entry = commit.find(&file.filename).await?.filter(|entry| entry.is_file());
+        let bytes = match (&file.sha, entry) {
+            (Some(sha), Some(entry)) => Some(content(api, sha, entry).await?),
             _ => None,
         };
         texts.push(Change::new(&file.filename, bytes, environment));
     }
-    let in_place_of_folders = others.into_iter().filter(|file| !is_file(&file.filename));
-    texts.extend(in_place_of_folders.map(|file| Change::new(&file.filename, None, environment)));
-    if !tree.truncated {
-        let among_all = patterns.unmatched(modes.keys().copied());
-        unmatched.retain(|pattern| among_all.contains(pattern));
-        changes::warn_of_unmatched(&unmatched, terminal);
+    for file in others {
+        // A link or another repository in place of a folder with chosen texts.
+        if !commit.find(&file.filename).await?.is_some_and(TreeEntry::is_file) {
+            texts.push(Change::new(&file.filename, None, environment));
+        }
     }
-    Ok(texts)
+    Ok(Some(texts))
+}
+
+/// The content of a file, up to a byte more than an artifact may have.
+async fn content(api: &Api, sha: &str, entry: &TreeEntry) -> Result<Vec<u8>, ServiceError> {
+    let bytes = api.blob(sha).await?;
+    match entry.size {
+        Some(size) if size as u64 <= artifact::MAX_BYTES && size != bytes.len() => Err(failed(format!(
+            "GitHub's content of {} has {} bytes and not {size}",
+            one_line(&entry.path),
+            bytes.len()
+        ))),
+        _ => Ok(bytes),
+    }
+}
+
+/// Opens the ledger of each text once, as its review will.
+async fn open_ledgers(
+    settings: &ReviewSettings,
+    texts: &[Change],
+    environment: &Environment,
+) -> Result<(), ServiceError> {
+    let mut folders = BTreeSet::new();
+    for artifact in texts.iter().filter_map(|text| text.artifact.as_ref().ok()) {
+        if folders.insert(artifact.path.as_deref().and_then(Path::parent)) {
+            review::open_session(environment, &settings.places, artifact).await?.close().await;
+        }
+    }
+    Ok(())
 }
 
 async fn is_outdated(api: &Api, pull: &Pull) -> Result<bool, ServiceError> {
@@ -282,13 +322,21 @@ fn admit(
     }
     for artifact in asking {
         review::check(environment, &settings.places, artifact, &settings.request)?;
+        let needed = review::estimate(environment, &settings.places, artifact, &settings.request)?.calls();
+        if options.caps.calls.is_some_and(|most| u64::from(most) < needed) {
+            let body = Body::new(format!("a review takes {needed} calls, more than --max-calls allows"))
+                .help("raise --max-calls: it is for all texts together");
+            return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
+        }
     }
     Ok(if is_fork { Admission::PaidByLabel } else { Admission::Paid })
 }
 
-/// What the comment of these patterns begins with.
+/// What the comment of these patterns begins with, in any order.
 fn marker(patterns: &[String]) -> String {
-    format!("<!-- quorate:reviews:{} -->", &sha256_hex(patterns.join("\n").as_bytes())[..16])
+    let patterns: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
+    let patterns = Vec::from_iter(patterns).join("\n");
+    format!("<!-- quorate:reviews:{} -->", &sha256_hex(patterns.as_bytes())[..16])
 }
 
 /// The line below the heading of a comment.
@@ -296,16 +344,24 @@ fn about(pull: &Pull) -> String {
     format!("Commit {}, judged by the configuration of the default branch.", one_line(&pull.head.sha))
 }
 
-/// What is done where there is no comment yet.
+/// Which comments are to say something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Add,
-    Leave,
+enum Keep {
+    /// The one that there is, or a new one.
+    One,
+    /// The one that there is.
+    Existing,
+    /// The one that there is, unless it has the verdicts of this very commit.
+    OfOtherCommits,
+}
+
+fn under_review(pull: &Pull) -> String {
+    format!("### Quorate: under review\n\nCommit {} is being reviewed.\n", one_line(&pull.head.sha))
 }
 
 /// Takes back what an earlier comment says: its verdicts are of another commit.
 async fn withdraw(api: &Api, task: &CommentTask, pull: &Pull, why: &str) -> Result<(), ServiceError> {
-    keep(api, task, pull, &changes::not_reviewed(&pull.head.sha, why), Missing::Leave).await
+    keep(api, task, pull, &changes::not_reviewed(&pull.head.sha, why), Keep::OfOtherCommits).await
 }
 
 /// Has the comment that this author made earlier say this, or adds one.
@@ -314,7 +370,7 @@ async fn keep(
     task: &CommentTask,
     pull: &Pull,
     body: &str,
-    missing: Missing,
+    which: Keep,
 ) -> Result<(), ServiceError> {
     let marker = marker(&task.patterns);
     let body = format!("{marker}\n{body}");
@@ -322,12 +378,12 @@ async fn keep(
     let mut times = TRY_AGAIN_AFTER.into_iter();
     loop {
         let is_own = |comment: &Comment| {
-            let is_author = comment.user.as_ref().is_some_and(|user| user.login == task.author);
+            let is_author = comment.user.as_ref().is_some_and(|user| is_named(task, user));
             is_author && comment.body.as_ref().is_some_and(|body| body.starts_with(&marker))
         };
         let comments = api.comments(pull.number).await?;
         let mut own = comments.iter().filter(|comment| is_own(comment)).peekable();
-        if own.peek().is_none() && missing == Missing::Add {
+        if own.peek().is_none() && which == Keep::One {
             match api.add_comment(pull.number, &body).await {
                 Ok(comment) => return ensure_author(task, &comment),
                 // It may have been added all the same.
@@ -335,9 +391,14 @@ async fn keep(
             }
             continue;
         }
+        let about = about(pull);
         // There is more than one if two jobs began at once.
-        for comment in own.filter(|comment| comment.body.as_deref() != Some(&*body)) {
-            api.edit_comment(comment.id, &body).await?;
+        for comment in own {
+            let said = comment.body.as_deref().unwrap_or_default();
+            let is_spared = which == Keep::OfOtherCommits && said.lines().nth(3) == Some(&about);
+            if said != body && !is_spared {
+                api.edit_comment(comment.id, &body).await?;
+            }
         }
         return Ok(());
     }
@@ -346,12 +407,17 @@ async fn keep(
 /// # Errors
 /// If a comment that was added is another user's: it would not be found again.
 fn ensure_author(task: &CommentTask, comment: &Comment) -> Result<(), ServiceError> {
-    let login = comment.user.as_ref().map_or_else(String::new, |user| one_line(&user.login));
-    match login == task.author {
+    match comment.user.as_ref().is_some_and(|user| is_named(task, user)) {
         true => Ok(()),
         false => Err(failed(format!(
-            "the token comments as `{login}` and not as `{}`: name that with --author, or each run adds a comment",
+            "the token comments as `{}` and not as `{}`: name that with --author, or each run adds a comment",
+            comment.user.as_ref().map_or_else(String::new, |user| one_line(&user.login)),
             task.author
         ))),
     }
+}
+
+/// Whether a user is the author; GitHub's names have no case.
+fn is_named(task: &CommentTask, user: &User) -> bool {
+    user.login.eq_ignore_ascii_case(&task.author)
 }

@@ -1,5 +1,6 @@
 //! What git says of the checked out commit and its base.
 
+use std::collections::BTreeMap;
 use std::io::{Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
@@ -66,11 +67,25 @@ impl Repository {
         Ok(listed.split_terminator('\0').map(str::to_owned).collect())
     }
 
-    /// What the checked out commit changes since it left the base, by path.
+    /// What the checked out commit changes since it left the base, by path. Where both were merged into each other there are several commits
+    /// since which it did: what differs from any of them is changed.
     pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, ServiceError> {
-        let help = "both need a common commit: fetch more of the history, with a larger `fetch-depth`";
-        let since = hash(text(git(&self.root, &["merge-base", &self.base, &self.head], help).await?))?;
-        let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", &since, &self.head];
+        let arguments = ["merge-base", "--all", &self.base, &self.head];
+        let help = "fetch more of the history, with a larger `fetch-depth`";
+        let found = git(&self.root, &arguments, help).await.map_err(|_| {
+            unusable("the checked out commit and its base have no common commit here".to_owned(), help)
+        })?;
+        let mut changed = BTreeMap::new();
+        for since in text(found).lines() {
+            for file in self.changed_since(&hash(since.to_owned())?).await? {
+                changed.insert(file.path.clone(), file);
+            }
+        }
+        Ok(changed.into_values().collect())
+    }
+
+    async fn changed_since(&self, since: &str) -> Result<Vec<ChangedFile>, ServiceError> {
+        let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", since, &self.head];
         let listed = text(git(&self.root, &arguments, CHECK_CLONE).await?);
         let mut fields = listed.split_terminator('\0');
         let mut files = Vec::new();
@@ -188,12 +203,10 @@ async fn base_of_merge(root: &Path, head: &str) -> Result<String, ServiceError> 
             "name it with --base",
         ));
     }
-    let base = commit(
-        root,
-        "HEAD^1",
-        "check out the pull request with its base, `fetch-depth: 2`, or name it with --base",
-    )
-    .await?;
+    let help = "check out the pull request with its base, `fetch-depth: 2`, or name it with --base";
+    let base = commit(root, "HEAD^1", help)
+        .await
+        .map_err(|_| unusable("the base of the checked out commit is not here".to_owned(), help))?;
     let is_merge = git(root, &["rev-parse", "--verify", "--quiet", "HEAD^2"], "").await.is_ok();
     let is_of_event = event.is_none() || variable("GITHUB_SHA").is_none_or(|commit| commit == head);
     match is_merge && is_of_event {
@@ -231,7 +244,8 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     // No hook of the repository runs, and no object or parent stands for another.
     command
-        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C"])
+        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
+        .args(["-c", "advice.graftFileDeprecated=false", "-C"])
         .arg(directory)
         .args(arguments)
         .env("GIT_NO_REPLACE_OBJECTS", "1")

@@ -15,7 +15,7 @@ use crate::commands::review::{Outcome, ReviewSettings};
 use crate::environment::path;
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{self, until_interrupted};
-use crate::render;
+use crate::render::{self, Extent, Format};
 use crate::terminal::Terminal;
 use quorate::service::disk;
 use quorate::service::environment::Environment;
@@ -132,6 +132,8 @@ async fn prepare<'p>(
         unmatched.retain(|pattern| among_all.contains(pattern));
     }
     repository.write_base(base.path()).await?;
+    // What cannot be written is known before anything is asked. This is what an interruption leaves.
+    save_json(task, &[], Exit::INTERRUPTED, environment)?;
     Ok(Prepared { changes, unmatched, environment: in_base, _base: base, ledger })
 }
 
@@ -145,15 +147,24 @@ fn temporary_directory() -> Result<TempDir, ServiceError> {
     })
 }
 
-/// Prints the annotations of all verdicts, then those of findings.
+/// Prints the annotations of all verdicts, then those of findings; where no runner reads them, the reviews as a person reads them.
 fn print(reviewed: &[Reviewed], terminal: &Terminal) {
     let reports: Vec<&Report> = reviewed.iter().filter_map(Reviewed::report).collect();
     for review in reviewed {
-        if let Outcome::Failed(error) = &review.outcome {
-            exit_with_error(error, error_format(), terminal);
+        let failure = match &review.outcome {
+            Outcome::Failed(error) => Some(error),
+            Outcome::Judged(_) | Outcome::Skipped { .. } | Outcome::Interrupted => review.unkept.as_ref(),
+        };
+        failure.map(|error| exit_with_error(error, error_format(), terminal));
+    }
+    match error_format() {
+        Format::Github => terminal.annotations(&render::github_of(&reports)),
+        format => {
+            let shown =
+                reports.iter().map(|report| render::report(report, format, Extent::Screen, terminal.stdout));
+            terminal.data(&shown.collect::<Vec<_>>().join("\n"));
         }
     }
-    terminal.annotations(&render::github_of(&reports));
     changes::hint_at_nothing(reviewed, terminal);
 }
 
@@ -165,6 +176,15 @@ fn save(
     environment: &Environment,
 ) -> Result<(), ServiceError> {
     summarize(&changes::digest(reviewed, "", MAX_SUMMARY_CHARS, &environment.redactor))?;
+    save_json(task, reviewed, exit, environment)
+}
+
+fn save_json(
+    task: &ReviewTask,
+    reviewed: &[Reviewed],
+    exit: Exit,
+    environment: &Environment,
+) -> Result<(), ServiceError> {
     let Some(dir) = &task.reports else { return Ok(()) };
     let reviews = reviewed.iter().map(|review| (&*review.path, &review.outcome));
     let text = environment.redactor.redact_text(&format!("{:#}\n", json(reviews, exit)));
@@ -194,8 +214,6 @@ fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
     let body = Body::new(format!("cannot write {}: {error}", path.display()));
     ServiceError::configuration(
         codes::ARTIFACT_UNREADABLE,
-        body.help(
-            "its directory must be one that this user can write to, within the checkout or outside of it",
-        ),
+        body.help("name a directory that this user can write to"),
     )
 }

@@ -23,8 +23,18 @@ pub(super) struct State {
     pub(super) links: Vec<String>,
     /// The paths of links in place of folders: they are no texts, but changed.
     pub(super) folders: Vec<String>,
-    /// The paths that no tree lists, as in a truncated one.
+    /// The paths that the list of a commit's files lacks, since it is truncated.
     pub(super) unlisted: Vec<String>,
+    /// How many changed files a pull request is said to have, where it is more than are listed.
+    pub(super) changed_files: Option<usize>,
+    /// How many entries a page has, in place of those asked for.
+    pub(super) per_page: Option<usize>,
+    /// Whether contents lack their last byte.
+    pub(super) cuts_content: bool,
+    /// How many of the next removals of a label are done, without a good answer.
+    pub(super) unanswered_removals: usize,
+    /// Whether the last answer is a page that is not the last.
+    has_next: bool,
     pub(super) comments: Vec<Value>,
     /// How many of the next comments fail to be written.
     pub(super) failures: usize,
@@ -72,6 +82,14 @@ impl Api {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has all comments be about an earlier commit.
+    pub(super) fn age_comments(&self) {
+        for comment in &mut self.state().comments {
+            let body = comment["body"].as_str().expect("a body").replace(SHA, &"0".repeat(40));
+            comment["body"] = json!(body);
+        }
+    }
+
     /// The requests that change something.
     pub(super) fn writes(&self) -> Vec<String> {
         self.state().asked.iter().filter(|asked| !asked.starts_with("GET ")).cloned().collect()
@@ -84,11 +102,15 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
     while let Some((head, body)) = read_request(&mut reader) {
         let (status, answer) =
             answer(&head, &body, &mut state.lock().unwrap_or_else(PoisonError::into_inner));
-        let after = state.lock().unwrap_or_else(PoisonError::into_inner).retry_after;
+        let (after, has_next) = {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.retry_after, std::mem::take(&mut state.has_next))
+        };
+        let next = if has_next { "link: <http://127.0.0.1/next>; rel=\"next\"\r\n" } else { "" };
         let after = after
             .filter(|_| status >= 400)
             .map_or(String::new(), |after| format!("retry-after: {after}\r\n"));
-        let head = format!("HTTP/1.1 {status} X\r\n{after}content-length: {}\r\n\r\n", answer.len());
+        let head = format!("HTTP/1.1 {status} X\r\n{after}{next}content-length: {}\r\n\r\n", answer.len());
         if writer.write_all(head.as_bytes()).and_then(|()| writer.write_all(&answer)).is_err() {
             return;
         }
@@ -117,10 +139,13 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
     }
     let Some(rest) = path.strip_prefix("/repos/ada/blog/") else { return refuse(404, "Not Found") };
     let parts: Vec<&str> = rest.split('/').collect();
-    let page = |all: &[Value]| {
-        let number = query.split('&').find_map(|pair| pair.strip_prefix("page=")).unwrap_or("1");
-        let number: usize = number.parse().unwrap_or(1);
-        Value::Array(all.iter().skip((number - 1) * 100).take(100).cloned().collect())
+    let per_page = state.per_page.unwrap_or(100);
+    let number = query.split('&').find_map(|pair| pair.strip_prefix("page=")).unwrap_or("1");
+    let number: usize = number.parse().unwrap_or(1);
+    let mut is_last = true;
+    let mut page = |all: &[Value]| {
+        is_last = all.len() <= number * per_page;
+        Value::Array(all.iter().skip((number - 1) * per_page).take(per_page).cloned().collect())
     };
     let text = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap_or_default()["body"].clone();
     match (method, &parts[..]) {
@@ -132,7 +157,9 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
                     .as_str()
                     .is_some_and(|name| name.split('/').next() == Some(owner))
             };
-            json(page(&state.pulls.iter().filter(of_owner).cloned().collect::<Vec<_>>()))
+            let found = page(&state.pulls.iter().filter(of_owner).cloned().collect::<Vec<_>>());
+            state.has_next = !is_last;
+            json(found)
         }
         ("GET", ["pulls", number]) => {
             let mut pull = state.pulls.iter().find(|pull| is(&pull["number"], number)).cloned();
@@ -142,27 +169,61 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
                     None => pull["head"]["sha"] = json!("0".repeat(40)),
                 }
             }
+            if let (Some(count), Some(pull)) = (state.changed_files, &mut pull) {
+                pull["changed_files"] = json!(count);
+            }
             pull.map_or_else(|| refuse(404, "Not Found"), json)
         }
         ("GET", ["pulls", _, "files"]) => {
             let file = |(at, path): (usize, &String)| json!({"filename": path, "status": "modified", "sha": at.to_string()});
             let texts = state.texts.keys().chain(&state.folders);
-            json(page(&texts.enumerate().map(file).collect::<Vec<_>>()))
+            let found = page(&texts.enumerate().map(file).collect::<Vec<_>>());
+            state.has_next = !is_last;
+            json(found)
         }
-        ("GET", ["git", "trees", SHA]) => {
+        ("GET", ["git", "trees", sha]) => {
             let is_link = |path: &String| state.links.contains(path) || state.folders.contains(path);
             let mode = |path: &String| if is_link(path) { "120000" } else { "100644" };
-            let entry = |path: &String| json!({"path": path, "mode": mode(path), "type": "blob"});
-            let listed =
-                state.texts.keys().chain(&state.folders).filter(|path| !state.unlisted.contains(path));
-            let is_truncated = !state.unlisted.is_empty();
-            json(json!({"tree": listed.map(entry).collect::<Vec<_>>(), "truncated": is_truncated}))
+            let size = |path: &String| state.texts.get(path).map(Vec::len);
+            let entry =
+                |path: &String| json!({"path": path, "mode": mode(path), "type": "blob", "size": size(path)});
+            let all = state.texts.keys().chain(&state.folders);
+            if query.contains("recursive") {
+                let listed = all.filter(|path| !state.unlisted.contains(path));
+                let is_truncated = !state.unlisted.is_empty();
+                return json(
+                    json!({"tree": listed.map(entry).collect::<Vec<_>>(), "truncated": is_truncated}),
+                );
+            }
+            // The hash of a folder is its path.
+            let above = if *sha == SHA { String::new() } else { format!("{}/", sha.replace(':', "/")) };
+            let mut entries = Vec::new();
+            for path in all {
+                let Some(below) = path.strip_prefix(&above) else { continue };
+                match below.split_once('/') {
+                    Some((folder, _)) => {
+                        let sha = format!("{above}{folder}").replace('/', ":");
+                        entries.push(json!({"path": folder, "mode": "040000", "type": "tree", "sha": sha}));
+                    }
+                    None => {
+                        let mut entry = entry(path);
+                        entry["path"] = json!(below);
+                        entries.push(entry);
+                    }
+                }
+            }
+            json(json!({"tree": entries, "truncated": false}))
         }
         ("GET", ["git", "blobs", at]) => {
             let text = at.parse().ok().and_then(|at| state.texts.values().nth(at));
-            text.map_or_else(|| refuse(404, "Not Found"), |text| (200, text.clone()))
+            let cut = usize::from(state.cuts_content);
+            text.map_or_else(|| refuse(404, "Not Found"), |text| (200, text[..text.len() - cut].to_vec()))
         }
-        ("GET", ["issues", _, "comments"]) => json(page(&state.comments)),
+        ("GET", ["issues", _, "comments"]) => {
+            let found = page(&state.comments);
+            state.has_next = !is_last;
+            json(found)
+        }
         ("POST" | "PATCH", ["issues", ..]) if state.is_forbidden => {
             refuse(403, "Resource not accessible by integration")
         }
@@ -185,11 +246,17 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
             }
         }
         ("DELETE", ["issues", number, "labels", name]) => {
+            let mut is_there = false;
             for pull in state.pulls.iter_mut().filter(|pull| is(&pull["number"], number)) {
                 let labels = pull["labels"].as_array_mut().expect("labels");
+                is_there |= labels.iter().any(|label| label["name"] == **name);
                 labels.retain(|label| label["name"] != **name);
             }
-            json(json!([]))
+            if state.unanswered_removals > 0 {
+                state.unanswered_removals -= 1;
+                return refuse(502, "Server Error");
+            }
+            if is_there { json(json!([])) } else { refuse(404, "Label does not exist") }
         }
         // What the pull request's own workflow has uploaded: a verdict of its own.
         ("GET", ["actions", ..]) => json(json!({"reviews": [{"verdict": "SHIP"}]})),

@@ -39,7 +39,7 @@ fn one_comment_is_kept_up_to_date() {
     assert_eq!(state.comments[0]["user"]["login"], "eve");
     drop(state);
     let edits: Vec<String> = api.writes().split_off(1);
-    assert_eq!(edits.len(), 4, "each review is announced");
+    assert_eq!(edits.len(), 2, "verdicts of the same commit are not taken back first: {edits:?}");
     assert!(edits.iter().all(|write| write == "PATCH /repos/ada/blog/issues/comments/151"), "{edits:?}");
     // Other patterns have a comment of their own, and a pull request that no longer changes a text says so.
     api.state().texts.clear();
@@ -137,15 +137,21 @@ fn an_earlier_comment_is_withdrawn_where_there_is_no_new_review() {
     comment(&place, &api, &[]).assert_code(0).assert_stdout_contains("SHIP drafts/post.md");
     says("Quorate: SHIP");
     let model = ["--executor", "http://127.0.0.1:1/v1#judge", "--max-calls", "9"];
+    // Its verdict is of this very commit.
+    comment(&place, &api, &model).assert_code(0).assert_stderr_contains("only once it has the label");
+    says("Quorate: SHIP");
+    api.age_comments();
     comment(&place, &api, &model).assert_code(0);
     says("only once it has the label");
     comment(&place, &api, &[]).assert_code(0);
     says("Quorate: SHIP");
+    api.age_comments();
     api.state().pulls.push(pull(8, "eve/blog"));
     comment(&place, &api, &[]).assert_code(5);
     says("2 open pull requests have the commit");
     api.state().pulls.pop();
     comment(&place, &api, &[]).assert_code(0);
+    api.age_comments();
     (0..201).for_each(|at| with_text(&api, &format!("drafts/{at}.md"), SHIPS));
     comment(&place, &api, &[]).assert_code(5);
     says("more than 200 texts are changed");
@@ -161,13 +167,17 @@ fn a_link_of_a_pull_request_is_no_text() {
     assert!(
         api.state().comments[0]["body"].as_str().unwrap().contains("| not reviewed | `drafts/link.md` |")
     );
-    // Whether it is a link is not known.
+    // In a large repository not all files are listed.
     let api = Api::start();
     api.state().pulls = vec![pull(7, "eve/blog")];
-    with_text(&api, "drafts/post.md", SHIPS);
-    api.state().unlisted.push("drafts/post.md".to_owned());
+    with_text(&api, "drafts/de/post.md", SHIPS);
+    with_text(&api, "drafts/de/link.md", SHIPS);
+    api.state().unlisted = vec!["drafts/de/post.md".to_owned(), "drafts/de/link.md".to_owned()];
+    api.state().links.push("drafts/de/link.md".to_owned());
     comment(&place, &api, &[]).assert_code(5);
-    assert!(!api.state().comments[0]["body"].as_str().unwrap().contains("SHIP"));
+    let body = api.state().comments[0]["body"].as_str().unwrap().to_owned();
+    assert!(body.contains("| SHIP | `drafts/de/post.md` |"), "{body}");
+    assert!(body.contains("| not reviewed | `drafts/de/link.md` |"), "{body}");
 }
 
 #[test]
@@ -190,13 +200,13 @@ fn a_comment_that_fails_is_tried_again() {
     comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("503");
     api.state().retry_after = None;
     // What is not allowed is not tried again.
+    api.age_comments();
     api.state().is_forbidden = true;
     let before = api.state().asked.len();
     comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("Resource not accessible");
     let asked = api.state().asked.split_off(before);
     let patches = asked.iter().filter(|asked| asked.starts_with("PATCH")).count();
-    // To say that the text is under review, and that it was not reviewed.
-    assert_eq!(patches, 2, "{asked:?}");
+    assert_eq!(patches, 1, "{asked:?}");
 }
 
 #[test]
@@ -296,4 +306,36 @@ fn an_interrupted_review_leaves_no_earlier_verdict() {
         ended.assert_code(code);
         assert!(body.contains(says) && !body.contains("SHIP"), "{body}");
     }
+}
+
+#[test]
+fn what_github_does_not_list_is_missed() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/post.md", SHIPS);
+    api.state().changed_files = Some(2);
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("GitHub lists 1 of 2 changed files");
+    api.state().changed_files = Some(1);
+    comment(&place, &api, &[]).assert_code(0);
+    // A page can be shorter than asked for.
+    with_text(&api, "drafts/second.md", SHIPS);
+    api.state().changed_files = Some(2);
+    api.state().per_page = Some(1);
+    comment(&place, &api, &[]).assert_code(0).assert_stdout_contains("SHIP drafts/second.md");
+    assert_eq!(api.state().comments.len(), 1);
+    // The content is not all of it.
+    api.state().cuts_content = true;
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("bytes and not");
+}
+
+#[test]
+fn the_order_of_patterns_and_the_case_of_an_author_make_no_new_comment() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/post.md", SHIPS);
+    for arguments in [["drafts/*.md", "posts/*.md"], ["posts/*.md", "drafts/*.md"]] {
+        let arguments = [&arguments[..], &["--author", "GitHub-Actions[Bot]"]].concat();
+        finish(comment_command(&place, &api, &arguments).spawn().unwrap()).assert_code(0);
+    }
+    assert_eq!(api.state().comments.len(), 1);
 }

@@ -78,6 +78,12 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
     unspent();
     run(&["--max-calls", "0"]).assert_stdout_contains("needs a cap that is more than 0");
     unspent();
+    run(&["--max-calls", "8"]).assert_stdout_contains("a review takes 9 calls");
+    unspent();
+    place.write(".quorate", "no folder");
+    run(&["--max-calls", "9"]);
+    unspent();
+    std::fs::remove_file(place.path(".quorate")).unwrap();
     // What is said afterwards could not be said.
     api.state().is_forbidden = true;
     run(&["--max-calls", "9"]).assert_stdout_contains("Resource not accessible");
@@ -91,4 +97,21 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
     api.state().links.push("drafts/post.md".to_owned());
     run(&["--max-calls", "9"]).assert_stdout_contains("no file, but a link");
     unspent();
+}
+
+#[test]
+fn a_label_whose_removal_had_no_answer_is_for_this_review() {
+    let (place, api, model) = (base("eve/blog"), Api::start(), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    api.state().pulls[0]["labels"] = json!([{"name": "quorate"}]);
+    api.state().unanswered_removals = 1;
+    with_text(&api, "drafts/post.md", HOLDS);
+    let executor = format!("http://127.0.0.1:{}/v1#judge", model.port);
+    comment(&place, &api, &["--executor", &executor, "--max-calls", "9"]);
+    assert!(!model.state().asked.is_empty(), "the model is asked");
+    // One that a maintainer has taken back is not.
+    let before = model.state().asked.len();
+    api.state().pulls[0]["labels"] = json!([{"name": "QUORATE"}]);
+    comment(&place, &api, &["--executor", &executor, "--max-calls", "9"]).assert_code(5);
+    assert_eq!(model.state().asked.len(), before);
 }

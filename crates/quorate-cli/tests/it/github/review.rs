@@ -131,6 +131,46 @@ fn a_link_or_repository_in_place_of_a_folder_cannot_be_reviewed() {
 }
 
 #[test]
+fn what_differs_from_any_common_commit_is_changed() {
+    let place = TestDir::new();
+    let commit = |text: &str| {
+        place.write("drafts/a.md", text);
+        git(&place, &["add", "-A"]);
+        git(&place, &["commit", "-q", "--allow-empty", "-m", "commit"]);
+    };
+    git(&place, &["init", "-q"]);
+    commit(HOLDS);
+    // Both are merged into each other; then the topic takes the base's better text back.
+    git(&place, &["checkout", "-q", "-b", "topic"]);
+    git(&place, &["commit", "-q", "--allow-empty", "-m", "topic"]);
+    git(&place, &["checkout", "-q", "main"]);
+    commit(SHIPS);
+    git(&place, &["branch", "better"]);
+    git(&place, &["merge", "-q", "--no-ff", "-m", "merge", "topic"]);
+    git(&place, &["checkout", "-q", "topic"]);
+    git(&place, &["merge", "-q", "--no-ff", "-m", "merge", "better"]);
+    commit(HOLDS);
+    assert_eq!(git(&place, &["merge-base", "--all", "main", "topic"]).lines().count(), 2);
+    let reviewed = review(&place, &["--base", "main"]);
+    assert!(reviewed.stdout.contains("file=drafts/a.md"), "{reviewed:?}");
+    assert!(matches!(reviewed.code, 1 | 2), "{reviewed:?}");
+}
+
+#[test]
+fn what_cannot_be_written_is_known_before_anything_is_asked() {
+    let place = merge(&[], &[("drafts/a.md", SHIPS), ("reports", "no folder")]);
+    let refused = review(&place, &["--reports", "reports"]).assert_code(5);
+    assert!(refused.stdout.contains("cannot write") && !refused.stdout.contains("council%3A"), "{refused:?}");
+}
+
+#[test]
+fn a_person_reads_reviews_and_not_commands() {
+    let place = merge(&[], &[("drafts/a.md", HOLDS)]);
+    let reviewed = place.run(&["github", "review", "drafts/*.md"]);
+    assert!(!reviewed.stdout.contains("::") && reviewed.stdout.contains("Revision brief"), "{reviewed:?}");
+}
+
+#[test]
 fn a_pointer_to_a_text_is_not_judged() {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
     let place = merge(&[], &[("drafts/a.md", pointer)]);
