@@ -37,6 +37,7 @@ mod words;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks as protocol;
@@ -66,7 +67,7 @@ pub struct Trait {
 /// Traits, ready to be looked for.
 #[derive(Debug, Clone)]
 pub struct Locks {
-    traits: Vec<Trait>,
+    traits: Vec<Arc<Trait>>,
     grammar: Grammar,
     /// Phrases in other scripts, which have no words that a grammar could find.
     verbatim: Option<protocol::Locks>,
@@ -108,7 +109,7 @@ impl fmt::Display for Cause {
 
 impl Locks {
     /// Compiles traits. One without words and phrases is held by its own name.
-    pub fn new(traits: Vec<Trait>) -> Locks {
+    pub fn new(traits: Vec<Arc<Trait>>) -> Locks {
         let mut grammar = Grammar::new();
         let (mut verbatim, mut owners) = (Vec::new(), Vec::new());
         for (at, one) in traits.iter().enumerate() {
@@ -146,7 +147,7 @@ impl Locks {
     }
 
     /// The traits, in the order given.
-    pub fn traits(&self) -> &[Trait] {
+    pub fn traits(&self) -> &[Arc<Trait>] {
         &self.traits
     }
 

@@ -1,6 +1,7 @@
 //! The hits of locked traits in a text, as text and as JSON.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use quorate_playbook::lock::Trait;
@@ -122,13 +123,18 @@ pub(crate) fn json(tested: &LockTest) -> String {
 }
 
 /// The locked traits of an operator.
-pub(crate) fn list(operator: &str, traits: &[Trait], format: HumanOrJson, options: TextOptions) -> String {
+pub(crate) fn list(
+    operator: &str,
+    traits: &[Arc<Trait>],
+    format: HumanOrJson,
+    options: TextOptions,
+) -> String {
     if format == HumanOrJson::Json {
-        let trait_json = |locked: &Trait| json!({"id": locked.id, "description": locked.description, "words": locked.words, "phrases": locked.phrases});
+        let trait_json = |locked: &Arc<Trait>| json!({"id": locked.id, "description": locked.description, "words": locked.words, "phrases": locked.phrases});
         let all: Vec<Value> = traits.iter().map(trait_json).collect();
         return format!("{:#}\n", json!({"operator": operator, "locks": all}));
     }
-    let row = |locked: &Trait| {
+    let row = |locked: &Arc<Trait>| {
         let counts = match (locked.words.len(), locked.phrases.len()) {
             (0, 0) => "its own name".to_owned(),
             (words, phrases) => format!("{words} words, {phrases} phrases"),

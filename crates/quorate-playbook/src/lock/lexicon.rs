@@ -4,7 +4,7 @@
 //! found in their inflected forms, and a phrase that begins with `be` also under `sound`, `act`, `stay` and their like.
 //! A phrase with a full stop ends its clause; `a|b` stands for either.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use quorate_diagnostics::word_list;
 
@@ -24,7 +24,7 @@ const TABLE: [(&str, &str); 8] = [
 
 const WORDS: &str = include_str!("lexicon.txt");
 
-static LEXICON: LazyLock<Vec<Trait>> = LazyLock::new(|| {
+static LEXICON: LazyLock<Vec<Arc<Trait>>> = LazyLock::new(|| {
     let entries = |id: &str, of: &str| {
         word_list::section(WORDS, &format!("{id} {of}")).flat_map(expand_alternatives).collect()
     };
@@ -34,7 +34,7 @@ static LEXICON: LazyLock<Vec<Trait>> = LazyLock::new(|| {
         words: entries(id, "words"),
         phrases: entries(id, "phrases"),
     };
-    TABLE.into_iter().map(read).collect()
+    TABLE.into_iter().map(read).map(Arc::new).collect()
 });
 
 /// Expressions that contain a trait's word but are unrelated: `identity provider`. Each hides the words in it.
@@ -43,12 +43,12 @@ pub(super) fn harmless() -> impl Iterator<Item = String> {
 }
 
 /// The built-in traits: warmth, honesty, voice-register, safety-boundary, identity, mission, refuse-harm, kindness.
-pub fn lexicon() -> &'static [Trait] {
+pub fn lexicon() -> &'static [Arc<Trait>] {
     &LEXICON
 }
 
 /// A built-in trait by its id.
-pub fn built_in(id: &str) -> Option<&'static Trait> {
+pub fn built_in(id: &str) -> Option<&'static Arc<Trait>> {
     lexicon().iter().find(|locked_trait| locked_trait.id == id)
 }
 

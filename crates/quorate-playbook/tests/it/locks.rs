@@ -1,6 +1,7 @@
 //! Locked traits (B4): the corpus with its measured floors, and what no writing of a text may change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use quorate_playbook::lock::{Cause, Locks, Trait, built_in, lexicon};
 
@@ -255,9 +256,14 @@ fn a_check_gives_the_same_each_time_and_one_touch_for_a_trait() {
     assert_eq!(one[1].cause, Cause::Phrase("bend the truth".to_owned()));
 }
 
-fn custom_trait(id: &str, words: &[&str], phrases: &[&str]) -> Trait {
+fn custom_trait(id: &str, words: &[&str], phrases: &[&str]) -> Arc<Trait> {
     let all = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect();
-    Trait { id: id.to_owned(), description: String::new(), words: all(words), phrases: all(phrases) }
+    Arc::new(Trait {
+        id: id.to_owned(),
+        description: String::new(),
+        words: all(words),
+        phrases: all(phrases),
+    })
 }
 
 // B4
@@ -280,7 +286,7 @@ fn an_operator_adds_traits_of_its_own() {
     assert!(phrased.check("Never raise your voice; stay calm.").is_empty());
 
     let mut more = built_in("warmth").expect("it is built in").clone();
-    more.phrases.push("send the template".to_owned());
+    Arc::make_mut(&mut more).phrases.push("send the template".to_owned());
     let more = Locks::new(vec![more]);
     assert_eq!(more.check("Send the template and close.").len(), 1);
     assert_eq!(more.check("Skip the pleasantries.").len(), 1);

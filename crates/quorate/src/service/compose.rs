@@ -54,7 +54,7 @@ struct PromptHistory {
 pub struct Sources {
     base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
-    traits: Arc<[Trait]>,
+    traits: Arc<[Arc<Trait>]>,
     /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
     matched: Arc<[(String, String)]>,
     root: Arc<Path>,
@@ -107,7 +107,7 @@ impl Sources {
                 }
             }
         }
-        let mut traits: BTreeMap<&str, Trait> = BTreeMap::new();
+        let mut traits: BTreeMap<&str, Arc<Trait>> = BTreeMap::new();
         known.iter().flat_map(|one| &one.traits).for_each(|one| drop(traits.insert(&one.id, one.clone())));
         let slugs: Vec<&str> = known.iter().map(|one| &*one.slug).collect();
         Sources {
@@ -144,7 +144,7 @@ impl Sources {
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
         // Without advice there is no overlay to check against traits.
-        let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
+        let traits: &[Arc<Trait>] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
         let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());

@@ -142,7 +142,7 @@ pub fn operator_traits(
     root: Option<&Path>,
     operator: &str,
     host: &dyn Capabilities,
-) -> Result<Vec<playbook::Trait>, ServiceError> {
+) -> Result<Vec<Arc<playbook::Trait>>, ServiceError> {
     let (root, scope) = manifests::root_and_scope(environment, root);
     let workspace = workspace::load(environment, places, &root)?;
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;

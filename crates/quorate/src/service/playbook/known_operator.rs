@@ -27,7 +27,7 @@ pub struct KnownOperator {
     /// The subject that selectors match.
     pub subject: Subject,
     /// Its locked traits.
-    pub traits: Vec<Trait>,
+    pub traits: Vec<Arc<Trait>>,
     /// The exceptions from them.
     exceptions: Exceptions,
 }

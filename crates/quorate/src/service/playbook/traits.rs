@@ -16,8 +16,8 @@ pub(super) fn locked_traits(
     configured: &BTreeMap<String, Lock>,
     operator: &Operator,
     persona_locks: &[Value],
-) -> Vec<Trait> {
-    let mut traits: BTreeMap<String, Trait> = BTreeMap::new();
+) -> Vec<Arc<Trait>> {
+    let mut traits: BTreeMap<String, Arc<Trait>> = BTreeMap::new();
     for locked_trait in lexicon() {
         let narrowed = configured.get(&locked_trait.id).is_some_and(|lock| !is_for(lock, &operator.id));
         if !narrowed {
@@ -43,7 +43,7 @@ pub(super) fn locked_traits(
 }
 
 /// Compiled matchers. Compiling takes milliseconds and most operators have the same traits, so they are cached.
-pub(in crate::service) fn compile(traits: &[Trait]) -> Arc<Locks> {
+pub(in crate::service) fn compile(traits: &[Arc<Trait>]) -> Arc<Locks> {
     static READY: Mutex<Vec<Arc<Locks>>> = Mutex::new(Vec::new());
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = ready.iter().find(|matcher| matcher.traits() == traits) {
@@ -64,7 +64,7 @@ pub(super) fn precompile() {
 }
 
 /// Traits that a playbook's author names beyond the operator's.
-pub(super) fn extra_traits(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
+pub(super) fn extra_traits(lock_check: &[String], known: &[Arc<Trait>]) -> Vec<Arc<Trait>> {
     let new = lock_check.iter().filter(|id| !known.iter().any(|locked_trait| locked_trait.id == **id));
     let mut traits = BTreeMap::new();
     new.for_each(|id| add(&mut traits, id, None, &[], &[]));
@@ -76,7 +76,7 @@ fn is_for(lock: &Lock, operator: &str) -> bool {
 }
 
 /// A list of ids or traits, traits by their ids, or one id. Lenient about shapes, so that no lock is lost to its notation.
-fn add_from_manifest(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
+fn add_from_manifest(traits: &mut BTreeMap<String, Arc<Trait>>, locks: &Value) {
     let texts = |value: Option<&Value>| -> Vec<String> {
         match value {
             Some(Value::String(one)) => vec![one.clone()],
@@ -111,7 +111,7 @@ fn add_from_manifest(traits: &mut BTreeMap<String, Trait>, locks: &Value) {
 
 /// Adds words and phrases to a trait; never removes any.
 fn add(
-    traits: &mut BTreeMap<String, Trait>,
+    traits: &mut BTreeMap<String, Arc<Trait>>,
     id: &str,
     description: Option<&str>,
     words: &[String],
@@ -119,11 +119,19 @@ fn add(
 ) {
     let one = traits.entry(id.to_owned()).or_insert_with(|| match built_in(id) {
         Some(known) => known.clone(),
-        None => {
-            Trait { id: id.to_owned(), description: String::new(), words: Vec::new(), phrases: Vec::new() }
-        }
+        None => Arc::new(Trait {
+            id: id.to_owned(),
+            description: String::new(),
+            words: Vec::new(),
+            phrases: Vec::new(),
+        }),
     });
-    if let Some(description) = description.filter(|text| !text.trim().is_empty()) {
+    let description = description.filter(|text| !text.trim().is_empty());
+    if description.is_none() && words.is_empty() && phrases.is_empty() {
+        return;
+    }
+    let one = Arc::make_mut(one);
+    if let Some(description) = description {
         one.description = description.to_owned();
     }
     for (list, more) in [(&mut one.words, words), (&mut one.phrases, phrases)] {
