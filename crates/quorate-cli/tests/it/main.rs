@@ -109,6 +109,7 @@ mod serve_openapi;
 mod serve_playbooks;
 #[cfg(feature = "serve")]
 mod serve_requests;
+#[cfg(feature = "serve")]
 mod serve_runs;
 #[cfg(feature = "serve")]
 mod serve_talks;

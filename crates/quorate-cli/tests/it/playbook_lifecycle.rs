@@ -25,7 +25,7 @@ use world::{DAY_MS, FixedAnswer, World};
 /// How many lives the ordinary test run tries.
 const LIVES: Range<u64> = 0..25;
 /// Lives that have failed once.
-const RELIVED: [u64; 3] = [13_735, 20_259, 22_030];
+const RELIVED: [u64; 4] = [13_735, 20_259, 22_030, 36_019];
 
 /// What was done, by word, and how often.
 type Counts = BTreeMap<&'static str, u32>;

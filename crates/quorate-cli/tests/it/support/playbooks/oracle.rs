@@ -27,6 +27,7 @@ pub struct PlaybookFile {
     pub text: String,
     pub versions: Vec<Version>,
     is_block: bool,
+    supersedes: Vec<String>,
     expires_ms: Option<i64>,
 }
 
@@ -38,6 +39,14 @@ impl PlaybookFile {
             let found = head.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             found.map(|value| value.trim().trim_matches('"').to_owned())
         };
+        // A list on one line, or one entry a line.
+        let lines = text.lines().skip_while(|line| !line.starts_with("supersedes:"));
+        let list = lines
+            .enumerate()
+            .take_while(|(at, line)| *at == 0 || line.starts_with([' ', '-']) && *line != "---");
+        let words = list.flat_map(|(_, line)| line.split([' ', ',', '[', ']', '"', ':']));
+        let supersedes =
+            words.filter(|word| word.contains('-') && word.len() > 1).map(str::to_owned).collect();
         let slug = field("slug").expect("a slug");
         let history = path.with_file_name(format!("{slug}.history.md"));
         let history = std::fs::read_to_string(history).unwrap_or_default();
@@ -52,6 +61,7 @@ impl PlaybookFile {
             status: field("status").expect("a status"),
             versions: history::parse(&history).expect("an unchanged history"),
             is_block: field("block").is_some(),
+            supersedes,
             expires_ms: at.zip(days).map(|(at, days)| at + days * DAY_MS),
             text,
         }
@@ -65,6 +75,12 @@ impl PlaybookFile {
     /// The version that it has, or would get if it were taken in as it is.
     pub fn version(&self) -> u32 {
         self.versions.last().map_or(1, |last| last.n)
+    }
+
+    /// Whether it is woven, for the operators that it is for.
+    fn is_in_force(&self, world: &World) -> bool {
+        let lasts = self.expires_ms.is_none_or(|at| at > world.now_ms());
+        self.status == "active" && self.is_faithful() && lasts
     }
 
     fn token(&self) -> String {
@@ -149,11 +165,8 @@ fn assert_prompt(world: &World, operator: &str, prompt: &Prompt, read: &[Playboo
     let there = tokens(&prompt.woven.prompt);
     let mut expected = BTreeSet::new();
     for one in read {
-        let is_for = world.targets.get(&one.slug).is_some_and(|who| who.contains(&operator));
-        let holds = one.status == "active"
-            && one.is_faithful()
-            && one.expires_ms.is_none_or(|at| at > world.now_ms());
-        if !(is_for && holds) {
+        let is_for = |slug: &str| world.targets.get(slug).is_some_and(|who| who.contains(&operator));
+        if !(is_for(&one.slug) && one.is_in_force(world)) {
             continue;
         }
         let skipped = prompt.woven.skipped.iter().find(|skipped| skipped.id == one.slug);
@@ -161,6 +174,14 @@ fn assert_prompt(world: &World, operator: &str, prompt: &Prompt, read: &[Playboo
             None => drop(expected.insert(one.token())),
             Some(SkipReason::Replaced(other)) if one.is_block => {
                 assert!(prompt.woven.woven.iter().any(|used| used.id == *other), "{}", world.story());
+            }
+            // A person can have made what was superseded active again.
+            Some(SkipReason::Superseded(by)) => {
+                let other = read.iter().find(|other| other.slug == *by);
+                let takes_its_place = other.is_some_and(|other| {
+                    other.is_in_force(world) && is_for(by) && other.supersedes.contains(&one.slug)
+                });
+                assert!(takes_its_place, "{} is skipped for `{by}`\n  {}", one.slug, world.story());
             }
             Some(why) => panic!("{} is skipped: {why}\n  {}", one.slug, world.story()),
         }
