@@ -163,8 +163,8 @@ async fn review_texts(
             // What cannot be recorded or commented on is not paid for.
             open_ledgers(settings, &texts, environment).await?;
             keep(api, task, pull, &under_review(pull), Keep::One).await?;
-            if admission == Admission::PaidByLabel {
-                api.remove_label(pull.number, &task.label).await?;
+            if let (Admission::PaidByLabel, Some(label)) = (admission, label_of(task, pull)) {
+                api.remove_label(pull.number, label).await?;
             }
         }
     }
@@ -316,8 +316,7 @@ fn admit(
         return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
     }
     let is_fork = pull.head.repo.as_ref().is_none_or(|repo| repo.full_name != api.repository);
-    let is_labelled = pull.labels.iter().any(|label| label.name.eq_ignore_ascii_case(&task.label));
-    if is_fork && !is_labelled {
+    if is_fork && label_of(task, pull).is_none() {
         return Ok(Admission::Unlabelled);
     }
     for artifact in asking {
@@ -330,6 +329,11 @@ fn admit(
         }
     }
     Ok(if is_fork { Admission::PaidByLabel } else { Admission::Paid })
+}
+
+/// The label with which a maintainer allows a review, as it is written; GitHub's labels have no case.
+fn label_of<'p>(task: &CommentTask, pull: &'p Pull) -> Option<&'p str> {
+    pull.labels.iter().map(|label| &*label.name).find(|name| name.eq_ignore_ascii_case(&task.label))
 }
 
 /// What the comment of these patterns begins with, in any order.
