@@ -217,6 +217,21 @@ fn wiring_follows_no_link_out_of_the_project() {
 }
 
 #[test]
+fn what_is_read_in_a_root_is_not_written_elsewhere() {
+    let place = TestDir::new();
+    place.write(".git/HEAD", "ref: refs/heads/main\n");
+    place.write("blog/draft.md", "Hello.\n");
+    for tool in ["github", "gitlab", "pre-commit"] {
+        let refused = place.run(&["init", "wiring", tool, "blog"]).assert_code(64);
+        refused.assert_stderr_contains(&format!("`quorate init wiring {tool} {}`", place.root().display()));
+        place.run(&["init", "wiring", tool]).assert_code(0);
+    }
+    // A project of an editor can be a folder.
+    place.run(&["init", "wiring", "claude", "blog"]).assert_code(0);
+    assert!(place.path("blog/.mcp.json").is_file() && !place.path("blog/.github").exists());
+}
+
+#[test]
 fn a_persons_decision_on_a_text_outlives_other_reviews_of_it() {
     let place = place(&all_ship());
     let hook = |code: i32| place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(code);

@@ -82,17 +82,21 @@ pub(super) fn installs_and_reviews(place: &TestDir, archive: &Path) {
         ]);
         text(command.args(arguments).output().unwrap())
     };
-    git(&["init", "-q"]);
+    git(&["init", "-q", "-b", "main"]);
     git(&["commit", "-q", "--allow-empty", "-m", "base"]);
+    git(&["checkout", "-q", "-b", "change"]);
     place.write("checkout/drafts/a b.md", "Too short to judge.\n");
     place.write("checkout/notes.txt", "Too short to judge.\n");
     git(&["add", "-A"]);
     git(&["commit", "-q", "-m", "change"]);
+    git(&["checkout", "-q", "main"]);
+    git(&["merge", "-q", "--no-ff", "-m", "merge", "change"]);
     let paths = "  drafts/**/*.md \n\n  \nposts/$(touch ran)/*.md\n";
     let reviewed = step(place, "review.sh", &path, &[("paths", paths)]);
     let said = String::from_utf8_lossy(&reviewed.stdout).into_owned();
     assert_eq!(reviewed.status.code(), Some(1), "{reviewed:?}");
-    assert!(said.starts_with("::warning file=drafts/a b.md,title=council%3A REVISE"), "{said}");
+    assert!(said.contains("\n::warning file=drafts/a b.md,title=council%3A REVISE"), "{said}");
+    assert!(said.contains("no file of the repository matches `posts/$(touch ran)/*.md`"), "{said}");
     assert!(place.path("temp/quorate-reports/reviews.json").is_file());
     assert!(place.read("summary.md").contains("| REVISE | `drafts/a b.md` |"));
     let milder = step(place, "review.sh", &path, &[("paths", paths), ("fail-on", "hold")]);

@@ -8,7 +8,8 @@ use quorate_diagnostics::{Body, codes};
 
 use super::{ensure_inside, write};
 use crate::service::disk;
-use crate::service::error::ServiceError;
+use crate::service::error::{ExitClass, ServiceError};
+use crate::service::paths::{entry_exists, shell_quoted};
 
 const SKILL_REVIEW: &str = include_str!("wiring/skill-review.md");
 const SKILL_AUDIT: &str = include_str!("wiring/skill-audit.md");
@@ -137,8 +138,10 @@ impl Tool {
 /// Writes the files that are not there.
 ///
 /// # Errors
-/// If a file cannot be read or written, or a link leads out of the directory.
+/// If a file cannot be read or written, or a link leads out of the directory, or the tool reads its files only in a repository's root and
+/// the directory is below one.
 pub fn wire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
+    ensure_root(dir, tool)?;
     let mut result = WiringResult::default();
     let mut files = Vec::new();
     for (name, template) in tool.files() {
@@ -182,6 +185,22 @@ pub fn unwire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
         }
     }
     Ok(result)
+}
+
+fn ensure_root(dir: &Path, tool: Tool) -> Result<(), ServiceError> {
+    let is_read_in_root = matches!(tool, Tool::Github | Tool::Gitlab | Tool::PreCommit);
+    let root = dir.ancestors().find(|dir| entry_exists(&dir.join(".git"))).filter(|root| *root != dir);
+    let Some(root) = root.filter(|_| is_read_in_root) else { return Ok(()) };
+    let body = Body::new(format!(
+        "these files are read only in the root of a repository, which is {}",
+        root.display()
+    ))
+    .help(format!(
+        "`quorate init wiring {} {}` writes them there",
+        tool.word(),
+        shell_quoted(&root.to_string_lossy())
+    ));
+    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
 }
 
 /// Whether a text was made from a template, by whichever version.
