@@ -52,7 +52,7 @@ fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, im
     let near = |path: String| display_path(&session.environment, Path::new(&path));
     report.council = report.council.map(near);
     let ledger = session.store.address();
-    report.ledger = Some(LedgerLocation {
+    report.ledger = session.environment.keeps_ledgers.then(|| LedgerLocation {
         ledger: ledger.to_string(),
         shown: display_ledger(&session.environment, ledger),
         flag: session.ledger_flag().to_owned(),

@@ -168,6 +168,8 @@ fn a_person_reads_reviews_and_not_commands() {
     let place = merge(&[], &[("drafts/a.md", HOLDS)]);
     let reviewed = place.run(&["github", "review", "drafts/*.md"]);
     assert!(!reviewed.stdout.contains("::") && reviewed.stdout.contains("Revision brief"), "{reviewed:?}");
+    // Its ledger is gone.
+    assert!(!reviewed.stdout.contains("ledger"), "{reviewed:?}");
 }
 
 #[test]
