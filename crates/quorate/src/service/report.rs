@@ -80,7 +80,7 @@ pub struct Report {
     pub imported: bool,
     /// Whether it is a task of the queue, which its workers continue.
     pub queued: bool,
-    /// The ledger that has the run; `None` if the caller did not ask.
+    /// The ledger that has the run; `None` if the caller did not ask, or it is removed.
     pub ledger: Option<LedgerLocation>,
     /// Notes, besides whether a model was asked.
     pub notes: Vec<String>,

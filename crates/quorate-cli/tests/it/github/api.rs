@@ -48,6 +48,8 @@ pub(super) struct State {
     pub(super) asked: Vec<String>,
     /// After so many reads of a pull request it has another commit.
     pub(super) reads_until_push: Option<usize>,
+    /// After so many reads of a pull request it has no answer.
+    pub(super) reads_until_failure: Option<usize>,
     /// Who the token is.
     pub(super) login: String,
 }
@@ -161,7 +163,9 @@ fn answer(head: &str, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
             state.has_next = !is_last;
             json(found)
         }
+        ("GET", ["pulls", _]) if state.reads_until_failure == Some(0) => refuse(503, "Unavailable"),
         ("GET", ["pulls", number]) => {
+            state.reads_until_failure = state.reads_until_failure.map(|reads| reads - 1);
             let mut pull = state.pulls.iter().find(|pull| is(&pull["number"], number)).cloned();
             if let (Some(left), Some(pull)) = (&mut state.reads_until_push, &mut pull) {
                 match left.checked_sub(1) {

@@ -329,6 +329,17 @@ fn what_github_does_not_list_is_missed() {
 }
 
 #[test]
+fn a_verdict_is_told_where_it_is_not_known_to_be_outdated() {
+    let (place, api) = (base("eve/blog"), Api::start());
+    api.state().pulls = vec![pull(7, "eve/blog")];
+    with_text(&api, "drafts/post.md", SHIPS);
+    api.state().reads_until_failure = Some(1);
+    api.state().retry_after = Some(0);
+    comment(&place, &api, &[]).assert_code(0).assert_stdout_contains("SHIP drafts/post.md");
+    assert!(api.state().comments[0]["body"].as_str().unwrap().contains(SHA));
+}
+
+#[test]
 fn the_order_of_patterns_and_the_case_of_an_author_make_no_new_comment() {
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
