@@ -181,7 +181,9 @@ impl Api {
         let url = self.address(&["git", "blobs", sha]);
         // A byte more than an artifact may have shows that it is too large.
         let raw = "application/vnd.github.raw+json";
-        self.send(Method::GET, url, raw, None, artifact::MAX_BYTES + 1).await.map(|answer| answer.bytes)
+        let request =
+            ApiRequest { accept: raw, most: artifact::MAX_BYTES + 1, ..ApiRequest::new(Method::GET, url) };
+        self.send(&request).await.map(|answer| answer.bytes)
     }
 
     pub(super) async fn comments(&self, number: u64) -> Result<Vec<Comment>, ServiceError> {
@@ -193,7 +195,7 @@ impl Api {
         let url = self.address(&["issues", &number.to_string(), "comments"]);
         let path = url.path().to_owned();
         let body = Some(json!({"body": body}));
-        let answer = self.send_once(Method::POST, url, JSON, body, MAX_BYTES).await?;
+        let answer = self.send_once(&ApiRequest { body, ..ApiRequest::new(Method::POST, url) }).await?;
         parsed(&path, &answer.bytes).map_err(|error| RequestFailure { error, retry: None, is_missing: false })
     }
 
@@ -207,7 +209,7 @@ impl Api {
         let mut times = TRY_AGAIN_AFTER.into_iter();
         let mut tried = false;
         loop {
-            match self.send_once(Method::DELETE, url.clone(), JSON, None, MAX_BYTES).await {
+            match self.send_once(&ApiRequest::new(Method::DELETE, url.clone())).await {
                 Ok(_) => return Ok(()),
                 // The try before has removed it, and had no answer.
                 Err(failure) if failure.is_missing && tried => return Ok(()),
@@ -240,7 +242,7 @@ impl Api {
                 .append_pair("per_page", &PER_PAGE.to_string())
                 .append_pair("page", &page.to_string());
             let of_path = url.path().to_owned();
-            let answer = self.send(Method::GET, url, JSON, None, MAX_BYTES).await?;
+            let answer = self.send(&ApiRequest::new(Method::GET, url)).await?;
             let found: Vec<T> = parsed(&of_path, &answer.bytes)?;
             let is_last = found.len() < PER_PAGE && !answer.has_next;
             all.extend(found);
@@ -258,42 +260,29 @@ impl Api {
         body: Option<Value>,
     ) -> Result<T, ServiceError> {
         let path = url.path().to_owned();
-        parsed(&path, &self.send(method, url, JSON, body, MAX_BYTES).await?.bytes)
+        parsed(&path, &self.send(&ApiRequest { body, ..ApiRequest::new(method, url) }).await?.bytes)
     }
 
     /// Sends a request that has the same effect when it is sent twice, and again after a failure that may pass.
-    async fn send(
-        &self,
-        method: Method,
-        url: Url,
-        accept: &str,
-        body: Option<Value>,
-        most: u64,
-    ) -> Result<Answer, ServiceError> {
+    async fn send(&self, request: &ApiRequest) -> Result<Answer, ServiceError> {
         let mut times = TRY_AGAIN_AFTER.into_iter();
         loop {
-            match self.send_once(method.clone(), url.clone(), accept, body.clone(), most).await {
+            match self.send_once(request).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure.wait(&mut times).await?,
             }
         }
     }
 
-    async fn send_once(
-        &self,
-        method: Method,
-        url: Url,
-        accept: &str,
-        body: Option<Value>,
-        most: u64,
-    ) -> Result<Answer, RequestFailure> {
+    async fn send_once(&self, request: &ApiRequest) -> Result<Answer, RequestFailure> {
+        let ApiRequest { method, url, accept, body, most } = request;
         let what = format!("{method} {}", url.path());
         let mut request = self
             .client
-            .request(method, url)
+            .request(method.clone(), url.clone())
             .timeout(TIMEOUT)
             .bearer_auth(&self.token)
-            .header("accept", accept)
+            .header("accept", *accept)
             .header("x-github-api-version", "2022-11-28");
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
@@ -307,7 +296,7 @@ impl Api {
         let mut response = request.send().await.map_err(not_sent)?;
         let (status, wait) = (response.status(), named_wait(response.headers()));
         let has_next = text_of(response.headers(), "link").is_some_and(|link| link.contains("rel=\"next\""));
-        let bytes = read(&mut response, most).await.map_err(not_sent)?;
+        let bytes = read(&mut response, *most).await.map_err(not_sent)?;
         if status.is_success() {
             return Ok(Answer { bytes, has_next });
         }
@@ -324,6 +313,22 @@ impl Api {
             },
             is_missing: status == StatusCode::NOT_FOUND,
         })
+    }
+}
+
+struct ApiRequest {
+    method: Method,
+    url: Url,
+    accept: &'static str,
+    body: Option<Value>,
+    /// How many bytes of the answer are read.
+    most: u64,
+}
+
+impl ApiRequest {
+    /// One without a body, for an answer in JSON.
+    fn new(method: Method, url: Url) -> ApiRequest {
+        ApiRequest { method, url, accept: JSON, body: None, most: MAX_BYTES }
     }
 }
 

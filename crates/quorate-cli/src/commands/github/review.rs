@@ -155,7 +155,9 @@ fn print(reviewed: &[Reviewed], terminal: &Terminal) {
             Outcome::Failed(error) => Some(error),
             Outcome::Judged(_) | Outcome::Skipped { .. } | Outcome::Interrupted => review.unkept.as_ref(),
         };
-        failure.map(|error| exit_with_error(error, error_format(), terminal));
+        if let Some(error) = failure {
+            exit_with_error(error, error_format(), terminal);
+        }
     }
     match error_format() {
         Format::Github => terminal.annotations(&render::github_of(&reports)),
