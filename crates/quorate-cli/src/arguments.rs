@@ -192,9 +192,9 @@ enum FailOnArgument {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PolicyArgument {
-    /// 3+ irreducible blocks hold; 3+ blocks hold or are downgraded to REVISE with a reason; the rest ships with the brief
+    /// HOLD for 3+ irreducible blocks, and for 3+ blocks unless the adjudicator asks for REVISE; else SHIP with the brief
     Seed,
-    /// Any irreducible dissent or 3+ blocks hold, 1 or 2 blocks revise, none ships
+    /// HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP
     Strict,
 }
 

@@ -1,4 +1,4 @@
-//! One invocation as a future: carries out the calls, waits and records of [`Ask`] under one deadline.
+//! One invocation as a future: carries out the calls, waits and records of [`Attempts`] under one deadline.
 
 mod span;
 
@@ -112,37 +112,37 @@ impl CostTracker {
 /// Asks until there is an answer or a reason why there is none. The first call is counted already; `made` says what was
 /// spent, for a driver that drops this on the way. The deadline starts when the executor has admitted the invocation.
 pub(crate) async fn call(
-    table: Arc<CallContext>,
+    context: Arc<CallContext>,
     recorder: Arc<Recorder>,
     invoke: Invoke,
-    seat: MemberConfig,
+    member: MemberConfig,
     made: Arc<CostTracker>,
 ) -> Result<FinishedCall, Error> {
-    let span = span::of_member(&invoke, &seat);
-    call_in_span(table, recorder, invoke, seat, made).instrument(span).await
+    let span = span::of_member(&invoke, &member);
+    call_in_span(context, recorder, invoke, member, made).instrument(span).await
 }
 
 async fn call_in_span(
-    table: Arc<CallContext>,
+    context: Arc<CallContext>,
     recorder: Arc<Recorder>,
     invoke: Invoke,
-    seat: MemberConfig,
+    member: MemberConfig,
     made: Arc<CostTracker>,
 ) -> Result<FinishedCall, Error> {
-    let (invoke, seat, redactions) = redact_invocation(&table.redactor, invoke, seat).await;
-    let _admitted = seat.executor.admit().await;
-    let Prompt { text, cuts } = table.layout.prompt(&invoke, &seat.context, &seat.role);
+    let (invoke, member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
+    let _admitted = member.executor.admit().await;
+    let Prompt { text, cuts } = context.layout.prompt(&invoke, &member.context, &member.role);
     let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
-    let mut reserved = match table.reserve(&seat, &invoke, &first_prompt).await {
+    let mut reserved = match context.reserve(&member, &invoke, &first_prompt).await {
         Ok(reserved) => Some(reserved),
         Err(why) => return Ok(FinishedCall::over_budget(&why)),
     };
     let started = Instant::now();
-    let deadline = started + seat.timeout;
-    let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
+    let deadline = started + member.timeout;
+    let parts: Arc<[Part]> = invoke.parts.iter().chain(&member.context).cloned().collect();
     let schema = answer_schema::compiled(invoke.schema).schema.clone();
     let mut asking = CallState {
-        ask: Attempts::new(invoke.schema, seat.retries),
+        ask: Attempts::new(invoke.schema, member.retries),
         spent: Cost::default(),
         redactions,
         model: None,
@@ -158,7 +158,7 @@ async fn call_in_span(
             NextStep::Done(result) => {
                 let consultation =
                     asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
-                let model = consultation.model.clone().or_else(|| seat.executor.about().model);
+                let model = consultation.model.clone().or_else(|| member.executor.about().model);
                 let status = consultation.status();
                 span::record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
                 tracing::info!(
@@ -170,8 +170,13 @@ async fn call_in_span(
                 return Ok(FinishedCall { attempt: last, consultation });
             }
             NextStep::Wait { at_least_ms, spread_ms } => {
-                let share =
-                    wait_share(&table.layout.nonce, &table.run, &invoke.id, asking.spent.calls, spread_ms);
+                let share = wait_share(
+                    &context.layout.nonce,
+                    &context.run,
+                    &invoke.id,
+                    asking.spent.calls,
+                    spread_ms,
+                );
                 let wait = Duration::from_millis(at_least_ms.saturating_add(share));
                 match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
                     Some(until) => {
@@ -184,13 +189,13 @@ async fn call_in_span(
             NextStep::Call(why) => {
                 let prompt = match &why {
                     CallReason::RePrompt(complaints) => {
-                        table.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
+                        context.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
                     }
                     CallReason::First | CallReason::Retry => first_prompt.clone(),
                 };
                 let reservation = match reserved.take() {
                     Some(first) => Ok(first),
-                    None => table.reserve_another(&seat, &invoke, &prompt, deadline).await,
+                    None => context.reserve_another(&member, &invoke, &prompt, deadline).await,
                 };
                 let reservation = match reservation {
                     Ok(reservation) => reservation,
@@ -202,10 +207,10 @@ async fn call_in_span(
                 let mut entries = Vec::new();
                 if let Some(before) = last.take() {
                     let why = before.complaints.first().unwrap_or(&before.text);
-                    table.observer.observe(RunEvent::retried(&invoke, why));
-                    entries.push(before.into_entry(table.clock.now_ms()));
+                    context.observer.observe(RunEvent::retried(&invoke, why));
+                    entries.push(before.into_entry(context.clock.now_ms()));
                 }
-                entries.extend(table.reservation_entry(&invoke, &reservation));
+                entries.extend(context.reservation_entry(&invoke, &reservation));
                 if !entries.is_empty() {
                     // A call follows from the attempt before it and from what was reserved, so both are durable first: a
                     // budget that forgot them could be overdrawn.
@@ -215,7 +220,7 @@ async fn call_in_span(
                 made.set(asking.spent);
                 let notes = Notes::default();
                 let invocation = Invocation {
-                    run: table.run.clone(),
+                    run: context.run.clone(),
                     id: invoke.id.clone(),
                     member: invoke.member.clone(),
                     step: invoke.step.clone(),
@@ -223,23 +228,23 @@ async fn call_in_span(
                     prompt,
                     cuts: cuts.clone(),
                     parts: parts.clone(),
-                    role: seat.role.clone(),
-                    persona: seat.persona.clone(),
+                    role: member.role.clone(),
+                    persona: member.persona.clone(),
                     answer_schema: invoke.schema,
                     json_schema: schema.clone(),
-                    conversation: seat.conversation.clone(),
-                    nonce: table.layout.nonce.as_str().into(),
-                    redactor: table.redactor.clone(),
+                    conversation: member.conversation.clone(),
+                    nonce: context.layout.nonce.as_str().into(),
+                    redactor: context.redactor.clone(),
                     fence: fence.clone(),
                     deadline,
                     notes: notes.clone(),
-                    progress: progress(&table.observer, &invoke),
+                    progress: progress(&context.observer, &invoke),
                 };
                 let started = Instant::now();
                 // A panic fails only this call.
-                let span = span::of_attempt(asking.spent.calls, why.as_str(), &seat);
+                let span = span::of_attempt(asking.spent.calls, why.as_str(), &member);
                 span.in_scope(|| tracing::debug!("asked"));
-                let invoked = seat.executor.invoke_if_driven(invocation).instrument(span.clone());
+                let invoked = member.executor.invoke_if_driven(invocation).instrument(span.clone());
                 let invoked = AssertUnwindSafe(invoked).catch_unwind();
                 let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
                     Ok(Ok(replied)) => replied,
@@ -248,7 +253,7 @@ async fn call_in_span(
                 };
                 let noted = (notes.read(), started.elapsed());
                 let (step, attempt) =
-                    asking.on_reply(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
+                    asking.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
                 reservation.settle(&attempt.usage);
                 span::record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
@@ -278,7 +283,7 @@ impl CallContext {
     /// Reserves what a call with this prompt may take.
     async fn reserve(
         &self,
-        seat: &MemberConfig,
+        member: &MemberConfig,
         invoke: &Invoke,
         prompt: &str,
     ) -> Result<Reservation, Exhausted> {
@@ -286,7 +291,7 @@ impl CallContext {
             .budget
             .caps()
             .has_amounts()
-            .then(|| budget::call_limit(&*seat.executor, most_tokens(prompt), invoke.schema))
+            .then(|| budget::call_limit(&*member.executor, most_tokens(prompt), invoke.schema))
             .flatten();
         self.budget.reserve(limit).await
     }
@@ -294,14 +299,14 @@ impl CallContext {
     /// Reserves another call of an invocation, in the time that the invocation has.
     async fn reserve_another(
         &self,
-        seat: &MemberConfig,
+        member: &MemberConfig,
         invoke: &Invoke,
         prompt: &str,
         deadline: Instant,
     ) -> Result<Reservation, AttemptResult> {
         let reserved = async {
             self.budget.reserve_call()?;
-            self.reserve(seat, invoke, prompt).await
+            self.reserve(member, invoke, prompt).await
         };
         match tokio::time::timeout_at(deadline, reserved).await {
             Ok(reserved) => reserved.map_err(|_| AttemptResult::BudgetExhausted),
@@ -349,26 +354,27 @@ fn wait_share(nonce: &str, run: &Name, id: &Name, call: u32, spread_ms: u64) -> 
 async fn redact_invocation(
     redactor: &Redactor,
     mut invoke: Invoke,
-    mut seat: MemberConfig,
+    mut member: MemberConfig,
 ) -> (Invoke, MemberConfig, usize) {
-    let bytes =
-        seat.context.iter().map(|part| part.text.len()).sum::<usize>() + seat.role.len() + invoke.task.len();
+    let bytes = member.context.iter().map(|part| part.text.len()).sum::<usize>()
+        + member.role.len()
+        + invoke.task.len();
     let work = move |redactor: &Redactor| {
-        let count = redact_invocation_now(redactor, &mut invoke, &mut seat);
-        (invoke, seat, count)
+        let count = redact_invocation_now(redactor, &mut invoke, &mut member);
+        (invoke, member, count)
     };
     redactor.run_blocking_if_large(bytes, work).await
 }
 
-fn redact_invocation_now(redactor: &Redactor, invoke: &mut Invoke, seat: &mut MemberConfig) -> usize {
+fn redact_invocation_now(redactor: &Redactor, invoke: &mut Invoke, member: &mut MemberConfig) -> usize {
     let mut count = 0;
-    for text in [&mut invoke.task, &mut seat.role] {
+    for text in [&mut invoke.task, &mut member.role] {
         count += redact_text(redactor, text);
     }
-    for part in &mut seat.context {
+    for part in &mut member.context {
         count += redact_text(redactor, &mut part.text) + redact_text(redactor, &mut part.name);
     }
-    if let Some(persona) = &mut seat.persona
+    if let Some(persona) = &mut member.persona
         && let (clean, found @ 1..) = redactor.redact_json(Json::clone(persona))
     {
         *persona = Arc::new(clean);
@@ -405,7 +411,7 @@ struct CallState {
 impl CallState {
     async fn on_reply(
         &mut self,
-        table: &CallContext,
+        context: &CallContext,
         id: &Name,
         parts: &[Part],
         why: &'static str,
@@ -419,7 +425,7 @@ impl CallState {
             Err(_) => (noted.usage.unwrap_or_default(), noted.model),
         };
         let mut clean = |text: String| {
-            let (text, found) = table.redactor.redact(&text);
+            let (text, found) = context.redactor.redact(&text);
             self.redactions += found;
             text
         };
@@ -440,7 +446,7 @@ impl CallState {
                 ("failed", message, Some(AttemptResult::Failed(retry)))
             }
         };
-        let (text, redacted) = table
+        let (text, redacted) = context
             .redactor
             .run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw))
             .await;

@@ -1,5 +1,5 @@
-//! The driver runs a protocol against the world (X7). It feeds events, appends what follows, syncs before commands and only
-//! then, and performs them.
+//! The driver runs a protocol against the world (X7). It feeds events, appends what follows, syncs before commands and when
+//! a model's answer is recorded, and performs the commands.
 
 mod run_loop;
 

@@ -1,6 +1,6 @@
 //! The ledger: the append-only record of every deliberation, and its views with a stable format.
 //!
-//! [`record`] owns the wire form of a record, [`store`] the SQLite file, [`memory`] a ledger for tests,
+//! [`record`] owns the wire form of a record, [`store`] the SQLite file or Postgres database, [`memory`] a ledger for tests,
 //! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how members decide.
 
 mod checkpoint;

@@ -122,13 +122,13 @@ pub struct Report {
     pub tree: Option<TreeHead>,
     /// After how many records it began.
     pub since: u64,
-    /// How many records were looked at, and how many of these have no body any more.
+    /// How many records were read.
     pub records: u64,
     /// How many of them have no body any more.
     pub erased: u64,
     /// How many runs and other streams these belong to.
     pub streams: u64,
-    /// How many of these are signed, and by how many signatures.
+    /// How many of these are signed.
     pub signed_runs: u64,
     /// How many signatures over records there were.
     pub signatures: u64,

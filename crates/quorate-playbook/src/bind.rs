@@ -69,7 +69,7 @@ struct Requirement {
 }
 
 impl Subject {
-    /// An operator: its slug, its role, its learned playbooks and its skills.
+    /// An operator: its slug, role, skills and capabilities.
     pub fn from_operator(operator: &Operator) -> Self {
         let mut subject = Subject::default().with(IDENTITY, &operator.id);
         if let Some(role) = &operator.role {

@@ -44,7 +44,7 @@ pub enum Event {
     /// Texts were compared with traits by meaning.
     Matched {
         candidate: Name,
-        /// The distance to a trait, or why it is unknown.
+        /// The passages that mean the same as a trait, or why they could not be compared.
         result: Result<Vec<SemanticHit>, Arc<str>>,
     },
     /// A custom rule was applied.

@@ -38,7 +38,7 @@ pub trait Protocol: Send {
     /// nothing and gives no commands.
     fn advance(&mut self, event: &TimedEvent) -> Vec<Command>;
 
-    /// The mode and its version, for example `council/2`. It changes when the commands of the mode would; a run can
+    /// The mode and its version, for example `council/3`. It changes when the commands of the mode would; a run can
     /// only be resumed by the version that opened it.
     fn version(&self) -> &'static str;
 }

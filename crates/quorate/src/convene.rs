@@ -80,7 +80,7 @@ impl Convening {
         self
     }
 
-    /// Advisory mode: asks the sentinels first, and the other members only if a sentinel raises a concern.
+    /// Advisory mode: asks the sentinels first, and the members of the phase only if no rule has ended the run by then.
     pub fn sentinel_first(mut self) -> Self {
         self.request.inputs.sentinel_first = true;
         self

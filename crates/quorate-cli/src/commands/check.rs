@@ -23,7 +23,8 @@ use quorate::service::{disk, modularity};
 /// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the named directory, else the
 /// working directory.
 ///
-/// Exits with 0 when nothing is refused, with 1 when something is, and with 5 when a file cannot be read.
+/// Exits with 0 when nothing is refused, with 1 when something is (with --strict also for warnings), with 4 when a named
+/// file does not exist, and with 5 when one cannot be read.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents"

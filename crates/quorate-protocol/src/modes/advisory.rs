@@ -139,30 +139,30 @@ impl Advisory {
     }
 
     /// The indices of the members that are asked in a pass.
-    fn members_of(&self, case: &ModeContext, pass: Pass) -> Vec<usize> {
-        let members = case.setup.members.iter().enumerate();
+    fn members_of(&self, context: &ModeContext, pass: Pass) -> Vec<usize> {
+        let members = context.setup.members.iter().enumerate();
         members.filter(|(_, member)| self.is_asked_in(pass, member)).map(|(index, _)| index).collect()
     }
 
-    fn start_pass(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        let active = self.members_of(case, self.pass);
+    fn start_pass(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let active = self.members_of(context, self.pass);
         self.outstanding = active.len();
         if active.is_empty() {
             return match self.pass {
                 Pass::Sentinel => {
-                    book.note("there is no sentinel for this trigger; the phase was asked at once");
+                    run_state.note("there is no sentinel for this trigger; the phase was asked at once");
                     self.pass = Pass::Phase;
-                    self.start_pass(case, book)
+                    self.start_pass(context, run_state)
                 }
-                Pass::Phase => self.finish_without_members(case, book),
+                Pass::Phase => self.finish_without_members(context, run_state),
             };
         }
-        active.into_iter().map(|index| self.ask(case, index)).collect()
+        active.into_iter().map(|index| self.ask(context, index)).collect()
     }
 
-    fn ask(&mut self, case: &ModeContext, index: usize) -> Effect {
+    fn ask(&mut self, context: &ModeContext, index: usize) -> Effect {
         self.asked[index] = true;
-        let member = case.member(index);
+        let member = context.member(index);
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
             step: ASK.into(),
@@ -174,49 +174,50 @@ impl Advisory {
     }
 
     /// No member is in the phase (A1): the outcome has only the sentinels' advice, or empty guidance.
-    fn finish_without_members(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        book.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
+    fn finish_without_members(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        run_state.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
         match self.asked.contains(&true) {
-            true => self.synthesise(case, book),
-            false => vec![Effect::End(self.guidance(case, book))],
+            true => self.synthesise(context, run_state),
+            false => vec![Effect::End(self.guidance(context, run_state))],
         }
     }
 
     /// Everybody of the pass has ended.
-    fn synthesise(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
+    fn synthesise(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
         if self.pass == Pass::Phase && self.advice.iter().all(Option::is_none) {
             let because = "nobody who was asked has answered";
-            let also = outcome::extra_fields(self, case, book);
+            let also = outcome::extra_fields(self, context, run_state);
             let ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
             return vec![Effect::End(Completion { extra: also, ..ending })];
         }
         self.synthesis = Synthesis::default();
-        self.apply_rules(case, book)
+        self.apply_rules(context, run_state)
     }
 
     /// Applies the rules from where it stands, until one has to be applied by the host.
-    fn apply_rules(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        while let Some(rule) = case.setup.rules.get(self.synthesis.at).filter(|_| !self.synthesis.terminal) {
-            let heard = self.collect_advice(case);
+    fn apply_rules(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        while let Some(rule) = context.setup.rules.get(self.synthesis.at).filter(|_| !self.synthesis.terminal)
+        {
+            let heard = self.collect_advice(context);
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     let emitted = logic.advise.and_then(|advise| advise(rule, &heard));
-                    self.emit(case, book, emitted);
+                    self.emit(context, run_state, emitted);
                     self.synthesis.at += 1;
                 }
                 None => {
                     let ticket = format!("{}{}", self.prefix(), rule.id).into();
-                    let input = outcome::host_rule_input(rule, &heard, case);
+                    let input = outcome::host_rule_input(rule, &heard, context);
                     return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
         }
         if self.pass == Pass::Sentinel && !self.synthesis.terminal {
             self.pass = Pass::Phase;
-            book.forget_rules();
-            return self.start_pass(case, book);
+            run_state.forget_rules();
+            return self.start_pass(context, run_state);
         }
-        self.check_fragments(case, book)
+        self.check_fragments(context, run_state)
     }
 
     fn prefix(&self) -> &'static str {
@@ -226,14 +227,14 @@ impl Advisory {
         }
     }
 
-    fn collect_advice(&self, case: &ModeContext) -> Vec<MemberAdvice> {
+    fn collect_advice(&self, context: &ModeContext) -> Vec<MemberAdvice> {
         let given = self.advice.iter().enumerate();
         let heard = |(index, advice): (usize, &Option<Advice>)| {
             let advice = advice.clone()?;
             let may_emit = !advice.suggestion.is_empty() && !self.synthesis.emitted.contains(&index);
             Some(MemberAdvice {
                 member_index: index,
-                member: case.member(index).id.clone(),
+                member: context.member(index).id.clone(),
                 may_emit,
                 advice,
             })
@@ -241,8 +242,8 @@ impl Advisory {
         given.filter_map(heard).collect()
     }
 
-    fn emit(&mut self, case: &ModeContext, book: &mut RunState, emitted: Option<Emission>) {
-        let rule = &case.setup.rules[self.synthesis.at];
+    fn emit(&mut self, context: &ModeContext, run_state: &mut RunState, emitted: Option<Emission>) {
+        let rule = &context.setup.rules[self.synthesis.at];
         let fired = emitted.is_some();
         let Emission { drafts, members, exclusive: alone } =
             emitted.unwrap_or(Emission { drafts: Vec::new(), members: Vec::new(), exclusive: false });
@@ -273,7 +274,7 @@ impl Advisory {
         if emitted > 0 && rule.bool_param("terminal") {
             self.synthesis.terminal = true;
         }
-        self.synthesis.effects.push(Effect::Record(book.record_rule(
+        self.synthesis.effects.push(Effect::Record(run_state.record_rule(
             rule,
             fired,
             &members,
@@ -282,36 +283,39 @@ impl Advisory {
     }
 
     /// A custom rule gave what it emits.
-    fn emit_host_output(&mut self, case: &ModeContext, book: &mut RunState, output: HostOutput) {
-        let rule = &case.setup.rules[self.synthesis.at];
+    fn emit_host_output(&mut self, context: &ModeContext, run_state: &mut RunState, output: HostOutput) {
+        let rule = &context.setup.rules[self.synthesis.at];
         let mut drafts = Vec::new();
         for one in output.fragments.unwrap_or_default() {
-            match case.member_indices.get(&*one.member).filter(|index| self.advice[**index].is_some()) {
+            match context.member_indices.get(&*one.member).filter(|index| self.advice[**index].is_some()) {
                 Some(index) => {
                     let priority =
                         one.priority.map_or(HOST_PRIORITY, |n| u8::try_from(n.min(100)).unwrap_or(100));
                     drafts.push(Draft { member_index: *index, priority });
                 }
-                None => book.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member)),
+                None => {
+                    run_state.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member))
+                }
             }
         }
-        let members: Vec<Name> = drafts.iter().map(|one| case.member(one.member_index).id.clone()).collect();
+        let members: Vec<Name> =
+            drafts.iter().map(|one| context.member(one.member_index).id.clone()).collect();
         let ends = output.terminal == Some(true);
         let emitted = (ends || !drafts.is_empty()).then_some(Emission { drafts, members, exclusive: false });
-        self.emit(case, book, emitted);
+        self.emit(context, run_state, emitted);
         self.synthesis.terminal |= ends;
     }
 
     /// All rules are applied: checks every fragment against the locks.
-    fn check_fragments(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        let mut wants = std::mem::take(&mut self.synthesis.effects);
+    fn check_fragments(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let mut effects = std::mem::take(&mut self.synthesis.effects);
         self.passed_check = vec![false; self.synthesis.fragments.len()];
         if self.synthesis.fragments.is_empty() {
-            wants.push(Effect::End(self.guidance(case, book)));
-            return wants;
+            effects.push(Effect::End(self.guidance(context, run_state)));
+            return effects;
         }
         for fragment in &self.synthesis.fragments {
-            let member = &case.member(fragment.member_index).id;
+            let member = &context.member(fragment.member_index).id;
             let name: Name = format!("fragment/{member}").into();
             self.unchecked.insert(name.clone());
             let text = Text {
@@ -320,24 +324,25 @@ impl Advisory {
                 kind: "fragment",
                 text: fragment.text.as_str().into(),
             };
-            wants.push(Effect::Check(Candidate { name, texts: vec![text] }));
+            effects.push(Effect::Check(Candidate { name, texts: vec![text] }));
         }
-        wants
+        effects
     }
 
-    fn guidance(&self, case: &ModeContext, book: &mut RunState) -> Completion {
+    fn guidance(&self, context: &ModeContext, run_state: &mut RunState) -> Completion {
         let fragments = self.synthesis.fragments.iter().zip(&self.passed_check).filter(|(_, kept)| **kept);
-        let fragments: Vec<Json> = fragments.map(|(one, _)| outcome::fragment(case, book, one)).collect();
-        let most = usize::from(case.setup.overlays.max_active);
+        let fragments: Vec<Json> =
+            fragments.map(|(one, _)| outcome::fragment(context, run_state, one)).collect();
+        let most = usize::from(context.setup.overlays.max_active);
         if fragments.len() > most {
-            book.note(format!(
+            run_state.note(format!(
                 "{} fragments, of which at most {most} hold at once: the others go at once",
                 fragments.len()
             ));
         }
         let mut ending = Completion::done();
         ending.artifact.insert("fragments".into(), json!(fragments));
-        ending.extra = outcome::extra_fields(self, case, book);
+        ending.extra = outcome::extra_fields(self, context, run_state);
         ending
     }
 }
@@ -348,8 +353,8 @@ fn invocation_id(member: &str) -> Name {
 }
 
 impl Mode for Advisory {
-    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        self.start_pass(case, book)
+    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        self.start_pass(context, run_state)
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
@@ -358,40 +363,40 @@ impl Mode for Advisory {
 
     fn on_answer(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
         self.outstanding -= 1;
         self.store_answer(index, answer);
-        if self.outstanding > 0 { Vec::new() } else { self.synthesise(case, book) }
+        if self.outstanding > 0 { Vec::new() } else { self.synthesise(context, run_state) }
     }
 
     fn on_rule_result(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         _: &str,
         result: Result<&Json, &str>,
     ) -> Vec<Effect> {
         match result.map_err(str::to_owned).and_then(HostOutput::read) {
-            Ok(output) => self.emit_host_output(case, book, output),
+            Ok(output) => self.emit_host_output(context, run_state, output),
             Err(why) => {
-                let rule = &case.setup.rules[self.synthesis.at];
-                book.note(format!("rule `{}` could not be applied: {why}", rule.id));
+                let rule = &context.setup.rules[self.synthesis.at];
+                run_state.note(format!("rule `{}` could not be applied: {why}", rule.id));
                 self.synthesis.failed = true;
-                self.emit(case, book, None);
+                self.emit(context, run_state, None);
             }
         }
         self.synthesis.at += 1;
-        self.apply_rules(case, book)
+        self.apply_rules(context, run_state)
     }
 
     fn on_checked(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         candidate: &Name,
         clean: bool,
     ) -> Vec<Effect> {
@@ -399,25 +404,29 @@ impl Mode for Advisory {
             return Vec::new();
         }
         let of = |fragment: &Fragment| {
-            format!("fragment/{}", case.member(fragment.member_index).id) == **candidate
+            format!("fragment/{}", context.member(fragment.member_index).id) == **candidate
         };
         if let Some(at) = self.synthesis.fragments.iter().position(of) {
             self.passed_check[at] = clean;
         }
-        if self.unchecked.is_empty() { vec![Effect::End(self.guidance(case, book))] } else { Vec::new() }
+        if self.unchecked.is_empty() {
+            vec![Effect::End(self.guidance(context, run_state))]
+        } else {
+            Vec::new()
+        }
     }
 
     /// The risk is that of everything that was answered. A sentinel that the budget did not cover is missing like any other,
     /// and so are the members of the phase that would have come after the sentinels.
     fn on_budget_exhausted(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ending: Completion,
     ) -> Completion {
         if self.pass == Pass::Sentinel {
-            self.members_of(case, Pass::Phase).into_iter().for_each(|index| book.mark_missing(index));
+            self.members_of(context, Pass::Phase).into_iter().for_each(|index| run_state.mark_missing(index));
         }
-        Completion { extra: outcome::extra_fields(self, case, book), ..ending }
+        Completion { extra: outcome::extra_fields(self, context, run_state), ..ending }
     }
 }

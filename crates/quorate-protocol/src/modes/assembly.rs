@@ -10,7 +10,7 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quorate_manifest::assembly::Mode as Word;
+use quorate_manifest::assembly::Mode as AssemblyMode;
 use serde_json::{Map, json};
 
 use super::{advisory, hierarchy, peer, voting};
@@ -30,7 +30,7 @@ pub(crate) use state::RunState;
 pub struct Assembly {
     context: ModeContext,
     mode: Box<dyn Mode>,
-    book: RunState,
+    run_state: RunState,
     stage: Stage,
     /// Questions that wait for what the host gathers.
     gathering: BTreeMap<Name, AskMember>,
@@ -53,12 +53,12 @@ enum Stage {
 }
 
 /// The version of a mode, as `run.opened` names it.
-pub fn version(mode: Word) -> &'static str {
+pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
-        Word::Advisory => "advisory/3",
-        Word::Voting => "voting/4",
-        Word::Peer => "peer/4",
-        Word::Hierarchy => "hierarchy/4",
+        AssemblyMode::Advisory => "advisory/3",
+        AssemblyMode::Voting => "voting/4",
+        AssemblyMode::Peer => "peer/4",
+        AssemblyMode::Hierarchy => "hierarchy/4",
     }
 }
 
@@ -71,10 +71,10 @@ impl Assembly {
         let locks = Locks::compile(&setup.locked_traits, setup.match_mode)?;
         let setup = Arc::new(setup);
         let mode: Box<dyn Mode> = match setup.mode {
-            Word::Advisory => Box::new(advisory::Advisory::new(&setup)),
-            Word::Voting => Box::new(voting::Voting::new(&setup)),
-            Word::Peer => Box::new(peer::Peer::new(&setup)),
-            Word::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
+            AssemblyMode::Advisory => Box::new(advisory::Advisory::new(&setup)),
+            AssemblyMode::Voting => Box::new(voting::Voting::new(&setup)),
+            AssemblyMode::Peer => Box::new(peer::Peer::new(&setup)),
+            AssemblyMode::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
         };
         let indices = setup.members.iter().enumerate().map(|(index, member)| (member.id.clone(), index));
         let mode_context = ModeContext {
@@ -86,7 +86,7 @@ impl Assembly {
             setup,
         };
         Ok(Assembly {
-            book: RunState::new(mode_context.setup.members.len()),
+            run_state: RunState::new(mode_context.setup.members.len()),
             context: mode_context,
             mode,
             stage: Stage::Unopened,
@@ -109,8 +109,8 @@ impl Assembly {
         let part = inputs.iter().find(|part| part.kind == kind).cloned();
         self.context.subject = part.map(|part| Subject::new(part, overlays, at_ms));
         self.stage = Stage::Running;
-        let wants = self.mode.on_opened(&self.context, &mut self.book);
-        self.apply_effects(wants)
+        let effects = self.mode.on_opened(&self.context, &mut self.run_state);
+        self.apply_effects(effects)
     }
 
     fn gathered(&mut self, id: &Name, result: &Result<Arc<str>, Arc<str>>) -> Vec<Command> {
@@ -123,10 +123,11 @@ impl Assembly {
             }
             Err(why) => {
                 let member = self.context.member(ask.member_index).id.clone();
-                self.book.note(format!("`{member}` was not asked: nothing could be gathered for it: {why}"));
-                self.book.mark_missing(ask.member_index);
-                let wants = self.mode.on_answer(&self.context, &mut self.book, ask.member_index, None);
-                self.apply_effects(wants)
+                self.run_state
+                    .note(format!("`{member}` was not asked: nothing could be gathered for it: {why}"));
+                self.run_state.mark_missing(ask.member_index);
+                let effects = self.mode.on_answer(&self.context, &mut self.run_state, ask.member_index, None);
+                self.apply_effects(effects)
             }
         }
     }
@@ -148,12 +149,12 @@ impl Assembly {
             ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
             // X5: an unreadable answer is no answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
-                self.book.mark_missing(index);
+                self.run_state.mark_missing(index);
                 None
             }
             ConsultationResult::Absent(why) => {
                 if *why != AbsenceReason::Cancelled {
-                    self.book.mark_missing(index);
+                    self.run_state.mark_missing(index);
                 }
                 None
             }
@@ -163,33 +164,33 @@ impl Assembly {
             self.mode.store_answer(index, answer);
             return self.finish_exhausted();
         }
-        let wants = self.mode.on_answer(&self.context, &mut self.book, index, answer);
-        self.apply_effects(wants)
+        let effects = self.mode.on_answer(&self.context, &mut self.run_state, index, answer);
+        self.apply_effects(effects)
     }
 
     /// X8: the outcome of a run whose budget is spent, once nothing is out any more.
     fn finish_exhausted(&mut self) -> Vec<Command> {
         for ask in std::mem::take(&mut self.gathering).into_values() {
-            self.book.mark_missing(ask.member_index);
+            self.run_state.mark_missing(ask.member_index);
         }
         if !self.outstanding.is_empty() {
             return Vec::new();
         }
         let because = "the run's budget is spent before its members have answered";
         let ending = Completion::without_artifact(RunStatus::Incomplete, "budget_exhausted", because);
-        let ending = self.mode.on_budget_exhausted(&self.context, &mut self.book, ending);
+        let ending = self.mode.on_budget_exhausted(&self.context, &mut self.run_state, ending);
         self.complete(ending)
     }
 
     /// Carries out a mode's effects, and the effects that follow from them.
-    fn apply_effects(&mut self, wants: Vec<Effect>) -> Vec<Command> {
-        let mut queue: VecDeque<Effect> = wants.into();
+    fn apply_effects(&mut self, effects: Vec<Effect>) -> Vec<Command> {
+        let mut queue: VecDeque<Effect> = effects.into();
         let mut commands = Vec::new();
-        while let Some(want) = queue.pop_front() {
+        while let Some(effect) = queue.pop_front() {
             if self.stage == Stage::Over {
                 break;
             }
-            match want {
+            match effect {
                 Effect::Ask(ask) => commands.push(self.ask(ask)),
                 Effect::Cancel(id) => {
                     // Whom something is still gathered for is then not asked at all.
@@ -203,17 +204,23 @@ impl Assembly {
                     commands.push(Command::ApplyRule(apply));
                 }
                 Effect::Record(fact) => commands.push(Command::Record(fact)),
-                Effect::Check(candidate) => match check::check_text(&self.context, &mut self.book, candidate)
-                {
-                    check::CheckResult::Ended { name, clean, facts } => {
-                        commands.extend(facts.into_iter().map(Command::Record));
-                        queue.extend(self.mode.on_checked(&self.context, &mut self.book, &name, clean));
+                Effect::Check(candidate) => {
+                    match check::check_text(&self.context, &mut self.run_state, candidate) {
+                        check::CheckResult::Ended { name, clean, facts } => {
+                            commands.extend(facts.into_iter().map(Command::Record));
+                            queue.extend(self.mode.on_checked(
+                                &self.context,
+                                &mut self.run_state,
+                                &name,
+                                clean,
+                            ));
+                        }
+                        check::CheckResult::ByMeaning { candidate, asked } => {
+                            self.matching.insert(candidate.name.clone(), candidate);
+                            commands.push(Command::SemanticMatch(asked));
+                        }
                     }
-                    check::CheckResult::ByMeaning { candidate, asked } => {
-                        self.matching.insert(candidate.name.clone(), candidate);
-                        commands.push(Command::SemanticMatch(asked));
-                    }
-                },
+                }
                 Effect::End(ending) => commands.extend(self.complete(ending)),
             }
         }
@@ -262,9 +269,9 @@ impl Assembly {
     /// The form of every answer of the mode.
     fn schema(&self) -> answers::Schema {
         match self.context.setup.mode {
-            Word::Advisory | Word::Hierarchy => answers::Schema::Advice,
-            Word::Voting => answers::Schema::Ballot,
-            Word::Peer => answers::Schema::Message,
+            AssemblyMode::Advisory | AssemblyMode::Hierarchy => answers::Schema::Advice,
+            AssemblyMode::Voting => answers::Schema::Ballot,
+            AssemblyMode::Peer => answers::Schema::Message,
         }
     }
 
@@ -274,10 +281,11 @@ impl Assembly {
         result: &Result<Vec<crate::SemanticHit>, Arc<str>>,
     ) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
-        let (name, clean, facts) = check::check_meaning(&self.context, &mut self.book, &candidate, result);
+        let (name, clean, facts) =
+            check::check_meaning(&self.context, &mut self.run_state, &candidate, result);
         let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();
-        let wants = self.mode.on_checked(&self.context, &mut self.book, &name, clean);
-        commands.extend(self.apply_effects(wants));
+        let effects = self.mode.on_checked(&self.context, &mut self.run_state, &name, clean);
+        commands.extend(self.apply_effects(effects));
         commands
     }
 
@@ -286,13 +294,13 @@ impl Assembly {
             return Vec::new();
         }
         let result = result.as_ref().map_err(|why| &**why);
-        let wants = self.mode.on_rule_result(&self.context, &mut self.book, ticket, result);
-        self.apply_effects(wants)
+        let effects = self.mode.on_rule_result(&self.context, &mut self.run_state, ticket, result);
+        self.apply_effects(effects)
     }
 
     fn complete(&mut self, ending: Completion) -> Vec<Command> {
         self.stage = Stage::Over;
-        let (artifact, outcome) = self.book.outcome(&self.context.setup, ending);
+        let (artifact, outcome) = self.run_state.outcome(&self.context.setup, ending);
         self.artifact = Some(artifact);
         vec![Command::Record(outcome), Command::Finish]
     }

@@ -76,10 +76,10 @@ impl Hierarchy {
         Hierarchy { nodes, parents }
     }
 
-    fn ask(&self, case: &ModeContext, index: usize) -> Effect {
-        let member = case.member(index);
+    fn ask(&self, context: &ModeContext, index: usize) -> Effect {
+        let member = context.member(index);
         let leaf = self.nodes[index].children.is_empty();
-        let text = || Json::from(outcome::children_json(self, case, index)).to_string();
+        let text = || Json::from(outcome::children_json(self, context, index)).to_string();
         let parts = (!leaf).then(|| Part::new(PartKind::ChildrenOutputs, "", text()));
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
@@ -91,11 +91,11 @@ impl Hierarchy {
         })
     }
 
-    fn branch(&self, case: &ModeContext, index: usize) -> Branch {
+    fn branch(&self, context: &ModeContext, index: usize) -> Branch {
         let child = |index: &usize| {
             let node = &self.nodes[*index];
             let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed)?;
-            Some(Child { member: case.member(*index).id.clone(), advice: passed.advice.clone() })
+            Some(Child { member: context.member(*index).id.clone(), advice: passed.advice.clone() })
         };
         let node = &self.nodes[index];
         Branch { own: node.own.clone(), children: node.children.iter().filter_map(child).collect() }
@@ -104,21 +104,21 @@ impl Hierarchy {
     /// H2: the first matching rule decides what a branch passes up; without one it is the node's own answer.
     fn apply_rules(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         from: usize,
     ) -> Vec<Effect> {
-        let branch = self.branch(case, index);
-        let member = &case.member(index).id;
-        for (at, rule) in case.setup.rules.iter().enumerate().skip(from) {
+        let branch = self.branch(context, index);
+        let member = &context.member(index).id;
+        for (at, rule) in context.setup.rules.iter().enumerate().skip(from) {
             if !rule.applies_to_member(member) || branch.children.is_empty() {
                 continue;
             }
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     if let Some(rolled) = logic.roll.and_then(|roll| roll(rule, &branch)) {
-                        return self.check_rollup(case, book, index, Some(at), Some(rolled));
+                        return self.check_rollup(context, run_state, index, Some(at), Some(rolled));
                     }
                 }
                 None => {
@@ -133,49 +133,54 @@ impl Hierarchy {
             // H3: a node that failed must not hide what its children say.
             None => escalate_on_severity::roll(&outcome::default_rule(), &branch),
         };
-        self.check_rollup(case, book, index, None, rollup)
+        self.check_rollup(context, run_state, index, None, rollup)
     }
 
     /// Checks a node's report against the locks.
     fn check_rollup(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         rule: Option<usize>,
         rolled: Option<Rollup>,
     ) -> Vec<Effect> {
-        let member = case.member(index).id.clone();
-        let mut wants = Vec::new();
-        if let Some((rule, rolled)) = rule.map(|at| &case.setup.rules[at]).zip(rolled.as_ref()) {
+        let member = context.member(index).id.clone();
+        let mut effects = Vec::new();
+        if let Some((rule, rolled)) = rule.map(|at| &context.setup.rules[at]).zip(rolled.as_ref()) {
             let also = json!({"node": &*member, "severity": rolled.advice.severity});
-            wants.push(Effect::Record(book.record_rule(rule, true, &rolled.sources, also)));
+            effects.push(Effect::Record(run_state.record_rule(rule, true, &rolled.sources, also)));
         }
         let node = &mut self.nodes[index];
         node.rule = rule;
         node.rollup = rolled;
         let Some(rolled) = &node.rollup else {
             node.state = NodeState::Silent;
-            wants.extend(self.on_node_ended(case, book, index));
-            return wants;
+            effects.extend(self.on_node_ended(context, run_state, index));
+            return effects;
         };
         if node.own.is_none() {
-            book.note(format!(
+            run_state.note(format!(
                 "`{member}` gave no answer; what its children report is passed up all the same"
             ));
         }
-        wants.push(Effect::Check(candidate(&member, &rolled.advice)));
-        wants
+        effects.push(Effect::Check(candidate(&member, &rolled.advice)));
+        effects
     }
 
     /// A node has ended: its parent may be next, or the run is over.
-    fn on_node_ended(&mut self, case: &ModeContext, book: &mut RunState, index: usize) -> Vec<Effect> {
+    fn on_node_ended(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        index: usize,
+    ) -> Vec<Effect> {
         match self.parents[index] {
-            None => vec![Effect::End(outcome::completion(self, case, book, index))],
+            None => vec![Effect::End(outcome::completion(self, context, run_state, index))],
             Some(parent) => {
                 self.nodes[parent].pending -= 1;
                 let ready = self.nodes[parent].pending == 0;
-                ready.then(|| self.ask(case, parent)).into_iter().collect()
+                ready.then(|| self.ask(context, parent)).into_iter().collect()
             }
         }
     }
@@ -200,9 +205,9 @@ fn invocation_id(member: &str) -> Name {
 }
 
 impl Mode for Hierarchy {
-    fn on_opened(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
+    fn on_opened(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         let leaves = (0..self.nodes.len()).filter(|index| self.nodes[*index].children.is_empty());
-        leaves.map(|index| self.ask(case, index)).collect()
+        leaves.map(|index| self.ask(context, index)).collect()
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
@@ -211,36 +216,36 @@ impl Mode for Hierarchy {
 
     fn on_answer(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
         self.store_answer(index, answer);
-        self.apply_rules(case, book, index, 0)
+        self.apply_rules(context, run_state, index, 0)
     }
 
     fn on_rule_result(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ticket: &str,
         result: Result<&Json, &str>,
     ) -> Vec<Effect> {
         let found = ticket
             .split_once('/')
-            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *case.member_indices.get(member)?)));
+            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *context.member_indices.get(member)?)));
         let Some((at, index)) = found else { return Vec::new() };
-        let rule: &Rule = &case.setup.rules[at];
+        let rule: &Rule = &context.setup.rules[at];
         let failed = match result {
-            Ok(Json::Null) => return self.apply_rules(case, book, index, at + 1),
+            Ok(Json::Null) => return self.apply_rules(context, run_state, index, at + 1),
             Ok(output) => match Advice::read(output) {
                 Some(advice) => {
                     let next_rule =
-                        self.branch(case, index).children.iter().map(|one| one.member.clone()).collect();
+                        self.branch(context, index).children.iter().map(|one| one.member.clone()).collect();
                     return self.check_rollup(
-                        case,
-                        book,
+                        context,
+                        run_state,
                         index,
                         Some(at),
                         Some(Rollup { advice, sources: next_rule }),
@@ -251,35 +256,35 @@ impl Mode for Hierarchy {
             Err(why) => why,
         };
         // The children's gravest report must get through, even if the rule fails.
-        book.note(format!("rule `{}` could not be applied: {failed}", rule.id));
-        let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(case, index));
-        self.check_rollup(case, book, index, None, escalated)
+        run_state.note(format!("rule `{}` could not be applied: {failed}", rule.id));
+        let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(context, index));
+        self.check_rollup(context, run_state, index, None, escalated)
     }
 
     fn on_checked(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         candidate: &Name,
         clean: bool,
     ) -> Vec<Effect> {
         let member = candidate.strip_prefix(NODE).and_then(|rest| rest.strip_prefix('/'));
-        let Some(index) = member.and_then(|member| case.member_indices.get(member).copied()) else {
+        let Some(index) = member.and_then(|member| context.member_indices.get(member).copied()) else {
             return Vec::new();
         };
         self.nodes[index].state = if clean { NodeState::Passed } else { NodeState::Refused };
-        self.on_node_ended(case, book, index)
+        self.on_node_ended(context, run_state, index)
     }
 
     /// Every node would have been asked, so each without an answer is missing.
     fn on_budget_exhausted(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ending: Completion,
     ) -> Completion {
         let unheard = (0..self.nodes.len()).filter(|index| self.nodes[*index].own.is_none());
-        unheard.for_each(|index| book.mark_missing(index));
-        outcome::budget_completion(self, case, book, ending)
+        unheard.for_each(|index| run_state.mark_missing(index));
+        outcome::budget_completion(self, context, run_state, ending)
     }
 }

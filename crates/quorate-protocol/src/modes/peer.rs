@@ -60,17 +60,17 @@ impl Peer {
         }
     }
 
-    fn next_round(&mut self, case: &ModeContext) -> Vec<Effect> {
+    fn next_round(&mut self, context: &ModeContext) -> Vec<Effect> {
         self.round += 1;
-        self.outstanding = case.setup.members.len();
+        self.outstanding = context.setup.members.len();
         self.heard = vec![None; self.outstanding];
         let step: Name = format!("round{}", self.round).into();
         let refusals = std::mem::take(&mut self.refusals);
-        let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, case);
+        let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, context);
         let ask = |index: usize| {
             let transcript = transcripts.for_member(index);
             Effect::Ask(AskMember {
-                id: format!("{step}/{}", case.member(index).id).into(),
+                id: format!("{step}/{}", context.member(index).id).into(),
                 step: step.clone(),
                 member_index: index,
                 parts: transcript
@@ -78,7 +78,7 @@ impl Peer {
                     .into_iter()
                     .collect(),
                 task: self.conduct.task_text(
-                    case,
+                    context,
                     index,
                     self.round,
                     refusals.get(&index).map(String::as_str),
@@ -86,24 +86,24 @@ impl Peer {
                 extra_fields: vec![("round", json!(self.round))],
             })
         };
-        (0..case.setup.members.len()).map(ask).collect()
+        (0..context.setup.members.len()).map(ask).collect()
     }
 
     /// All members of the round have ended: checks their messages against reach and locks.
-    fn deliver(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        let mut wants = Vec::new();
+    fn deliver(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let mut effects = Vec::new();
         for (index, message) in self.heard.iter().enumerate() {
             let Some(message) = message.as_ref().filter(|message| !message.message.is_empty()) else {
                 continue;
             };
-            let member = &case.member(index).id;
-            if let Err(out_of_reach) = self.conduct.check_recipients(case, index, &message.to) {
+            let member = &context.member(index).id;
+            if let Err(out_of_reach) = self.conduct.check_recipients(context, index, &message.to) {
                 let ids = out_of_reach.join(", ");
-                book.note(format!(
+                run_state.note(format!(
                     "a message of `{member}` in round {} was refused: {ids} is out of its reach",
                     self.round
                 ));
-                book.count_violation();
+                run_state.count_violation();
                 self.refused += 1;
                 self.refusals.insert(
                     index,
@@ -120,7 +120,7 @@ impl Peer {
                     "invocation": format!("round{}/{member}", self.round),
                     "to": out_of_reach,
                 });
-                wants.push(Effect::Record(Fact { kind: FactKind::Violation, data }));
+                effects.push(Effect::Record(Fact { kind: FactKind::Violation, data }));
                 continue;
             }
             let name: Name = self.candidate_name(member).into();
@@ -131,12 +131,12 @@ impl Peer {
                 kind: "message",
                 text: message.message.as_str().into(),
             };
-            wants.push(Effect::Check(Candidate { name, texts: vec![text] }));
+            effects.push(Effect::Check(Candidate { name, texts: vec![text] }));
         }
         if self.unchecked.is_empty() {
-            wants.extend(self.close_round(case, book));
+            effects.extend(self.close_round(context, run_state));
         }
-        wants
+        effects
     }
 
     fn candidate_name(&self, member: &str) -> String {
@@ -144,13 +144,13 @@ impl Peer {
     }
 
     /// The round is over: another one, or the end.
-    fn close_round(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
+    fn close_round(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
         if self.heard.iter().all(Option::is_none) {
             self.ended_by = "no_answer";
             let because = format!("nobody has answered in round {}", self.round);
             let mut ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
-            self.log.write_outcome(case, &mut ending);
-            self.add_details(case, &mut ending);
+            self.log.write_outcome(context, &mut ending);
+            self.add_details(context, &mut ending);
             return vec![Effect::End(ending)];
         }
         // A member without output has agreed to nothing (X5).
@@ -165,41 +165,41 @@ impl Peer {
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Termination::ByRule(kind) => {
                 let ticket = format!("round{}", self.round).into();
-                let input = self.log.host_rule_input(case, &self.heard, self.round);
+                let input = self.log.host_rule_input(context, &self.heard, self.round);
                 return vec![Effect::Apply(ApplyRule { ticket, kind: kind.as_str().into(), input })];
             }
             _ => None,
         };
         match ended_by {
-            Some(ended_by) => self.start_synthesis(case, book, ended_by),
-            None => self.next_round(case),
+            Some(ended_by) => self.start_synthesis(context, run_state, ended_by),
+            None => self.next_round(context),
         }
     }
 
     fn start_synthesis(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ended_by: &'static str,
     ) -> Vec<Effect> {
         self.ended_by = ended_by;
         self.next_synthesis_rule = Some(0);
-        self.apply_synthesis_rules(case, book)
+        self.apply_synthesis_rules(context, run_state)
     }
 
     /// Applies the host's own rules to the log, one after the other.
-    fn apply_synthesis_rules(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        let mut wants = Vec::new();
-        while let Some(rule) = self.next_synthesis_rule.and_then(|at| case.setup.rules.get(at)) {
+    fn apply_synthesis_rules(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        while let Some(rule) = self.next_synthesis_rule.and_then(|at| context.setup.rules.get(at)) {
             if rules::built_in(&rule.kind).is_none() {
-                let mut input = self.log.host_rule_input(case, &self.heard, self.round);
+                let mut input = self.log.host_rule_input(context, &self.heard, self.round);
                 input["rule"] = json!(rule);
                 let ticket = format!("log/{}", rule.id).into();
-                wants.push(Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input }));
-                return wants;
+                effects.push(Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input }));
+                return effects;
             }
-            let members: Vec<Name> = self.log.authors(case, rule);
-            wants.push(Effect::Record(book.record_rule(
+            let members: Vec<Name> = self.log.authors(context, rule);
+            effects.push(Effect::Record(run_state.record_rule(
                 rule,
                 true,
                 &members,
@@ -207,11 +207,11 @@ impl Peer {
             )));
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
         }
-        wants.push(Effect::End(self.completion(case)));
-        wants
+        effects.push(Effect::End(self.completion(context)));
+        effects
     }
 
-    fn completion(&self, case: &ModeContext) -> Completion {
+    fn completion(&self, context: &ModeContext) -> Completion {
         let mut ending = match self.log.is_empty() && self.refused > 0 {
             true => {
                 let because = "every message was refused";
@@ -219,13 +219,13 @@ impl Peer {
             }
             false => Completion::done(),
         };
-        self.log.write_outcome(case, &mut ending);
-        self.add_details(case, &mut ending);
+        self.log.write_outcome(context, &mut ending);
+        self.add_details(context, &mut ending);
         ending
     }
 
-    fn add_details(&self, case: &ModeContext, ending: &mut Completion) {
-        self.objections.write_outcome(case, &self.log, &self.conduct, ending);
+    fn add_details(&self, context: &ModeContext, ending: &mut Completion) {
+        self.objections.write_outcome(context, &self.log, &self.conduct, ending);
         ending.extra.insert("rounds".into(), json!(self.round));
         ending.extra.insert("endedBy".into(), json!(self.ended_by));
         ending.extra.insert("topology".into(), json!(self.conduct.topology_word()));
@@ -236,8 +236,8 @@ impl Peer {
 }
 
 impl Mode for Peer {
-    fn on_opened(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
-        self.next_round(case)
+    fn on_opened(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
+        self.next_round(context)
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
@@ -248,37 +248,37 @@ impl Mode for Peer {
 
     fn on_answer(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
         self.outstanding -= 1;
         self.store_answer(index, answer);
-        if self.outstanding > 0 { Vec::new() } else { self.deliver(case, book) }
+        if self.outstanding > 0 { Vec::new() } else { self.deliver(context, run_state) }
     }
 
     fn on_rule_result(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ticket: &str,
         result: Result<&Json, &str>,
     ) -> Vec<Effect> {
         let Some(id) = ticket.strip_prefix("log/") else {
             // A termination rule: one that fails leaves the end to the number of rounds.
             let ends = result.map_err(str::to_owned).and_then(is_end).unwrap_or_else(|why| {
-                book.note(format!("the termination rule could not be applied: {why}"));
+                run_state.note(format!("the termination rule could not be applied: {why}"));
                 false
             });
             return if ends {
-                self.start_synthesis(case, book, "termination-rule")
+                self.start_synthesis(context, run_state, "termination-rule")
             } else {
-                self.next_round(case)
+                self.next_round(context)
             };
         };
         let at = self.next_synthesis_rule.unwrap_or_default();
-        let rule = &case.setup.rules[at];
+        let rule = &context.setup.rules[at];
         let name: Name = format!("synthesis/{id}").into();
         match result {
             Ok(output) => {
@@ -289,25 +289,25 @@ impl Mode for Peer {
                     kind: "synthesis",
                     text: text.into(),
                 };
-                let fact = book.record_rule(rule, true, &[], Json::Null);
+                let fact = run_state.record_rule(rule, true, &[], Json::Null);
                 self.unchecked.insert(name.clone());
                 let texts = strings(output).into_iter().map(text).collect();
                 vec![Effect::Record(fact), Effect::Check(Candidate { name, texts })]
             }
             Err(why) => {
-                book.note(format!("rule `{id}` could not be applied: {why}"));
+                run_state.note(format!("rule `{id}` could not be applied: {why}"));
                 self.next_synthesis_rule = Some(at + 1);
-                let mut wants = vec![Effect::Record(book.record_rule(rule, false, &[], Json::Null))];
-                wants.extend(self.apply_synthesis_rules(case, book));
-                wants
+                let mut effects = vec![Effect::Record(run_state.record_rule(rule, false, &[], Json::Null))];
+                effects.extend(self.apply_synthesis_rules(context, run_state));
+                effects
             }
         }
     }
 
     fn on_checked(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         candidate: &Name,
         clean: bool,
     ) -> Vec<Effect> {
@@ -319,10 +319,10 @@ impl Mode for Peer {
                 self.synthesis.remove(id);
             }
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
-            return self.apply_synthesis_rules(case, book);
+            return self.apply_synthesis_rules(context, run_state);
         }
         let member = candidate.rsplit('/').next().unwrap_or_default();
-        if let Some(index) = case.member_indices.get(member).copied() {
+        if let Some(index) = context.member_indices.get(member).copied() {
             match self.heard[index].as_ref().filter(|_| clean) {
                 Some(message) => self.log.add(DeliveredMessage {
                     round: self.round,
@@ -330,7 +330,7 @@ impl Mode for Peer {
                     to: match &message.to {
                         Recipients::All => None,
                         Recipients::Members(ids) => Some(
-                            ids.iter().filter_map(|id| case.member_indices.get(&**id)).copied().collect(),
+                            ids.iter().filter_map(|id| context.member_indices.get(&**id)).copied().collect(),
                         ),
                     },
                     text: message.message.as_str().into(),
@@ -339,23 +339,23 @@ impl Mode for Peer {
                 None => {
                     self.refused += 1;
                     let said = self.heard[index].as_ref().map_or("", |message| &message.message);
-                    self.refusals.insert(index, lock_refusal(case, said));
+                    self.refusals.insert(index, lock_refusal(context, said));
                 }
             }
         }
-        if self.unchecked.is_empty() { self.close_round(case, book) } else { Vec::new() }
+        if self.unchecked.is_empty() { self.close_round(context, run_state) } else { Vec::new() }
     }
 
     /// Messages delivered in earlier rounds remain; a text that was not checked against a lock stays out of the outcome.
     fn on_budget_exhausted(
         &mut self,
-        case: &ModeContext,
+        context: &ModeContext,
         _: &mut RunState,
         mut ending: Completion,
     ) -> Completion {
         self.ended_by = "budget";
-        self.log.write_outcome(case, &mut ending);
-        self.add_details(case, &mut ending);
+        self.log.write_outcome(context, &mut ending);
+        self.add_details(context, &mut ending);
         ending
     }
 }
@@ -385,8 +385,8 @@ fn list_ids(ids: &[String]) -> String {
 }
 
 /// Why a locked message is not delivered. A trait that was matched by text can be named.
-fn lock_refusal(case: &ModeContext, said: &str) -> String {
-    match case.locks.check(said).first() {
+fn lock_refusal(context: &ModeContext, said: &str) -> String {
+    match context.locks.check(said).first() {
         Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.trait_text),
         None => "it comes near to what nothing said here may touch".to_owned(),
     }

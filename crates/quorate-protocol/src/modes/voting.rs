@@ -84,31 +84,31 @@ impl Voting {
         }
     }
 
-    fn poll<'a>(&'a self, case: &'a ModeContext, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
+    fn poll<'a>(&'a self, context: &'a ModeContext, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
         let counted = |voter: &VoterState| CountedVote {
-            member: case.member(voter.index).id.clone(),
+            member: context.member(voter.index).id.clone(),
             weight: voter.weight.clone(),
             vote: voter.ballot.as_ref().map(|ballot| ballot.vote).or(missing),
         };
         Poll {
             votes: self.voters.iter().map(counted).collect(),
             class: self.class.as_deref(),
-            run: &case.run,
+            run: &context.run,
             later,
         }
     }
 
     /// Continues the count until a rule decides or the host has to apply one.
-    fn continue_count(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        let rules = &case.setup.rules;
+    fn continue_count(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let rules = &context.setup.rules;
         while let Some(rule) = rules.get(self.count.at) {
             self.last_rule_asked =
                 self.last_rule_asked.max(self.count.missing_as_no.then_some(self.count.at));
             let later = &rules[self.count.at + 1..];
-            let poll = self.poll(case, later, self.count.missing_as_no.then_some(Vote::No));
+            let poll = self.poll(context, later, self.count.missing_as_no.then_some(Vote::No));
             match rules::built_in(&rule.kind) {
                 Some(logic) => match logic.decide.and_then(|decide| decide(rule, &poll)) {
-                    Some(ruling) => return self.on_counted(case, book, ruling, Some(self.count.at)),
+                    Some(ruling) => return self.on_counted(context, run_state, ruling, Some(self.count.at)),
                     None => self.count.at += 1,
                 },
                 None => {
@@ -120,45 +120,45 @@ impl Voting {
             }
         }
         // V5
-        let poll = self.poll(case, &[], self.count.missing_as_no.then_some(Vote::No));
+        let poll = self.poll(context, &[], self.count.missing_as_no.then_some(Vote::No));
         let ruling = majority::decide(&decision::default_rule(), &poll).unwrap_or(Ruling::new(false));
-        self.on_counted(case, book, ruling, None)
+        self.on_counted(context, run_state, ruling, None)
     }
 
     /// A count ended.
     fn on_counted(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ruling: Ruling,
         rule: Option<usize>,
     ) -> Vec<Effect> {
         if self.count.missing_as_no {
             self.pass_stands = Some(ruling.pass);
-            return self.check_decision(case, book);
+            return self.check_decision(context, run_state);
         }
         let pass = ruling.pass;
         self.decided = Some((ruling, rule));
         let missing = self.voters.iter().any(|voter| voter.ballot.is_none());
         if pass && missing {
             self.count = CountProgress { at: 0, missing_as_no: true };
-            return self.continue_count(case, book);
+            return self.continue_count(context, run_state);
         }
         self.pass_stands = Some(true);
-        self.check_decision(case, book)
+        self.check_decision(context, run_state)
     }
 
     /// V7: whether what is out can still change the result. Only kinds of rules for which more yes never hurts are
     /// trusted with that.
-    fn is_settled(&self, case: &ModeContext) -> bool {
-        let rules = &case.setup.rules;
+    fn is_settled(&self, context: &ModeContext) -> bool {
+        let rules = &context.setup.rules;
         let monotone = rules.iter().enumerate().all(|(at, rule)| {
             rules::built_in(&rule.kind).is_some()
                 && !rules::quorum::may_change_verdict(rule, &rules[at + 1..])
         });
         let result = |as_vote: Vote| {
             let poll = |later| {
-                let mut poll = self.poll(case, later, None);
+                let mut poll = self.poll(context, later, None);
                 for (vote, voter) in poll.votes.iter_mut().zip(&self.voters) {
                     if voter.state == VoteStatus::Pending {
                         vote.vote = Some(as_vote);
@@ -184,23 +184,24 @@ impl Voting {
             && !(lacking && result(Vote::No) == Some(true))
     }
 
-    fn cancel_rest(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        let mut wants = Vec::new();
+    fn cancel_rest(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let mut effects = Vec::new();
         let mut names: Vec<&str> = Vec::new();
         for voter in self.voters.iter_mut().filter(|voter| voter.state == VoteStatus::Pending) {
             voter.state = VoteStatus::Cancelled;
-            let member = &case.member(voter.index).id;
+            let member = &context.member(voter.index).id;
             names.push(member);
-            wants.push(Effect::Cancel(invocation_id(member)));
+            effects.push(Effect::Cancel(invocation_id(member)));
         }
-        book.note(format!("decided before {} had voted: nothing could change the result", names.join(", ")));
-        wants
+        run_state
+            .note(format!("decided before {} had voted: nothing could change the result", names.join(", ")));
+        effects
     }
 }
 
 /// A member's weight, as records have it.
-fn weight_text(case: &ModeContext, index: usize) -> &str {
-    case.member(index).weight.as_deref().unwrap_or("1")
+fn weight_text(context: &ModeContext, index: usize) -> &str {
+    context.member(index).weight.as_deref().unwrap_or("1")
 }
 
 /// The invocation of a member.
@@ -209,9 +210,9 @@ fn invocation_id(member: &str) -> Name {
 }
 
 impl Mode for Voting {
-    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
-        if let Some(class) = self.class.as_deref().filter(|class| !case.setup.classes().contains(class)) {
-            book.note(format!("no member's voteClass and no rule's scope names the class `{class}`"));
+    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        if let Some(class) = self.class.as_deref().filter(|class| !context.setup.classes().contains(class)) {
+            run_state.note(format!("no member's voteClass and no rule's scope names the class `{class}`"));
         }
         if self.voters.is_empty() {
             let class = self.class.as_deref().map_or_else(
@@ -220,18 +221,18 @@ impl Mode for Voting {
             );
             return vec![Effect::End(decision::without_decision(
                 self,
-                case,
+                context,
                 RunStatus::Refused,
                 "no_voters",
                 class,
             ))];
         }
-        if let Some(ending) = decision::unresolved(self, case) {
+        if let Some(ending) = decision::unresolved(self, context) {
             return vec![Effect::End(ending)];
         }
         let ask = |voter: &VoterState| {
-            let member = case.member(voter.index);
-            let mut marks = vec![("weight", json!(weight_text(case, voter.index)))];
+            let member = context.member(voter.index);
+            let mut marks = vec![("weight", json!(weight_text(context, voter.index)))];
             marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
             Effect::Ask(AskMember {
                 id: invocation_id(&member.id),
@@ -256,63 +257,74 @@ impl Mode for Voting {
 
     fn on_answer(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect> {
         self.store_answer(index, answer);
-        let mut wants = Vec::new();
+        let mut effects = Vec::new();
         // Most answers come in the order of the roster: one that is out is found sooner from the end.
         if self.voters.iter().rev().any(|one| one.state == VoteStatus::Pending) {
-            if !case.setup.early_decision || !self.is_settled(case) {
-                return wants;
+            if !context.setup.early_decision || !self.is_settled(context) {
+                return effects;
             }
-            wants.extend(self.cancel_rest(case, book));
+            effects.extend(self.cancel_rest(context, run_state));
         }
         if self.voters.iter().all(|one| one.ballot.is_none()) {
             let because = "nobody has cast a vote that counts";
-            let none =
-                decision::without_decision(self, case, RunStatus::Incomplete, "no_votes", because.to_owned());
-            wants.push(Effect::End(none));
+            let none = decision::without_decision(
+                self,
+                context,
+                RunStatus::Incomplete,
+                "no_votes",
+                because.to_owned(),
+            );
+            effects.push(Effect::End(none));
         } else {
-            wants.extend(self.continue_count(case, book));
+            effects.extend(self.continue_count(context, run_state));
         }
-        wants
+        effects
     }
 
     fn on_rule_result(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         _: &str,
         result: Result<&Json, &str>,
     ) -> Vec<Effect> {
-        let rule = &case.setup.rules[self.count.at];
+        let rule = &context.setup.rules[self.count.at];
         match result.map_err(str::to_owned).and_then(read_host_decision) {
-            Ok(Some(pass)) => self.on_counted(case, book, Ruling::new(pass), Some(self.count.at)),
+            Ok(Some(pass)) => self.on_counted(context, run_state, Ruling::new(pass), Some(self.count.at)),
             Ok(None) => {
                 self.count.at += 1;
-                self.continue_count(case, book)
+                self.continue_count(context, run_state)
             }
             Err(why) => {
-                book.note(format!("rule `{}` could not be applied: {why}", rule.id));
-                self.undecidable(case, rule)
+                run_state.note(format!("rule `{}` could not be applied: {why}", rule.id));
+                self.undecidable(context, rule)
             }
         }
     }
 
-    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, _: &Name, clean: bool) -> Vec<Effect> {
-        self.conclude(case, book, clean)
+    fn on_checked(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        _: &Name,
+        clean: bool,
+    ) -> Vec<Effect> {
+        self.conclude(context, run_state, clean)
     }
 
     fn on_budget_exhausted(
         &mut self,
-        case: &ModeContext,
+        context: &ModeContext,
         _: &mut RunState,
         ending: Completion,
     ) -> Completion {
-        decision::undecided(self, case, ending)
+        decision::undecided(self, context, ending)
     }
 }
 
@@ -337,11 +349,11 @@ fn read_host_decision(output: &Json) -> Result<Option<bool>, String> {
 
 impl Voting {
     /// A rule that has its turn and cannot be applied leaves nothing decided.
-    fn undecidable(&self, case: &ModeContext, rule: &Rule) -> Vec<Effect> {
+    fn undecidable(&self, context: &ModeContext, rule: &Rule) -> Vec<Effect> {
         let because = format!("the rule `{}` could not be applied", rule.id);
         vec![Effect::End(decision::without_decision(
             self,
-            case,
+            context,
             RunStatus::Incomplete,
             "rule_failed",
             because,

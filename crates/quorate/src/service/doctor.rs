@@ -1,4 +1,5 @@
-//! Doctor: checks everything that a review needs. It really calls each executor once.
+//! Doctor: checks everything that a review needs. It calls each executor once: those that cost money only if asked to,
+//! recorded answers never.
 
 #[cfg(feature = "postgres")]
 mod server;

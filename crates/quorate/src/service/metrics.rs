@@ -20,8 +20,8 @@ pub mod queue;
 /// The histogram of appends, which are a thousand times as fast as calls and need buckets of their own.
 pub const APPEND_SECONDS: &str = "quorate_append_seconds";
 const APPENDS: &str = "quorate_appends_total";
-const CALLS: &str = "quorate_calls_total";
-const CALL_SECONDS: &str = "quorate_call_seconds";
+const INVOCATIONS: &str = "quorate_invocations_total";
+const INVOCATION_SECONDS: &str = "quorate_invocation_seconds";
 const TOKENS: &str = "quorate_tokens_total";
 const COST: &str = "quorate_cost_usd_nanos_total";
 
@@ -35,8 +35,11 @@ pub fn describe() {
         APPENDS,
         "Appends to the ledger, by result: written, refused (another has the run), failed."
     );
-    describe_counter!(CALLS, "Invocations of members, by executor and status; repeated calls are in one.");
-    describe_histogram!(CALL_SECONDS, "How long an invocation took from question to end, by executor.");
+    describe_counter!(
+        INVOCATIONS,
+        "Invocations of members, by executor and status; one has one or more calls."
+    );
+    describe_histogram!(INVOCATION_SECONDS, "How long an invocation took from question to end, by executor.");
     describe_counter!(TOKENS, "Tokens that executors report, by executor and direction: in, out.");
     describe_counter!(COST, "What executors report as cost, in billionths of a US dollar, by executor.");
     #[cfg(feature = "postgres")]
@@ -48,14 +51,14 @@ fn count_call(ended: &Consultation) {
         return;
     }
     let (executor, spent) = (&ended.executor, &ended.spent);
-    counter!(CALLS, "executor" => executor.clone(), "status" => ended.status.as_str().to_owned())
+    counter!(INVOCATIONS, "executor" => executor.clone(), "status" => ended.status.as_str().to_owned())
         .increment(1);
     if let Some(ms) = spent.ms {
         #[expect(
             clippy::cast_precision_loss,
             reason = "no call takes as many milliseconds as a float is exact for"
         )]
-        histogram!(CALL_SECONDS, "executor" => executor.clone()).record(ms as f64 / 1000.0);
+        histogram!(INVOCATION_SECONDS, "executor" => executor.clone()).record(ms as f64 / 1000.0);
     }
     for (direction, tokens) in [("in", spent.tokens_in), ("out", spent.tokens_out)] {
         if let Some(tokens) = tokens {

@@ -43,7 +43,7 @@ fn a_worker_counts_what_it_does_and_the_dashboard_knows_every_number() {
     // Every member of three councils was asked once, and nothing is counted of what was not asked.
     let calls: u64 = numbers
         .lines()
-        .filter(|line| line.starts_with("quorate_calls_total{"))
+        .filter(|line| line.starts_with("quorate_invocations_total{"))
         .map(|line| {
             assert!(line.contains(r#"status="answered""#), "{line}");
             line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()

@@ -14,52 +14,54 @@ const DAY_MS: i64 = 86_400_000;
 const TTL_RANGE_MS: (i64, i64) = (DAY_MS, 30 * DAY_MS);
 
 /// A fragment as the outcome has it.
-pub(super) fn fragment(case: &ModeContext, book: &mut RunState, fragment: &Fragment) -> Json {
-    let rule = &case.setup.rules[fragment.rule];
+pub(super) fn fragment(context: &ModeContext, run_state: &mut RunState, fragment: &Fragment) -> Json {
+    let rule = &context.setup.rules[fragment.rule];
     json!({
-        "member": &*case.member(fragment.member_index).id,
+        "member": &*context.member(fragment.member_index).id,
         "text": fragment.text,
         "severity": fragment.severity,
         "priority": fragment.priority,
         "rule": &*rule.id,
-        "expires": timestamp::format(expires_ms(case, book, rule)),
+        "expires": timestamp::format(expires_ms(context, run_state, rule)),
     })
 }
 
 /// A5: when a fragment of a rule stops to hold.
-fn expires_ms(case: &ModeContext, book: &mut RunState, rule: &Rule) -> i64 {
+fn expires_ms(context: &ModeContext, run_state: &mut RunState, rule: &Rule) -> i64 {
     let iso = |text: &str| text.parse::<IsoDuration>().ok();
-    let by_iso = |iso: IsoDuration| timestamp::add_duration(case.now_ms, iso).saturating_sub(case.now_ms);
+    let by_iso =
+        |iso: IsoDuration| timestamp::add_duration(context.now_ms, iso).saturating_sub(context.now_ms);
     let own_ms = rule.integer_param("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
-    let default = || iso(&case.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
+    let default = || iso(&context.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
     let asked_ms =
         own_ms.or_else(|| rule.text_param("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
     let ttl_ms = asked_ms.clamp(TTL_RANGE_MS.0, TTL_RANGE_MS.1);
     if ttl_ms != asked_ms {
         let days = ttl_ms / DAY_MS;
         let duration = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
-        book.note(format!(
+        run_state.note(format!(
             "what rule `{}` emits holds for {duration}: overlays hold for 1 to 30 days",
             rule.id
         ));
     }
-    case.now_ms.saturating_add(ttl_ms)
+    context.now_ms.saturating_add(ttl_ms)
 }
 
 /// The other fields of the outcome: the risk level, and whether to escalate (A6, X12).
 pub(super) fn extra_fields(
     advisory: &Advisory,
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
 ) -> Map<String, Json> {
     let severity = advisory.advice.iter().flatten().map(|advice| advice.severity).max();
-    let members = case.setup.members.iter().enumerate();
+    let members = context.setup.members.iter().enumerate();
     let lacking: Vec<usize> =
-        members.map(|(index, _)| index).filter(|index| book.is_missing(*index)).collect();
-    let sentinel_lacks = lacking.iter().any(|index| case.member(*index).phase.as_deref() == Some(SENTINEL));
-    let (risk, mut escalates) = risk_of(case, book, severity, !lacking.is_empty());
+        members.map(|(index, _)| index).filter(|index| run_state.is_missing(*index)).collect();
+    let sentinel_lacks =
+        lacking.iter().any(|index| context.member(*index).phase.as_deref() == Some(SENTINEL));
+    let (risk, mut escalates) = risk_of(context, run_state, severity, !lacking.is_empty());
     if sentinel_lacks {
-        book.note("a sentinel gave no output; get somebody");
+        run_state.note("a sentinel gave no output; get somebody");
     }
     let mut also = Map::new();
     also.insert("phase".into(), json!(advisory.phase));
@@ -74,15 +76,15 @@ pub(super) fn extra_fields(
 /// The level of risk as outcomes have it, and whether it is to be escalated. A run in which a member gave no output
 /// is never reported as ok (X12).
 pub(crate) fn risk_of(
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
     severity: Option<u8>,
     lacking: bool,
 ) -> (Json, bool) {
-    let mut level = severity.map(|severity| risk_level(&case.setup, severity));
+    let mut level = severity.map(|severity| risk_level(&context.setup, severity));
     if level == Some(RiskLabel::Ok) && lacking {
         level = Some(RiskLabel::Watch);
-        book.note("the risk is not reported as ok, since not everybody has been heard");
+        run_state.note("the risk is not reported as ok, since not everybody has been heard");
     }
     let risk = json!({"severity": severity, "level": level.map(RiskLabel::as_str)});
     (risk, level == Some(RiskLabel::Escalate))
@@ -98,12 +100,12 @@ fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
 }
 
 /// What a custom rule is shown.
-pub(super) fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], case: &ModeContext) -> Json {
+pub(super) fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], context: &ModeContext) -> Json {
     let outputs = heard.iter().filter(|output| rule.applies_to_member(&output.member));
     let output = |advice: &MemberAdvice| {
         json!({
             "member": &*advice.member,
-            "phase": case.member(advice.member_index).phase,
+            "phase": context.member(advice.member_index).phase,
             "severity": advice.advice.severity,
             "concern": advice.advice.concern,
             "evidence": advice.advice.evidence,
@@ -111,5 +113,5 @@ pub(super) fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], case: &ModeCo
             "mayEmit": advice.may_emit,
         })
     };
-    json!({"mode": case.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
+    json!({"mode": context.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
 }

@@ -18,14 +18,18 @@ pub(super) enum CheckResult {
 }
 
 /// Checks a candidate against the traits as text; the comparison by meaning is left to the host.
-pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Candidate) -> CheckResult {
+pub(super) fn check_text(
+    context: &ModeContext,
+    run_state: &mut RunState,
+    candidate: Candidate,
+) -> CheckResult {
     let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
-        case.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
+        context.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
     };
     let hits: Vec<(usize, Hit)> = candidate.texts.iter().enumerate().flat_map(found).collect();
-    let by_meaning = if case.setup.embeds { case.locks.semantic_traits() } else { Vec::new() };
+    let by_meaning = if context.setup.embeds { context.locks.semantic_traits() } else { Vec::new() };
     if hits.is_empty() && !by_meaning.is_empty() {
-        let traits = by_meaning.iter().map(|at| case.setup.locked_traits[*at].text.clone()).collect();
+        let traits = by_meaning.iter().map(|at| context.setup.locked_traits[*at].text.clone()).collect();
         let comparison = SemanticMatch {
             candidate: candidate.name.clone(),
             texts: candidate.texts.iter().map(|text| text.text.clone()).collect(),
@@ -42,24 +46,25 @@ pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Can
         })
         .collect();
     let result = if reported.is_empty() { "pass" } else { "hit" };
-    let facts = facts(case, book, &candidate, result, &reported);
+    let facts = facts(context, run_state, &candidate, result, &reported);
     CheckResult::Ended { name: candidate.name.clone(), clean: reported.is_empty(), facts }
 }
 
 /// The result of the host's comparison by meaning. A failed one leaves the candidate unchecked, which drops it (L4).
 pub(super) fn check_meaning(
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
 ) -> (Name, bool, Vec<Fact>) {
-    let semantic_traits = case.locks.semantic_traits();
+    let semantic_traits = context.locks.semantic_traits();
     let near = match result {
         Ok(near) => near,
         Err(why) => {
-            book.note(format!("`{}` was dropped: the locks could not be checked: {why}", candidate.name));
-            let mut facts = facts(case, book, candidate, "unchecked", &[]);
-            book.count_violation();
+            run_state
+                .note(format!("`{}` was dropped: the locks could not be checked: {why}", candidate.name));
+            let mut facts = facts(context, run_state, candidate, "unchecked", &[]);
+            run_state.count_violation();
             let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
             facts.push(Fact { kind: FactKind::Violation, data });
             return (candidate.name.clone(), false, facts);
@@ -69,14 +74,14 @@ pub(super) fn check_meaning(
         .iter()
         .filter_map(|near| {
             let text = candidate.texts.get(near.text)?;
-            let locked = &case.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
+            let locked = &context.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
             let span = near.start..near.end;
             let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
             Some(ReportedHit { text, locked, layer: "meaning", excerpt: words.unwrap_or_default() })
         })
         .collect();
     let result = if reported.is_empty() { "pass" } else { "hit" };
-    let facts = facts(case, book, candidate, result, &reported);
+    let facts = facts(context, run_state, candidate, result, &reported);
     (candidate.name.clone(), reported.is_empty(), facts)
 }
 
@@ -89,28 +94,28 @@ struct ReportedHit<'a> {
 }
 
 fn facts(
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
     candidate: &Candidate,
     result: &str,
     hits: &[ReportedHit<'_>],
 ) -> Vec<Fact> {
-    if case.locks.is_empty() {
+    if context.locks.is_empty() {
         return Vec::new();
     }
     let check = json!({
         "candidate": &*candidate.name,
         "result": result,
         "texts": candidate.texts.len(),
-        "traits": case.locks.traits().len(),
+        "traits": context.locks.traits().len(),
     });
     let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
     for hit in hits {
-        book.count_violation();
+        run_state.count_violation();
         let author = hit.text.member.as_deref();
         let of =
             author.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
-        book.note(format!(
+        run_state.note(format!(
             "`{}` was dropped: {of} touches the locked trait `{}`",
             candidate.name, hit.locked
         ));

@@ -40,7 +40,7 @@ impl ModeContext {
 /// One way of deciding together.
 pub(crate) trait Mode: Send {
     /// The run is opened.
-    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect>;
+    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect>;
 
     /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
     fn store_answer(&mut self, index: usize, answer: Option<&Json>);
@@ -48,8 +48,8 @@ pub(crate) trait Mode: Send {
     /// A member that was asked ended: with an answer, or without.
     fn on_answer(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         index: usize,
         answer: Option<&Json>,
     ) -> Vec<Effect>;
@@ -57,8 +57,8 @@ pub(crate) trait Mode: Send {
     /// A custom rule was applied.
     fn on_rule_result(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ticket: &str,
         result: Result<&Json, &str>,
     ) -> Vec<Effect>;
@@ -66,8 +66,8 @@ pub(crate) trait Mode: Send {
     /// A candidate was checked against the locks.
     fn on_checked(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         candidate: &Name,
         clean: bool,
     ) -> Vec<Effect>;
@@ -76,8 +76,8 @@ pub(crate) trait Mode: Send {
     /// the members that it would still have asked as missing (X8, X12).
     fn on_budget_exhausted(
         &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         ending: Completion,
     ) -> Completion;
 }

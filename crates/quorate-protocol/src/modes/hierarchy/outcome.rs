@@ -21,10 +21,10 @@ pub(super) fn default_rule() -> Rule {
 }
 
 /// What a node is shown of its children, in roster order.
-pub(super) fn children_json(hierarchy: &Hierarchy, case: &ModeContext, index: usize) -> Vec<Json> {
+pub(super) fn children_json(hierarchy: &Hierarchy, context: &ModeContext, index: usize) -> Vec<Json> {
     let child = |index: &usize| {
         let node = &hierarchy.nodes[*index];
-        let mut shown = json!({"member": &*case.member(*index).id, "status": status(hierarchy, *index)});
+        let mut shown = json!({"member": &*context.member(*index).id, "status": status(hierarchy, *index)});
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             add_advice(&mut shown, &rolled.advice);
         }
@@ -49,13 +49,13 @@ pub(super) fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json 
 /// The root has ended.
 pub(super) fn completion(
     hierarchy: &Hierarchy,
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
     root: usize,
 ) -> Completion {
     let node = &hierarchy.nodes[root];
     let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
-    let member = &case.member(root).id;
+    let member = &context.member(root).id;
     let mut ending = match (passed, node.state) {
         (Some(_), _) => Completion::done(),
         (None, NodeState::Refused) => {
@@ -71,7 +71,7 @@ pub(super) fn completion(
         ending.artifact.insert("rollup".into(), json!(rolled.advice));
     }
     let severity = passed.map(|rolled| rolled.advice.severity);
-    add_details(hierarchy, case, book, severity, &mut ending);
+    add_details(hierarchy, context, run_state, severity, &mut ending);
     ending
 }
 
@@ -79,8 +79,8 @@ pub(super) fn completion(
 /// no node above it could have weighed it.
 pub(super) fn budget_completion(
     hierarchy: &Hierarchy,
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
     mut ending: Completion,
 ) -> Completion {
     let of_node = |node: &super::Node| {
@@ -88,43 +88,43 @@ pub(super) fn budget_completion(
         rolled.max(node.own.as_ref().map(|own| own.severity))
     };
     let severity = hierarchy.nodes.iter().filter_map(of_node).max();
-    add_details(hierarchy, case, book, severity, &mut ending);
+    add_details(hierarchy, context, run_state, severity, &mut ending);
     ending
 }
 
 /// The nodes, the risk level, and whether to escalate (X12).
 fn add_details(
     hierarchy: &Hierarchy,
-    case: &ModeContext,
-    book: &mut RunState,
+    context: &ModeContext,
+    run_state: &mut RunState,
     severity: Option<u8>,
     ending: &mut Completion,
 ) {
-    ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, case)));
-    let lacking = (0..hierarchy.nodes.len()).any(|index| book.is_missing(index));
+    ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, context)));
+    let lacking = (0..hierarchy.nodes.len()).any(|index| run_state.is_missing(index));
     // What a lock keeps from going up may have had something grave below it.
     let refused: Vec<&str> = (0..hierarchy.nodes.len())
         .filter(|index| hierarchy.nodes[*index].state == NodeState::Refused)
-        .map(|index| &*case.member(index).id)
+        .map(|index| &*context.member(index).id)
         .collect();
     if !refused.is_empty() {
-        book.note(format!("nothing was passed up by {}; look at what is below", refused.join(", ")));
+        run_state.note(format!("nothing was passed up by {}; look at what is below", refused.join(", ")));
     }
-    let (risk, mut escalates) = risk_of(case, book, severity, lacking || !refused.is_empty());
+    let (risk, mut escalates) = risk_of(context, run_state, severity, lacking || !refused.is_empty());
     escalates |= !refused.is_empty();
     ending.extra.insert("risk".into(), risk);
     ending.extra.insert("shouldEscalate".into(), json!(escalates));
 }
 
-fn nodes_json(hierarchy: &Hierarchy, case: &ModeContext) -> Vec<Json> {
+fn nodes_json(hierarchy: &Hierarchy, context: &ModeContext) -> Vec<Json> {
     let node = |index: usize| {
         let node = &hierarchy.nodes[index];
-        let member = case.member(index);
+        let member = context.member(index);
         let mut report = json!({
             "member": &*member.id,
             "parent": member.parent,
             "status": status(hierarchy, index),
-            "rule": node.rule.map(|at| &*case.setup.rules[at].id),
+            "rule": node.rule.map(|at| &*context.setup.rules[at].id),
         });
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             report["output"] = json!(rolled.advice);

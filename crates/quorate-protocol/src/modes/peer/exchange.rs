@@ -95,14 +95,14 @@ impl Exchange {
     /// The ids that are out of reach or unknown.
     pub(super) fn check_recipients(
         &self,
-        case: &ModeContext,
+        context: &ModeContext,
         from: usize,
         to: &Recipients,
     ) -> Result<(), Vec<String>> {
         let Recipients::Members(ids) = to else { return Ok(()) };
-        let members = case.setup.members.len();
+        let members = context.setup.members.len();
         let out = |id: &&String| {
-            case.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to))
+            context.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to))
         };
         let out: Vec<String> = ids.iter().filter(out).cloned().collect();
         if out.is_empty() { Ok(()) } else { Err(out) }
@@ -111,25 +111,25 @@ impl Exchange {
     /// A member's task: the participants, who reaches whom, the round, and its undelivered messages.
     pub(super) fn task_text(
         &self,
-        case: &ModeContext,
+        context: &ModeContext,
         index: usize,
         round: u32,
         refused: Option<&str>,
     ) -> Arc<str> {
-        let members = case.setup.members.len();
+        let members = context.setup.members.len();
         let whom = match self.topology {
             Topology::FullyConnected => "everybody reaches everybody.".to_owned(),
             _ => {
                 let shape = match &self.topology {
                     Topology::Ring => "each reaches both neighbours in this order".to_owned(),
                     Topology::Star(hub) => {
-                        let hub = &case.member(*hub).id;
+                        let hub = &context.member(*hub).id;
                         format!("`{hub}` reaches everybody, and the others reach `{hub}` alone")
                     }
                     _ => "each reaches those whom the manifest names".to_owned(),
                 };
                 let reached = (0..members).filter(|to| self.reaches(members, index, *to));
-                let ids: Vec<String> = reached.map(|to| format!("`{}`", case.member(to).id)).collect();
+                let ids: Vec<String> = reached.map(|to| format!("`{}`", context.member(to).id)).collect();
                 match ids.is_empty() {
                     true => format!("{shape}. You reach nobody; what you say stands in the log."),
                     false => format!("{shape}. You reach {}.", ids.join(", ")),

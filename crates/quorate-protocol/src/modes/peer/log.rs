@@ -38,43 +38,49 @@ impl Log {
     }
 
     /// Who has said something, of those that a rule looks at.
-    pub(super) fn authors(&self, case: &ModeContext, rule: &Rule) -> Vec<Name> {
+    pub(super) fn authors(&self, context: &ModeContext, rule: &Rule) -> Vec<Name> {
         let spoke = |index: &usize| self.said.iter().any(|message| message.from == *index);
-        let speakers = (0..case.setup.members.len()).filter(spoke).map(|index| case.member(index).id.clone());
+        let speakers =
+            (0..context.setup.members.len()).filter(spoke).map(|index| context.member(index).id.clone());
         speakers.filter(|member| rule.applies_to_member(member)).collect()
     }
 
     /// The messages of the outcome: of those members that an `aggregate` rule collects, where there is one.
-    pub(super) fn write_outcome(&self, case: &ModeContext, ending: &mut Completion) {
+    pub(super) fn write_outcome(&self, context: &ModeContext, ending: &mut Completion) {
         let collects: Vec<&Rule> =
-            case.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
+            context.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
         let collected = |message: &&DeliveredMessage| {
-            let member = &case.member(message.from).id;
+            let member = &context.member(message.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
         let messages: Vec<Json> =
-            self.said.iter().filter(collected).map(|message| message_json(case, message)).collect();
+            self.said.iter().filter(collected).map(|message| message_json(context, message)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
     /// Whether another member's message has reached a member after a round.
     pub(super) fn reached_since(
         &self,
-        case: &ModeContext,
+        context: &ModeContext,
         conduct: &Exchange,
         index: usize,
         round: u32,
     ) -> bool {
         let mut since = self.said.iter().filter(|message| message.round > round && message.from != index);
-        since.any(|message| reaches(case, conduct, index, message))
+        since.any(|message| reaches(context, conduct, index, message))
     }
 
     /// What a custom rule is shown.
-    pub(super) fn host_rule_input(&self, case: &ModeContext, heard: &[Option<Message>], round: u32) -> Json {
-        let messages: Vec<Json> = self.said.iter().map(|message| message_json(case, message)).collect();
+    pub(super) fn host_rule_input(
+        &self,
+        context: &ModeContext,
+        heard: &[Option<Message>],
+        round: u32,
+    ) -> Json {
+        let messages: Vec<Json> = self.said.iter().map(|message| message_json(context, message)).collect();
         let answer = |(index, one): (usize, &Option<Message>)| {
             json!({
-                "member": &*case.member(index).id,
+                "member": &*context.member(index).id,
                 "answered": one.is_some(),
                 "objection": one.as_ref().is_some_and(|one| one.objection == Some(true)),
                 "pass": one.as_ref().is_some_and(|one| one.pass),
@@ -86,12 +92,12 @@ impl Log {
 }
 
 /// A message as members, rules and outcomes see it.
-fn message_json(case: &ModeContext, said: &DeliveredMessage) -> Json {
+fn message_json(context: &ModeContext, said: &DeliveredMessage) -> Json {
     let to = said.to.as_ref().map_or_else(
         || json!("*"),
-        |recipients| json!(recipients.iter().map(|index| &*case.member(*index).id).collect::<Vec<_>>()),
+        |recipients| json!(recipients.iter().map(|index| &*context.member(*index).id).collect::<Vec<_>>()),
     );
-    json!({"round": said.round, "from": &*case.member(said.from).id, "to": to, "text": &*said.text})
+    json!({"round": said.round, "from": &*context.member(said.from).id, "to": to, "text": &*said.text})
 }
 
 /// What each member has heard, each different one written once: where everybody hears everything it is the same text
@@ -99,15 +105,15 @@ fn message_json(case: &ModeContext, said: &DeliveredMessage) -> Json {
 pub(super) struct Transcripts<'a> {
     log: &'a Log,
     conduct: &'a Exchange,
-    case: &'a ModeContext,
+    context: &'a ModeContext,
     written: Vec<Json>,
     last: Option<(Vec<usize>, Arc<str>)>,
 }
 
 impl<'a> Transcripts<'a> {
-    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, case: &'a ModeContext) -> Self {
-        let written = log.said.iter().map(|message| message_json(case, message)).collect();
-        Transcripts { log, conduct, case, written, last: None }
+    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, context: &'a ModeContext) -> Self {
+        let written = log.said.iter().map(|message| message_json(context, message)).collect();
+        Transcripts { log, conduct, context, written, last: None }
     }
 
     /// What a member has heard or said itself; `None` where that is nothing.
@@ -128,14 +134,14 @@ impl<'a> Transcripts<'a> {
     }
 
     fn hears(&self, index: usize, said: &DeliveredMessage) -> bool {
-        said.from == index || reaches(self.case, self.conduct, index, said)
+        said.from == index || reaches(self.context, self.conduct, index, said)
     }
 }
 
 /// Whether another member's message reaches a member.
-fn reaches(case: &ModeContext, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
+fn reaches(context: &ModeContext, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
     match &said.to {
-        None => conduct.reaches(case.setup.members.len(), said.from, index),
+        None => conduct.reaches(context.setup.members.len(), said.from, index),
         Some(recipients) => recipients.contains(&index),
     }
 }

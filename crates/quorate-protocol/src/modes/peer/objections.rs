@@ -36,17 +36,17 @@ impl Objections {
     /// In the outcome: all of them, and whose still stand.
     pub(super) fn write_outcome(
         &self,
-        case: &ModeContext,
+        context: &ModeContext,
         log: &Log,
         conduct: &Exchange,
         ending: &mut Completion,
     ) {
-        let id = |index: usize| &*case.member(index).id;
+        let id = |index: usize| &*context.member(index).id;
         let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(index, _)| id(*index));
         let all = self.0.iter().map(|(index, one)| {
             json!({
                 "member": id(*index), "round": one.round, "takenBack": one.withdrawn,
-                "answered": log.reached_since(case, conduct, *index, one.round),
+                "answered": log.reached_since(context, conduct, *index, one.round),
             })
         });
         ending.extra.insert("objecting".into(), standing.collect::<Json>());

@@ -29,47 +29,47 @@ pub(super) fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json
 /// An outcome without a decision.
 pub(super) fn without_decision(
     voting: &Voting,
-    case: &ModeContext,
+    context: &ModeContext,
     stand: RunStatus,
     code: &'static str,
     because: String,
 ) -> Completion {
-    undecided(voting, case, Completion::without_artifact(stand, code, because))
+    undecided(voting, context, Completion::without_artifact(stand, code, because))
 }
 
 /// The outcome of a proposal without a resolution when traits are locked: there is no text to check against the locks, so
 /// no member is asked (V6).
-pub(super) fn unresolved(voting: &Voting, case: &ModeContext) -> Option<Completion> {
-    if !case.has_locks() || resolution(case.subject_text()).is_some() {
+pub(super) fn unresolved(voting: &Voting, context: &ModeContext) -> Option<Completion> {
+    if !context.has_locks() || resolution(context.subject_text()).is_some() {
         return None;
     }
     let because = "traits are locked, and the proposal has no resolution that could be held against them: say what is \
                    to be decided in a line that begins with `Resolution:`";
-    Some(without_decision(voting, case, RunStatus::Refused, "no_resolution", because.to_owned()))
+    Some(without_decision(voting, context, RunStatus::Refused, "no_resolution", because.to_owned()))
 }
 
 /// An undecided outcome, with the votes cast.
-pub(super) fn undecided(voting: &Voting, case: &ModeContext, mut ending: Completion) -> Completion {
-    let tally = voting.poll(case, &[], None).tally(&default_rule());
-    ending.artifact.insert(DECISION.into(), decision_json(voting, case, ending.result, &tally, None));
+pub(super) fn undecided(voting: &Voting, context: &ModeContext, mut ending: Completion) -> Completion {
+    let tally = voting.poll(context, &[], None).tally(&default_rule());
+    ending.artifact.insert(DECISION.into(), decision_json(voting, context, ending.result, &tally, None));
     ending.extra.insert("class".into(), json!(voting.class));
     ending
 }
 
 impl Voting {
     /// The result is known: checks the decision's text and every rationale against the locks.
-    pub(super) fn check_decision(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
+    pub(super) fn check_decision(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         let text = |member: Option<&crate::Name>, what, text: &str| Text {
             member: member.cloned(),
             invocation: member.map(|member| invocation_id(member)),
             kind: what,
             text: text.into(),
         };
-        self.checked_text = self.decision_text(case);
+        self.checked_text = self.decision_text(context);
         let mut texts = vec![text(None, "decision", &self.checked_text)];
         for voter in &self.voters {
             if let Some(ballot) = &voter.ballot {
-                texts.push(text(Some(&case.member(voter.index).id), "rationale", &ballot.rationale));
+                texts.push(text(Some(&context.member(voter.index).id), "rationale", &ballot.rationale));
             }
         }
         vec![Effect::Check(Candidate { name: DECISION.into(), texts })]
@@ -85,8 +85,8 @@ impl Voting {
     }
 
     /// V6: title, resolution, result, summary.
-    fn decision_text(&self, case: &ModeContext) -> String {
-        let proposal = case.subject_text();
+    fn decision_text(&self, context: &ModeContext) -> String {
+        let proposal = context.subject_text();
         let mut lines = vec![title(proposal).to_owned()];
         lines.extend(resolution(proposal));
         let votes = |wanted: Option<Vote>| {
@@ -104,21 +104,26 @@ impl Voting {
     }
 
     /// The end: the decision, or that a lock refuses it.
-    pub(super) fn conclude(&mut self, case: &ModeContext, book: &mut RunState, clean: bool) -> Vec<Effect> {
+    pub(super) fn conclude(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        clean: bool,
+    ) -> Vec<Effect> {
         let Some((ruling, at)) = self.decided.take().filter(|_| !self.concluded) else { return Vec::new() };
         self.concluded = true;
         self.decided = Some((ruling.clone(), at));
         let unwritten = default_rule();
-        let rule = at.map_or(&unwritten, |at| &case.setup.rules[at]);
-        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(case, &[], None).tally(&unwritten));
-        let mut wants: Vec<Effect> = self.rules_without_decision(case, book, at);
+        let rule = at.map_or(&unwritten, |at| &context.setup.rules[at]);
+        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(context, &[], None).tally(&unwritten));
+        let mut effects: Vec<Effect> = self.rules_without_decision(context, run_state, at);
         let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
         let members: Vec<crate::Name> = match ruling.members.is_empty() {
-            true => self.poll(case, &[], None).votes_of(rule).map(|one| one.member.clone()).collect(),
+            true => self.poll(context, &[], None).votes_of(rule).map(|one| one.member.clone()).collect(),
             false => ruling.members.clone(),
         };
-        wants.push(Effect::Record(book.record_rule(rule, true, &members, also)));
-        wants.extend(self.rules_asked_of_missing(case, book, at));
+        effects.push(Effect::Record(run_state.record_rule(rule, true, &members, also)));
+        effects.extend(self.rules_asked_of_missing(context, run_state, at));
         let word = if clean { self.result_word() } else { "refused" };
         let mut ending = match word {
             "refused" => Completion::without_artifact(
@@ -134,31 +139,31 @@ impl Voting {
             word => Completion { result: word, ..Completion::done() },
         };
         if word == "refused" {
-            book.note("the decision was refused");
+            run_state.note("the decision was refused");
         }
         let text = (word != "refused").then(|| std::mem::take(&mut self.checked_text));
-        let mut decision = decision_json(self, case, word, &tally, text);
+        let mut decision = decision_json(self, context, word, &tally, text);
         decision["rule"] = json!(&*rule.id);
         // V4: who decides alone is who speaks.
         let is_terminal = matches!(word, "pass" | "fail") && rules::is_terminal(rule);
         if is_terminal {
-            decision["contribution"] = self.contribution(case, &ruling.members);
+            decision["contribution"] = self.contribution(context, &ruling.members);
         }
         ending.extra.insert("terminal".into(), json!(is_terminal));
         if let Some(tie) = &ruling.tie {
             decision["tie"] = json!(tie);
-            book.note(tie.clone());
+            run_state.note(tie.clone());
         }
         ending.artifact.insert(DECISION.into(), decision);
         ending.extra.insert("class".into(), json!(self.class));
-        wants.push(Effect::End(ending));
-        wants
+        effects.push(Effect::End(ending));
+        effects
     }
 
     /// What members have said, who decide alone.
-    fn contribution(&self, case: &ModeContext, members: &[crate::Name]) -> Json {
+    fn contribution(&self, context: &ModeContext, members: &[crate::Name]) -> Json {
         let said = |voter: &super::VoterState| {
-            let member = &case.member(voter.index).id;
+            let member = &context.member(voter.index).id;
             let ballot = voter.ballot.as_ref().filter(|_| members.contains(member))?;
             Some(json!({
                 "member": &**member, "vote": ballot.vote.as_str(), "rationale": ballot.rationale,
@@ -171,25 +176,25 @@ impl Voting {
     /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
     fn rules_asked_of_missing(
         &self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         at: Option<usize>,
     ) -> Vec<Effect> {
         let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
-        let rules = at.and_then(|at| case.setup.rules.get(at + 1..until)).unwrap_or_default();
-        let mut record = |rule: &Rule| book.record_rule(rule, false, &[], json!({"missingAsNo": true}));
+        let rules = at.and_then(|at| context.setup.rules.get(at + 1..until)).unwrap_or_default();
+        let mut record = |rule: &Rule| run_state.record_rule(rule, false, &[], json!({"missingAsNo": true}));
         rules.iter().map(|rule| Effect::Record(record(rule))).collect()
     }
 
     /// The rules before the one that decided, which did not.
     fn rules_without_decision(
         &self,
-        case: &ModeContext,
-        book: &mut RunState,
+        context: &ModeContext,
+        run_state: &mut RunState,
         at: Option<usize>,
     ) -> Vec<Effect> {
-        let rules = &case.setup.rules[..at.unwrap_or(case.setup.rules.len())];
-        let record = |rule: &Rule| -> Fact { book.record_rule(rule, false, &[], Json::Null) };
+        let rules = &context.setup.rules[..at.unwrap_or(context.setup.rules.len())];
+        let record = |rule: &Rule| -> Fact { run_state.record_rule(rule, false, &[], Json::Null) };
         rules.iter().map(record).map(Effect::Record).collect()
     }
 }
@@ -197,7 +202,7 @@ impl Voting {
 /// The decision, as the outcome has it.
 fn decision_json(
     voting: &Voting,
-    case: &ModeContext,
+    context: &ModeContext,
     word: &str,
     tally: &Tally,
     text: Option<String>,
@@ -212,7 +217,7 @@ fn decision_json(
                 (None, VoteStatus::Cancelled) => "cancelled",
                 (None, _) => "missing",
             };
-            json!({"member": &*case.member(voter.index).id, "weight": weight_text(case, voter.index), "vote": vote})
+            json!({"member": &*context.member(voter.index).id, "weight": weight_text(context, voter.index), "vote": vote})
         })
         .collect();
     let mut decision = json!({
