@@ -24,8 +24,8 @@ pub(super) struct PathArguments {
     /// The council's file; by default the nearest council.yaml from the artifact's directory up, else the built-in council
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The ledger's file; by default .quorate/ledger.db beside the configuration
-    #[arg(long, value_name = "FILE")]
+    /// The ledger: a file or postgres://…; by default .quorate/ledger.db beside the configuration
+    #[arg(long, value_name = "FILE|URL")]
     ledger: Option<PathBuf>,
 }
 

@@ -246,7 +246,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         terminal.status(&why);
     }
     // If the verdict could not be printed, its exit code must not stand for it.
-    if terminal.failed() { Exit::UNREADABLE } else { exit }
+    if terminal.failed() { Exit::UNUSABLE } else { exit }
 }
 
 async fn run_command(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {

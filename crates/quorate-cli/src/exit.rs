@@ -29,10 +29,10 @@ impl Exit {
     /// A participant that was asked has not answered.
     pub(super) const INCOMPLETE: Exit = Exit(3);
     pub(super) const INTERRUPTED: Exit = Exit(130);
-    /// The result could not be written.
-    pub(super) const UNREADABLE: Exit = Exit(5);
+    /// An input could not be read, something that is needed is missing, or the result could not be written.
+    pub(super) const UNUSABLE: Exit = Exit(5);
     /// A check has failed.
-    pub(super) const REFUSED: Exit = Exit(1);
+    pub(super) const CHECK_FAILED: Exit = Exit(1);
     /// A tool is told by its hook to stop and to read why.
     pub(super) const BLOCKED: Exit = Exit(2);
 

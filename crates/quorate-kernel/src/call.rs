@@ -403,7 +403,7 @@ struct CallState {
     redactions: usize,
     model: Option<String>,
     version: Option<String>,
-    /// Whether nobody was asked in the last attempt.
+    /// Whether the last attempt took a recorded reply, and called no executor.
     recorded: bool,
     posted: Option<Name>,
 }

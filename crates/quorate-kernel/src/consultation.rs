@@ -101,7 +101,7 @@ pub struct Consultation {
     pub spent: Cost,
     /// How many secrets were taken out.
     pub redactions: usize,
-    /// Whether nobody was asked: the answer was given to an earlier question of the same content, or is missing among those.
+    /// Whether the answer came from a recording of an earlier question of the same content, or is missing there: no executor was called.
     pub recorded: bool,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,

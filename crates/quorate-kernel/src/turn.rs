@@ -73,7 +73,7 @@ pub struct Swarm {
     pub clock: Arc<dyn Clock>,
 }
 
-/// One who takes part, and how it is asked.
+/// A participant, and how it is called.
 #[derive(Clone)]
 pub struct Speaker {
     /// As the manifest has it.
@@ -310,7 +310,7 @@ impl Runner {
         self.hooks.settle(DEADLINE).await;
     }
 
-    /// Appends and writes what is still to be, and waits for hooks, at most for `limit` each, and for the ledger at most
+    /// Appends and writes pending answers and records, and waits for hooks, at most for `limit` each, and for the ledger at most
     /// for five times as long. Gives what a cycle that was interrupted has left.
     ///
     /// # Errors

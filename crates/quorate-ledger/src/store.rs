@@ -263,7 +263,7 @@ impl Ledger for Store {
         // A task of its own: the appender's future may be dropped meanwhile, and the transaction holds others' records.
         tokio::spawn(async move { queue.commit(&mut *Writer::acquire(connection).await, &address).await });
         let done = reply.await.unwrap_or_else(|_| {
-            Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })
+            Err(Error::Unavailable { what: "the ledger's writer stopped unexpectedly".into(), source: None })
         });
         self.appended.fetch_or(done.is_ok(), Ordering::Relaxed);
         done

@@ -235,7 +235,7 @@ impl WalkError {
             WalkError::Store(error) => store.error(error).into(),
             WalkError::Since(error) => error.into(),
             WalkError::Walk => {
-                let what = "what verifies the ledger went away".to_owned();
+                let what = "the verification stopped unexpectedly".to_owned();
                 VerifyError::Store(Error::Unavailable { what, source: None })
             }
         }

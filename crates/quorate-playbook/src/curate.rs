@@ -124,8 +124,8 @@ impl fmt::Display for Objection {
     }
 }
 
-/// Holds a proposal against everybody whom it is for. Nothing is objected to where the list is empty.
-pub fn curate(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Objection> {
+/// Checks a proposal for each operator that it targets. The list is empty if nothing speaks against it.
+pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Objection> {
     let mut objections = Vec::new();
     let mut repeated = BTreeSet::new();
     if affected.first().is_some_and(|one| one.proposal.overlay.text.trim().is_empty()) {

@@ -88,7 +88,7 @@ async fn write(
 ) -> Result<Exit, ServiceError> {
     let no_result = |why: &str| {
         terminal.status(&format!("no simple verification result: {why}"));
-        Exit::REFUSED
+        Exit::CHECK_FAILED
     };
     if let Some(predicate) = arguments.predicate_only {
         let predicate = match predicate {

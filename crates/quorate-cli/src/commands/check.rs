@@ -91,7 +91,7 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
         Ok(stdin) => stdin,
         Err(error) => {
             terminal.status(&format!("cannot read standard input: {error}"));
-            return Exit::UNREADABLE;
+            return Exit::UNUSABLE;
         }
     };
     let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
@@ -119,9 +119,9 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
         count_of(warnings, "warning")
     ));
     if unreadable > 0 {
-        return Exit::UNREADABLE;
+        return Exit::UNUSABLE;
     }
-    if refusals > 0 || (arguments.strict && warnings > 0) { Exit::REFUSED } else { Exit::DONE }
+    if refusals > 0 || (arguments.strict && warnings > 0) { Exit::CHECK_FAILED } else { Exit::DONE }
 }
 
 fn count_of(count: usize, noun: &str) -> String {
@@ -137,5 +137,5 @@ fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, 
         .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
     terminal.hint(&format!("{} scanned, {}", count_of(scanned.files, "file"), count_of(hits, "reference")));
-    if scanned.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
+    if scanned.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
 }

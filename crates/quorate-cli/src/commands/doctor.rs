@@ -52,7 +52,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     terminal.data(&text);
     match checks.iter().any(|check| check.status == Status::Failed) {
-        true => Exit::verdict(5),
+        true => Exit::UNUSABLE,
         false => Exit::DONE,
     }
 }

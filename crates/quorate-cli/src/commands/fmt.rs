@@ -50,7 +50,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let done = if arguments.check { "not formatted" } else { "formatted" };
     terminal.hint(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
     let unformatted = arguments.check && !outcome.changed.is_empty();
-    if unformatted || outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
+    if unformatted || outcome.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
 }
 
 fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
@@ -58,7 +58,7 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
         Ok(bytes) => bytes,
         Err(error) => {
             terminal.status(&format!("cannot read standard input: {error}"));
-            return Exit::UNREADABLE;
+            return Exit::UNUSABLE;
         }
     };
     match fmt::fmt_text(bytes.clone()) {
@@ -66,7 +66,7 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
             if text.as_bytes() == bytes {
                 Exit::DONE
             } else {
-                Exit::REFUSED
+                Exit::CHECK_FAILED
             }
         }
         Ok(text) => {

@@ -125,7 +125,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         (Passing::Undecided, _) => {
             terminal.status(brief.trim_end());
-            Exit::REFUSED
+            Exit::CHECK_FAILED
         }
     }
 }
@@ -162,7 +162,7 @@ async fn pre_commit(
         };
         worst = worst.max(passing);
     }
-    if worst == Passing::Passes { Exit::DONE } else { Exit::REFUSED }
+    if worst == Passing::Passes { Exit::DONE } else { Exit::CHECK_FAILED }
 }
 
 /// Reviews one file, if it is to be; `None` if that was interrupted.

@@ -20,7 +20,7 @@ use quorate::service::ledger::{
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
 
-/// Seal the ledger, verify and prove what it holds, hand it on, and erase what is of age
+/// Seal, verify, prove and export the ledger, and erase answers past their retention
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate ledger verify --witness checkpoints.txt\n  quorate ledger prove RUN > proof.json\n  quorate ledger export > ledger.jsonl\n  quorate ledger gc --dry-run"
@@ -52,9 +52,9 @@ enum Verb {
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Hold the ledger against its hashes, signatures, checkpoints, witness and log
+    /// Check the ledger against its hashes, signatures, checkpoints, witness and log
     ///
-    /// Nothing is written. Exits with 0 where all holds, 1 where something is not what it was, 4 where there is no ledger or no
+    /// Nothing is written. Exits with 0 where all is as it was written, 1 where something is not, 4 where there is no ledger or no
     /// such checkpoint, 5 where it cannot be read.
     #[command(
         after_help = "Examples:\n  quorate ledger verify\n  quorate ledger verify --witness ledger-witness.txt --key ledger.pub\n  quorate ledger verify --since checkpoint.txt --format json"
@@ -78,9 +78,9 @@ enum Verb {
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Erase for good what members said once its days are over; hashes and outcomes stay
+    /// Erase members' answers past their retention, permanently; hashes and outcomes stay
     ///
-    /// How long it is kept says `audit.consultations.retention` of an assembly, and `retention` under `[ledger]` in
+    /// `audit.consultations.retention` of an assembly sets how long they are kept, and `retention` under `[ledger]` in
     /// quorate.toml for reviews and runtimes. Runs on hold, and those that have not ended, are left alone.
     /// council_log.jsonl keeps its lines.
     #[command(
@@ -110,7 +110,7 @@ enum Verb {
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Release a run from legal hold: once it is of age it may be erased
+    /// Release a run from legal hold: past its retention it may be erased
     #[command(after_help = "Example:\n  quorate ledger release r7k2")]
     Release {
         /// The run's id, the beginning of it, or `latest`; a conversation's stream by its whole name

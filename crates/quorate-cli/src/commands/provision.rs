@@ -135,7 +135,7 @@ async fn run_verb(
             statuses.iter().for_each(|status| report.absorb(status.report()));
             terminal.data(&render::provision::status(&statuses, &report, all.format, options));
             print_diagnostics(&report, all.format, terminal);
-            Ok(if report.has_refusals() { Exit::REFUSED } else { Exit::DONE })
+            Ok(if report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE })
         }
         Verb::List(_) => {
             let statuses = provision::status(&target, None)?;
@@ -153,7 +153,7 @@ fn print_outcome(
 ) -> Exit {
     terminal.data(&render::provision::outcome(outcome, verb, format, terminal.stdout));
     print_diagnostics(&outcome.report, format, terminal);
-    if outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
+    if outcome.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
 }
 
 /// Prints diagnostics for people; JSON output includes them.

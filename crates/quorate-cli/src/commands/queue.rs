@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::arguments::{HumanOrJson, PathArguments, duration};
 
-/// Look at the queue that workers hold runs from, and change it
+/// Show and change the queue of runs that workers decide
 ///
 /// `quorate sweep --enqueue` and `quorate convene --enqueue` fill it, and `quorate worker` empties it. It is in the
 /// ledger's Postgres database.

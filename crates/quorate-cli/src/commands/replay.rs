@@ -40,7 +40,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 HumanOrJson::Json => render::replay::json(&replayed),
             };
             terminal.data(&text);
-            if replayed.result.differences.is_empty() { Exit::DONE } else { Exit::REFUSED }
+            if replayed.result.differences.is_empty() { Exit::DONE } else { Exit::CHECK_FAILED }
         }
         Err(error) => print_error(&error, &session, format, terminal),
     };

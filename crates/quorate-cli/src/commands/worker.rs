@@ -7,9 +7,9 @@ use clap::Args;
 
 use crate::arguments::{EventsArguments, HumanOrJson, PathArguments, duration};
 
-/// Hold the runs that others have queued, until it is stopped
+/// Run queued reviews and convenings until it is stopped
 ///
-/// A worker claims tasks of the queue in the ledger's Postgres database for its free slots, and holds their runs with the
+/// A worker claims tasks of the queue in the ledger's Postgres database for its free slots, and decides them with the
 /// executors of its own quorate.toml. It needs nothing else of the machine that queued them. If it dies, another worker
 /// continues its runs within 16 seconds, and only calls without a recorded answer are repeated. With --events it tells those
 /// who follow runs when there is something new.

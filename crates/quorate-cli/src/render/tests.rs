@@ -97,7 +97,7 @@ fn many_findings_are_cut() {
 #[test]
 fn markdown_revise() {
     insta::assert_snapshot!(markdown(&revise(), Extent::Screen), @r#"
-    ## REVISE (rubric: 5 findings; nobody judged the content): `drafts/launch.md`
+    ## REVISE (rubric: 5 findings; content not judged): `drafts/launch.md`
 
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.
 
@@ -150,7 +150,7 @@ fn markdown_revise() {
 
     ### Notes
 
-    - No model was asked: the answers come from the \`rubric\` executor, and nobody judged the content.
+    - No model was asked: the answers come from the \`rubric\` executor, which does not judge content.
 
     <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/1; executor rubric; 9 calls, 12 ms</sub>
     "#);
@@ -214,7 +214,7 @@ fn github_has_an_annotation_for_each_finding_and_the_verdict() {
     report.findings.truncate(1);
     report.findings[0].issue = "50%\n::error::no".to_owned();
     insta::assert_snapshot!(github(&report), @"
-    ::warning title=council%3A REVISE (rubric%3A 1 finding; nobody judged the content)::2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.%0AName the base of the 90%25. Drop the promise.%0ANo model was asked: the answers come from the `rubric` executor, and nobody judged the content.%0ARun r7k2m9q4xa1bc
+    ::warning title=council%3A REVISE (rubric%3A 1 finding; content not judged)::2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.%0AName the base of the 90%25. Drop the promise.%0ANo model was asked: the answers come from the `rubric` executor, which does not judge content.%0ARun r7k2m9q4xa1bc
     ::warning title=council/evidence::50%25%0A::error::no%0AFix: Say 90%25 of what, and link the report.
     ");
 }

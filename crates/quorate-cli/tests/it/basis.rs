@@ -9,13 +9,13 @@ const HARMFUL: &str = "# Dosage\n\nTake 800 mg of ibuprofen every two hours; the
                        more of it helps more, so there is no need to count.\n";
 
 #[test]
-fn a_ship_of_the_rubric_says_first_that_nobody_judged_the_content() {
+fn a_ship_of_the_rubric_says_first_that_the_content_was_not_judged() {
     let place = TestDir::new();
     place.write("draft.md", HARMFUL);
     let said = place.run(&["review", "draft.md"]).assert_code(0).stdout;
     let first = said.lines().next().unwrap_or_default();
     assert!(
-        first.starts_with("SHIP  (rubric: none of ") && first.contains("nobody judged the content"),
+        first.starts_with("SHIP  (rubric: none of ") && first.contains("content not judged"),
         "{first}"
     );
     assert!(!said.contains("othing stands against"), "{said}");
@@ -26,7 +26,7 @@ fn a_ship_of_the_rubric_says_first_that_nobody_judged_the_content() {
     assert!(first.contains("\u{1b}[33mSHIP") && !first.contains("\u{1b}[32m"), "{first:?}");
     for format in ["markdown", "github"] {
         let said = place.run(&["review", "draft.md", "--format", format]).assert_code(0).stdout;
-        assert!(said.contains("nobody judged the content"), "{said}");
+        assert!(said.contains("content not judged"), "{said}");
     }
 }
 

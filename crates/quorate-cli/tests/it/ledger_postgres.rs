@@ -418,7 +418,7 @@ fn an_address_is_named_in_a_file_or_a_flag_and_its_password_is_never_shown() {
     place
         .run(&["runs", "--ledger", "mysql://h/q"])
         .assert_code(5)
-        .assert_stderr_contains("a ledger is no `mysql://`");
+        .assert_stderr_contains("unsupported ledger address `mysql://`");
 }
 
 impl Database {

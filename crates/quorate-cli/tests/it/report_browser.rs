@@ -63,11 +63,11 @@ fn a_report_of_every_kind_of_run_checks_itself() {
         for seen in &seen {
             check(seen);
             assert_eq!(seen["flaws"], json!([]), "{example}");
-            assert!(text(seen, "stand").starts_with("▲ Unvouched"), "{example}: {}", seen["stand"]);
+            assert!(text(seen, "stand").starts_with("▲ Key not given"), "{example}: {}", seen["stand"]);
             let keys: Vec<&str> = seen["keys"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
             assert_eq!(keys.len(), 6);
             for (at, said) in keys.iter().enumerate() {
-                let mark = if at % 2 == 0 { "■ Not vouched for" } else { "● Holds" };
+                let mark = if at % 2 == 0 { "■ Signed by another key" } else { "● Valid" };
                 assert!(said.starts_with(mark), "{example}: {said}");
             }
             let print = text(seen, "print");
@@ -162,7 +162,7 @@ fn hostile_texts_stay_text_in_a_report() {
     assert!(count >= 300, "{count}");
     let Some(seen) = looked(&[report(&place, "report.html", &[])], &[], &["light"]) else { return };
     check(&seen[0]);
-    assert!(text(&seen[0], "stand").starts_with("▲ Unvouched"), "{} {}", seen[0]["stand"], seen[0]["flaws"]);
+    assert!(text(&seen[0], "stand").starts_with("▲ Key not given"), "{} {}", seen[0]["stand"], seen[0]["flaws"]);
     let bare = text(&seen[0], "bare");
     for visible in
         ["<script onload=alert(1)>alert(2)</script>", "[U+202E]", "<img src=x onerror=alert(1)>.md"]
@@ -187,11 +187,11 @@ fn the_verify_page_takes_proofs_and_reports() {
     for page in &seen[..2] {
         super::serve_browser::check(page);
     }
-    assert!(text(&seen[1], "text").contains("▲ Unvouched: the proof is intact"), "{}", seen[1]["text"]);
+    assert!(text(&seen[1], "text").contains("▲ Key not given: the proof is intact"), "{}", seen[1]["text"]);
     let stands: Vec<&str> = seen[2]["stands"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(seen[2]["requests"], json!([]), "nothing is uploaded");
     for (stand, mark) in
-        stands.iter().zip(["▲ Unvouched", "● Holds", "▲ Unvouched", "● Holds", "■ Proves nothing"])
+        stands.iter().zip(["▲ Key not given", "● Valid", "▲ Key not given", "● Valid", "■ Proves nothing"])
     {
         assert!(stand.starts_with(mark), "{stands:?}");
     }

@@ -96,8 +96,7 @@ pub struct AttemptInfo {
     pub model: Option<String>,
     /// The version of the program that was asked.
     pub version: Option<String>,
-    /// Whether nobody was asked now: the reply was given to an earlier question of the same content, or is missing among
-    /// those.
+    /// Whether the reply came from a recording of an earlier question of the same content, or is missing there.
     pub recorded: bool,
     /// The last lines that the other side printed beside its answer; quoted where the attempt times out.
     pub last_words: Option<String>,

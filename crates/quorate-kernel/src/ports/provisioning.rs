@@ -271,7 +271,7 @@ pub enum Failure {
     /// It could not be read.
     #[error("{message}")]
     Unavailable {
-        /// The result of an operation.
+        /// What failed, for a person.
         message: String,
         /// Where it comes from.
         #[source]

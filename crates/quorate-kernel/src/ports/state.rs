@@ -18,9 +18,9 @@ use serde_json::Map;
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Error {
-    /// The result of an operation.
+    /// What failed, for a person.
     pub what: String,
-    /// Where it comes from.
+    /// The underlying error.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

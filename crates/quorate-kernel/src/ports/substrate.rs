@@ -91,7 +91,7 @@ pub enum Error {
     #[error("{what}")]
     Unavailable {
         what: String,
-        /// The result of an operation.
+        /// The underlying error.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },

@@ -39,7 +39,7 @@ pub struct Attempt {
     pub model: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether nobody was asked: the reply was recorded before, or is missing among the recorded ones.
+    /// Whether the reply came from a recording, or is missing there: no executor was called.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
     pub recorded: bool,
 }
@@ -91,7 +91,7 @@ pub struct Consultation {
     pub requested_model: Option<String>,
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Whether nobody was asked: the answer was recorded before, or is missing among the recorded ones.
+    /// Whether the answer came from a recording, or is missing there: no executor was called.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
     pub recorded: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -28,11 +28,11 @@ async function judge() {
   if (flaws.length > 0) {
     say("bad", "■ Changed: this report shows something else than its proof says.", flaws);
   } else if (given === "") {
-    say("none", `▲ Unvouched: ${says}, but whose key signed it is not known. Enter the ledger's key.`);
+    say("none", `▲ Key not given: ${says}, but whose key signed it is not known. Enter the ledger's key.`);
   } else if (await isVouched(proven, given)) {
-    say("good", `● Holds: ${says}, and the key that you entered signed it.`);
+    say("good", `● Valid: ${says}, and the key that you entered signed it.`);
   } else {
-    say("bad", "■ Not vouched for: another key than the one that you entered signed the proof.");
+    say("bad", "■ Signed by another key than the one that you entered.");
   }
 }
 

@@ -130,7 +130,7 @@ fn versions(all: Vec<ShownVersion>) -> Vec<VersionView> {
 fn trial(trial: Trial) -> TrialView {
     let verdict = match trial.passes {
         true => "The gate a-b would open.",
-        false => "The gate a-b stays shut.",
+        false => "The gate a-b is not passed.",
     };
     let omitted = trial.runs.len().saturating_sub(MAX_ROWS);
     let runs = trial.runs.into_iter().rev().take(MAX_ROWS).map(|run| RunRow {

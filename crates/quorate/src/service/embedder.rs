@@ -56,7 +56,7 @@ impl SelectedEmbedder {
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
-    pub fn ensure_holds(&self, caps: &Caps) -> Result<(), ServiceError> {
+    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), ServiceError> {
         budget::ensure_embedder_holdable(caps, &*self.embedder)
     }
 

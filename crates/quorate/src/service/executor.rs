@@ -94,7 +94,7 @@ impl SelectedExecutor {
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
-    pub fn ensure_holds(&self, caps: &Caps) -> Result<(), ServiceError> {
+    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), ServiceError> {
         budget::ensure_holdable(caps, &self.name, &*self.executor)
     }
 

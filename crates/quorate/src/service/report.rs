@@ -255,7 +255,7 @@ impl Report {
         let no_model = || match &self.recorded {
             Some(recorded) => format!("{recorded}."),
             None => format!(
-                "No model was asked: the answers come from the `{}` executor, and nobody judged the content.",
+                "No model was asked: the answers come from the `{}` executor, which does not judge content.",
                 self.executor
             ),
         };
@@ -342,7 +342,7 @@ impl Report {
             (1, _) => "1 finding".to_owned(),
             (many, _) => format!("{many} findings"),
         };
-        (!self.model_asked).then(|| format!("{}: {found}; nobody judged the content", self.kind))
+        (!self.model_asked).then(|| format!("{}: {found}; content not judged", self.kind))
     }
 
     /// Adds what it cost to have a model say the tier, and what it said.

@@ -142,11 +142,11 @@ impl<S: ProtocolSetup> RunSpec<S> {
         let permit = trust::admit(environment, needs)?;
         for PreparedMember { executor, .. } in &self.members {
             executor.ensure_installed()?;
-            executor.ensure_holds(&self.caps)?;
+            executor.ensure_enforceable(&self.caps)?;
         }
         if let Some(embedder) = &self.embedder {
             embedder.ensure_installed()?;
-            embedder.ensure_holds(&self.caps)?;
+            embedder.ensure_enforceable(&self.caps)?;
         }
         Ok(permit)
     }

@@ -125,7 +125,7 @@ pub const ANSWERS: [(&str, Form, &str); 11] = [
     ("selection", Form::Selection, "a router's: who speaks next"),
     ("deltas", Form::Deltas, "of whoever reflects on an operator: proposals of playbooks"),
     ("judgement", Form::Judgement, "of the judge of playbooks"),
-    ("tier", Form::Tier, "of whoever says the tier of a text (`tier_classifier`)"),
+    ("tier", Form::Tier, "of the executor that classifies the tier of a text (`tier_classifier`)"),
 ];
 
 /// The JSON Schema of an answer (2020-12).

@@ -298,7 +298,7 @@ fn ledger(
         Some(url) if Address::is_postgres(url) => in_database(Address::Postgres { url: url.to_owned(), dir }),
         Some(url) if url.contains("://") => {
             let scheme = url.split("://").next().unwrap_or_default();
-            let body = Body::new(format!("a ledger is no `{scheme}://`"));
+            let body = Body::new(format!("unsupported ledger address `{scheme}://`"));
             let help = "it is a file, or a Postgres database: `postgres://user@host/database`";
             Err(ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
         }

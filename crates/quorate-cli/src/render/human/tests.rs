@@ -28,7 +28,7 @@ fn everybody_passes() {
 #[test]
 fn some_block_and_some_moved() {
     insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions::default()), @"
-    REVISE  (rubric: 5 findings; nobody judged the content)  drafts/launch.md
+    REVISE  (rubric: 5 findings; content not judged)  drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that
     REVISE.
 
@@ -181,7 +181,7 @@ fn nothing_is_decided() {
 #[test]
 fn one_round_without_its_text() {
     insta::assert_snapshot!(human(&one_round(), Extent::Full, TextOptions::default()), @"
-    REVISE  (rubric: 1 finding; nobody judged the content)  drafts/launch.md
+    REVISE  (rubric: 1 finding; content not judged)  drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that
     REVISE.
 
@@ -218,7 +218,7 @@ fn one_round_without_its_text() {
 fn narrow_terminal() {
     insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions { width: 48, ..TextOptions::default() }), @"
     REVISE  drafts/launch.md
-    (rubric: 5 findings; nobody judged the content)
+    (rubric: 5 findings; content not judged)
     2 of 4 block, 0 of them irreducibly; the
     adjudicator asks for REVISE; policy seed/1 makes
     that REVISE.

@@ -47,7 +47,7 @@ impl PreparedImport {
         let signers = trust::signer_keys(environment, &request.signers)?;
         let path = absolute(&environment.directory, Path::new(&request.file));
         let unusable = |what: &str| {
-            let body = Body::new(format!("nothing of {} is merged: {what}", request.file));
+            let body = Body::new(format!("cannot import {}: {what}", request.file));
             body.help("`quorate ledger export --out FILE` writes one")
         };
         match std::fs::metadata(&path) {
@@ -130,7 +130,7 @@ fn import_error(request: &Request, error: ImportError) -> ServiceError {
     match error {
         ImportError::InvalidExport(flaw) => ServiceError::configuration(
             codes::EXPORT_INVALID,
-            Body::new(format!("nothing of {file} is merged: {}", error_chain(&flaw)))
+            Body::new(format!("cannot import {file}: {}", error_chain(&flaw)))
                 .help("have it exported again; it has to stay as it is, byte for byte"),
         ),
         ImportError::UntrustedKey { keys } => {
@@ -141,12 +141,12 @@ fn import_error(request: &Request, error: ImportError) -> ServiceError {
             let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
             ServiceError::configuration(
                 codes::KEY_UNVOUCHED,
-                Body::new(format!("nothing of {file} is merged: {why}")).help(help),
+                Body::new(format!("cannot import {file}: {why}")).help(help),
             )
         }
         ImportError::Conflict { .. } => ServiceError::configuration(
             codes::IMPORT_CONFLICT,
-            Body::new(format!("nothing of {file} is merged: {error}")).help(
+            Body::new(format!("cannot import {file}: {error}")).help(
                 "import it into a ledger of its own with `--ledger`, and compare the run with `quorate show`",
             ),
         ),

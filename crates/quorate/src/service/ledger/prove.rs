@@ -44,7 +44,7 @@ pub(in crate::service) async fn ensure_run_holds(
     session: &LedgerSession,
     run: &Name,
 ) -> Result<(), ServiceError> {
-    verify::ensure_holds(session, |divergence| concerns(divergence, run)).await
+    verify::ensure_intact(session, |divergence| concerns(divergence, run)).await
 }
 
 /// Whether a divergence is about a run: one of another run does not affect it.

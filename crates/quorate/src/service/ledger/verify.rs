@@ -131,7 +131,7 @@ pub(super) async fn ensure_unaltered(
 ///
 /// # Errors
 /// As [`ensure_unaltered`].
-pub(super) async fn ensure_holds(
+pub(super) async fn ensure_intact(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {

@@ -48,7 +48,7 @@ impl Consultant {
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
         let caps = budget::configured(&workspace.host);
-        chosen.ensure_holds(&caps)?;
+        chosen.ensure_enforceable(&caps)?;
         let config = chosen.into_member_config(admitted);
         let call = SingleCall {
             stream: STREAM.into(),

@@ -25,7 +25,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     let history = keeping.session.partial_history(&run).await?;
     let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
-        let body = Body::new(format!("run {run} is no advisory run that has advised anything"));
+        let body = Body::new(format!("run {run} has no advice"));
         let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };

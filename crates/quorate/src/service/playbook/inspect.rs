@@ -13,7 +13,7 @@ use quorate_manifest::playbook::history::{EntryKind, Gate};
 use quorate_manifest::playbook::{Playbook, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::compose::Candidate;
-use quorate_playbook::curate::{Objection, curate};
+use quorate_playbook::curate::{Objection, objections_to};
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
 use serde_json::Value;
@@ -169,7 +169,7 @@ fn check_prompts(
     if book.playbook.status == Status::Archived {
         return;
     }
-    for objection in curate(&library.affected(&book.playbook, book.text(), standing), now_ms) {
+    for objection in objections_to(&library.affected(&book.playbook, book.text(), standing), now_ms) {
         let place = match &objection {
             // A shadow playbook replaces nothing yet, and the active ones may change: the gate checks it when it is
             // promoted.

@@ -8,7 +8,7 @@ use quorate_manifest::playbook::history::{EntryKind, Gate};
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::compose::Candidate;
-use quorate_playbook::curate::curate;
+use quorate_playbook::curate::objections_to;
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ pub async fn promote(
             }
             Err(why) => {
                 let body = Body::new(format!(
-                    "the gate `{}` stays shut for `{slug}`: {}",
+                    "`{slug}` does not pass the gate `{}`: {}",
                     gate_word(gate),
                     why.message
                 ));
@@ -210,7 +210,7 @@ fn check_preconditions(
             );
         }
     }
-    for objection in curate(&library.affected(playbook, book.text(), &candidates), now_ms) {
+    for objection in objections_to(&library.affected(playbook, book.text(), &candidates), now_ms) {
         report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
     }
 }

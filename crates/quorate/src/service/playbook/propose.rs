@@ -20,7 +20,7 @@ use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::{Binding, MatchKind};
 use quorate_playbook::compose::Candidate;
-use quorate_playbook::curate::{Objection, curate};
+use quorate_playbook::curate::{Objection, objections_to};
 use quorate_playbook::delta::{Delta, Error};
 use quorate_protocol::Json;
 use serde_json::json;
@@ -304,7 +304,7 @@ async fn examine(
     let by_pattern = matched.iter().all(|(_, bound)| *bound == MatchKind::Pattern);
     let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
     if Binding::new(playbook).matches_everyone() || is_everybody {
-        let body = Body::new("it names everybody, and nothing is learned from everybody");
+        let body = Body::new("it targets all operators, and a lesson comes from some of them");
         let help = "name the operator or the role that it was learned from";
         report.refuse(codes::DELTA_INVALID, body.help(help));
     } else if matched.is_empty() {
@@ -322,7 +322,7 @@ async fn examine(
     check_superseded(library, playbook, report);
     let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
-    let mut objections = curate(&library.affected(playbook, &drafted.text, &candidates), now_ms);
+    let mut objections = objections_to(&library.affected(playbook, &drafted.text, &candidates), now_ms);
     // A refused proposal asks no person.
     let allowed = match excepting {
         Some(excepting) if !report.has_refusals() => {
@@ -364,7 +364,7 @@ pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &
         if let Some((other, _)) = others.iter().find(|(known, _)| !matched.contains(&&*known.slug)) {
             let body =
                 Body::new(format!("it supersedes `{slug}`, which is for `{}`, and it is not", other.slug));
-            report.refuse(codes::DELTA_INVALID, body.help("name everybody whom the other one is for"));
+            report.refuse(codes::DELTA_INVALID, body.help("add it to the targets"));
         }
     }
 }

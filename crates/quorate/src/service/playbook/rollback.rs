@@ -11,7 +11,7 @@ use quorate_manifest::playbook::load::{self, written_at};
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::Binding;
 use quorate_playbook::compose::Candidate;
-use quorate_playbook::curate::curate;
+use quorate_playbook::curate::objections_to;
 use quorate_playbook::history::Version;
 use serde_json::json;
 
@@ -251,7 +251,7 @@ fn ensure_weavable(
             let body = Body::new(format!("`{operator}` has {most} active playbooks already"));
             return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
-        let objections = curate(&library.affected(playbook, text, &candidates_for), now_ms);
+        let objections = objections_to(&library.affected(playbook, text, &candidates_for), now_ms);
         if let Some(objection) = objections.into_iter().next() {
             let body = Body::new(objection.to_string()).help(objection.help());
             return Err(ServiceError::configuration(objection.code(), body));

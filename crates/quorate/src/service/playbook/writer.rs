@@ -72,7 +72,7 @@ impl LibraryWriter {
         let name = stream(&library.scope).replace('/', "-");
         let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
-            let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
+            let body = Body::new(format!("cannot lock the playbooks: {error}"));
             ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
         })?;
         let Some(hold) = hold else {

@@ -46,7 +46,7 @@ pub async fn attempt(
         .map_or("OPERATOR".to_owned(), |(one, _)| one.slug.clone());
     let slug = &book.playbook.slug;
     let help = format!(
-        "hand in more with `quorate review FILE --made-by {operator} --trying {slug}`, and without `--trying`"
+        "review more with `quorate review FILE --made-by {operator} --trying {slug}`, and without `--trying`"
     );
     Ok(Err(GateClosed::new(finding.to_string(), help)))
 }
