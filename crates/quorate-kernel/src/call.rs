@@ -349,8 +349,7 @@ fn wait_share(nonce: &str, run: &Name, id: &Name, call: u32, spread_ms: u64) -> 
     drawn % spread_ms.saturating_add(1)
 }
 
-/// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
-/// were: whoever is not shown one cannot repeat it.
+/// Redacts what a member is told beside the material, which is redacted already. Returns how many secrets there were.
 async fn redact_invocation(
     redactor: &Redactor,
     mut invoke: Invoke,

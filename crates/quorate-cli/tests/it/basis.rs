@@ -14,10 +14,7 @@ fn a_ship_of_the_rubric_says_first_that_the_content_was_not_judged() {
     place.write("draft.md", HARMFUL);
     let said = place.run(&["review", "draft.md"]).assert_code(0).stdout;
     let first = said.lines().next().unwrap_or_default();
-    assert!(
-        first.starts_with("SHIP  (rubric: none of ") && first.contains("content not judged"),
-        "{first}"
-    );
+    assert!(first.starts_with("SHIP  (rubric: none of ") && first.contains("content not judged"), "{first}");
     assert!(!said.contains("othing stands against"), "{said}");
     let colourful =
         place.command(&["review", "draft.md"]).env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1").output();

@@ -162,7 +162,12 @@ fn hostile_texts_stay_text_in_a_report() {
     assert!(count >= 300, "{count}");
     let Some(seen) = looked(&[report(&place, "report.html", &[])], &[], &["light"]) else { return };
     check(&seen[0]);
-    assert!(text(&seen[0], "stand").starts_with("▲ Key not given"), "{} {}", seen[0]["stand"], seen[0]["flaws"]);
+    assert!(
+        text(&seen[0], "stand").starts_with("▲ Key not given"),
+        "{} {}",
+        seen[0]["stand"],
+        seen[0]["flaws"]
+    );
     let bare = text(&seen[0], "bare");
     for visible in
         ["<script onload=alert(1)>alert(2)</script>", "[U+202E]", "<img src=x onerror=alert(1)>.md"]

@@ -183,7 +183,8 @@ async fn extend(
     };
     let written: Result<IndexedLog, sqlx::Error> = written.await;
     drop(batches);
-    let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
+    let read =
+        reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
     read.map_err(|error| unreadable(log, error))?;
     written.map_err(|error| store.error(error))
 }

@@ -92,7 +92,11 @@ pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError>
     };
     below(root, file).or_else(really).ok_or_else(|| {
         let message = format!("{} is not in the workspace {}", file.display(), root.display());
-        ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help("name a directory above it with --root"))
+        ServiceError::new(
+            ExitClass::Usage,
+            codes::USAGE,
+            Body::new(message).help("name a directory above it with --root"),
+        )
     })
 }
 

@@ -45,7 +45,8 @@ pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<
     let reader = std::thread::spawn(move || parse(file, part, &send));
     let compared = compare_lines(index, &known, &mut batches).await;
     drop(batches);
-    let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
+    let read =
+        reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
     read.map_err(|error| unreadable(log, error))?;
     compared.map_err(|error| store.error(error))
 }
