@@ -4,6 +4,7 @@
 //! key's text, in a directory that only its owner can enter. A file is written atomically, and only [`Directory::rotate`]
 //! replaces a key; it keeps the public half of the old one, so that its signatures stay verifiable.
 
+mod begun;
 mod file;
 
 use std::path::{Path, PathBuf};

@@ -37,7 +37,7 @@ use call::CallFailure;
 use config::{Config, SchemaMode};
 use cut::Reader;
 use first_wave::Lead;
-use key::{Secret, without_key};
+use key::{Secret, answer_without_key, without_key};
 use pool::{Outcome, Pool};
 pub use presets::{PRESETS, Preset, with_key};
 pub use quota::{Quota, share_quota};
@@ -95,7 +95,9 @@ impl Llm {
         let asked = (models::path(wire), &*fixed);
         let list = call::get(client, &self.config.service, key.as_ref(), asked, deadline).await;
         let list = list.map_err(|failed| failed.failure)?;
-        models::read(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))
+        let names =
+            models::read(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))?;
+        Ok(names.into_iter().map(|name| without_key(fault::quoted(&name), key.as_ref())).collect())
     }
 
     /// What is sent for an invocation, and the form that its answer is translated back from.
@@ -283,7 +285,12 @@ impl Executor for Llm {
                     (response.text.unwrap_or_default(), response.model, response.usage);
                 self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(Failure::never)?;
                 let text = form.map_or_else(|| text.clone(), |form| form.restore(text.clone()));
-                return Ok(Reply { text: without_key(text, key.as_ref()), model, usage, posted: None });
+                return Ok(Reply {
+                    text: answer_without_key(text, key.as_ref()),
+                    model,
+                    usage,
+                    posted: None,
+                });
             }
             Err(failure) => failure,
         };

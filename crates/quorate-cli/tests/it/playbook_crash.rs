@@ -114,6 +114,9 @@ fn a_death_between_any_two_writes_is_repaired() {
         for step in (0..=steps).filter(|step| step % 2 == at % 2) {
             let place = copy(&before);
             place.write("playbooks/_pending.json", &plan);
+            for (name, _) in files(&left, ".quorate/keys/begun") {
+                place.write(&name, "");
+            }
             for write in writes.iter().take(step) {
                 let path = write["path"].as_str().expect("a path");
                 place.write(path, write["text"].as_str().expect("a text"));
@@ -185,6 +188,34 @@ fn a_plan_that_is_cut_is_said_and_nothing_is_guessed() {
     std::fs::remove_file(place.path("playbooks/_pending.json")).expect("it is there");
     assert_eq!(files(&place, "playbooks"), before);
     place.run(&["check", "."]).assert_code(0);
+}
+
+#[test]
+fn a_plan_that_was_not_begun_here_is_not_finished() {
+    // Whoever can write the folder, or hands a workspace on, could else pass gates and make exceptions by it.
+    let elsewhere = lived_in();
+    allow(&elsewhere, 0o444);
+    elsewhere.run(&["playbook", "promote", "new", "--gate", "scorer"]).assert_code(5);
+    let copied = elsewhere.read("playbooks/_pending.json");
+    let exception = json!({"by": "the CEO", "reason": "approved", "text": "00", "trait": "honesty"});
+    let forged = json!({"id": "ab", "at_ms": 0, "files": [], "events": [{
+        "event": "playbook.registered", "slug": "new", "words": "the CEO lets it touch honesty: approved",
+        "data": {"exceptions": [exception]},
+    }]});
+    for plan in [copied, forged.to_string()] {
+        let place = lived_in();
+        let (before, records) = (files(&place, "playbooks"), place.run(&["playbook", "log"]).stdout);
+        place.write("playbooks/_pending.json", &plan);
+        place
+            .run(&["playbook", "repair"])
+            .assert_code(5)
+            .assert_stderr_contains("playbook_unfinished")
+            .assert_stderr_contains("was not begun with this ledger");
+        assert_eq!(place.run(&["playbook", "log"]).stdout, records);
+        std::fs::remove_file(place.path("playbooks/_pending.json")).expect("it is there");
+        assert_eq!(files(&place, "playbooks"), before);
+        place.run(&["playbook", "repair"]).assert_code(0);
+    }
 }
 
 #[test]

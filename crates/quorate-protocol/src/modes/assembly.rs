@@ -56,8 +56,8 @@ enum Stage {
 pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
         AssemblyMode::Advisory => "advisory/3",
-        AssemblyMode::Voting => "voting/4",
-        AssemblyMode::Peer => "peer/4",
+        AssemblyMode::Voting => "voting/5",
+        AssemblyMode::Peer => "peer/5",
         AssemblyMode::Hierarchy => "hierarchy/4",
     }
 }

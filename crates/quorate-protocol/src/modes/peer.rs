@@ -98,10 +98,10 @@ impl Peer {
             };
             let member = &context.member(index).id;
             if let Err(out_of_reach) = self.conduct.check_recipients(context, index, &message.to) {
-                let ids = out_of_reach.join(", ");
                 run_state.note(format!(
-                    "a message of `{member}` in round {} was refused: {ids} is out of its reach",
-                    self.round
+                    "a message of `{member}` in round {} was refused: {} out of its reach",
+                    self.round,
+                    unreached(context, &out_of_reach)
                 ));
                 run_state.count_violation();
                 self.refused += 1;
@@ -147,7 +147,7 @@ impl Peer {
     fn close_round(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
         if self.heard.iter().all(Option::is_none) {
             self.ended_by = "no_answer";
-            let because = format!("nobody has answered in round {}", self.round);
+            let because = format!("no member has answered in round {}", self.round);
             let mut ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
             self.log.write_outcome(context, &mut ending);
             self.add_details(context, &mut ending);
@@ -370,6 +370,19 @@ fn is_end(output: &Json) -> Result<bool, String> {
         (Json::Object(_), Some(Json::Bool(ends))) => Ok(*ends),
         (other, _) => Err(format!("it says {other}, which has no boolean `end`")),
     }
+}
+
+/// Whom a message does not reach, in the words of the outcome: what the sender wrote is not part of it, since no lock has
+/// checked it.
+fn unreached(context: &ModeContext, ids: &[String]) -> String {
+    let members = ids.iter().filter_map(|id| context.member_indices.get(id.as_str()));
+    let members: BTreeSet<usize> = members.copied().collect();
+    let has_unknown = ids.iter().any(|id| !context.member_indices.contains_key(id.as_str()));
+    let mut named: Vec<&str> = members.iter().map(|index| &*context.member(*index).id).collect();
+    if has_unknown {
+        named.push("a name that no member has");
+    }
+    format!("{} {}", named.join(", "), if named.len() == 1 { "is" } else { "are" })
 }
 
 /// Ids as their sender is shown them: limited in number, each cut short. They are the sender's words, and may be anything.

@@ -5,6 +5,8 @@ mod decision;
 mod outline;
 mod proposal;
 
+use std::cmp::Ordering;
+
 use serde_json::json;
 
 use super::assembly::{AskMember, Completion, Effect, Mode, ModeContext, RunState, RunStatus};
@@ -134,7 +136,7 @@ impl Voting {
         rule: Option<usize>,
     ) -> Vec<Effect> {
         if self.count.missing_as_no {
-            self.pass_stands = Some(ruling.pass);
+            self.pass_stands = Some(ruling.pass && !self.may_reach_half(context));
             return self.check_decision(context, run_state);
         }
         let pass = ruling.pass;
@@ -146,6 +148,18 @@ impl Voting {
         }
         self.pass_stands = Some(true);
         self.check_decision(context, run_state)
+    }
+
+    /// Whether missing votes could bring a quorum to exactly a half, which it leaves to a later `majority`: a pass below that
+    /// half could then fail by one more yes.
+    fn may_reach_half(&self, context: &ModeContext) -> bool {
+        let rules = &context.setup.rules;
+        rules.iter().enumerate().any(|(at, rule)| {
+            let half = |missing| self.poll(context, &[], Some(missing)).tally(rule).compare_to_half();
+            rules::quorum::may_change_verdict(rule, &rules[at + 1..])
+                && half(Vote::No) == Some(Ordering::Less)
+                && half(Vote::Yes) != Some(Ordering::Less)
+        })
     }
 
     /// V7: whether what is out can still change the result. Only kinds of rules for which more yes never hurts are
@@ -216,8 +230,8 @@ impl Mode for Voting {
         }
         if self.voters.is_empty() {
             let class = self.class.as_deref().map_or_else(
-                || "nobody votes on a proposal without a class".to_owned(),
-                |class| format!("nobody votes on proposals of the class `{class}`"),
+                || "no member votes on a proposal without a class".to_owned(),
+                |class| format!("no member votes on proposals of the class `{class}`"),
             );
             return vec![Effect::End(decision::without_decision(
                 self,
@@ -272,7 +286,7 @@ impl Mode for Voting {
             effects.extend(self.cancel_rest(context, run_state));
         }
         if self.voters.iter().all(|one| one.ballot.is_none()) {
-            let because = "nobody has cast a vote that counts";
+            let because = "no member has cast a valid vote";
             let none = decision::without_decision(
                 self,
                 context,

@@ -57,6 +57,23 @@ impl OneshotCommand {
     /// # Errors
     /// As [`Self::run`].
     pub(crate) async fn run_for_output(&self, text: Arc<str>, timeout: Duration) -> Result<String, String> {
+        self.run_quoting(text, timeout, true).await
+    }
+
+    /// As [`Self::run_for_output`], without a text, for a command that prints a secret: no message quotes its stdout.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) async fn run_for_secret(&self, timeout: Duration) -> Result<String, String> {
+        self.run_quoting("".into(), timeout, false).await
+    }
+
+    async fn run_quoting(
+        &self,
+        text: Arc<str>,
+        timeout: Duration,
+        quotes_stdout: bool,
+    ) -> Result<String, String> {
         let launch = Launch {
             program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
             arguments: self.args.iter().map(Into::into).collect(),
@@ -77,7 +94,8 @@ impl OneshotCommand {
                 Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
             }
             Termination::Exited(status) => {
-                fail(&describe_failure(OutputFormat::Text, status, &ended.stdout, &ended.stderr))
+                let stdout = if quotes_stdout { &*ended.stdout } else { &[] };
+                fail(&describe_failure(OutputFormat::Text, status, stdout, &ended.stderr))
             }
             Termination::DeadlinePassed => fail(&late),
             Termination::Overflowed => {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
+use quorate_kernel::redact::{Redactor, Secrets};
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
@@ -124,8 +125,7 @@ impl Source {
                 Zeroizing::new(text)
             }
             Source::Command(command) => {
-                let printed = command.run_for_output("".into(), COMMAND_TIMEOUT).await;
-                // What it printed is not quoted: it may hold a key.
+                let printed = command.run_for_secret(COMMAND_TIMEOUT).await;
                 Zeroizing::new(printed.map_err(|why| Failure::never(format!("no key: {why}")))?)
             }
         };
@@ -146,6 +146,18 @@ impl Source {
 pub(super) struct Key {
     source: Source,
     value: Mutex<Option<Secret>>,
+}
+
+/// The text of an answer without the key, also where an escape in its JSON hides it until it is read.
+pub(super) fn answer_without_key(text: String, key: Option<&Secret>) -> String {
+    let Some(secret) = key else { return text };
+    let secrets = Secrets { values: vec![secret.to_string()], ..Secrets::default() };
+    let text = without_key(text, key);
+    match Redactor::from_secrets(&secrets) {
+        Ok(redactor) => redactor.redact_output(&text).0,
+        // No text is better than one with a key in it.
+        Err(_) => String::new(),
+    }
 }
 
 impl Key {
@@ -204,5 +216,20 @@ mod tests {
         assert_eq!(clean("bad sk-c…"), "bad [key]…");
         assert_eq!(clean("bad…"), "bad…");
         assert_eq!(without_key("x".to_owned(), None), "x");
+    }
+
+    #[test]
+    fn a_key_that_an_escape_hides_is_taken_out_of_an_answer() {
+        let key = Zeroizing::new("sk-\"canary\\77".to_owned());
+        let clean = |text: &str| answer_without_key(text.to_owned(), Some(&key));
+        for text in [
+            r#"{"brief": "it is \u0073k-\u0022canary\u005c77."}"#,
+            r#"{"brief": "it is sk-\"canary\\77."}"#,
+            r#"Here: {"a": [{"sk-\u0022canary\\77": 1}]}"#,
+        ] {
+            let clean = clean(text);
+            assert!(clean.contains("[REDACTED]") && !clean.contains("canary"), "{clean}");
+        }
+        assert_eq!(clean(r#"{"brief": "a \u0073 \"b\""}"#), r#"{"brief": "a \u0073 \"b\""}"#);
     }
 }

@@ -313,6 +313,12 @@ impl Stream {
     /// Reads a body that is a whole response in place of a stream.
     fn take_whole(&mut self, events: &mut Vec<Event>) {
         let body = quorate_kernel::strict_json::parse(&self.stray).ok();
+        // Beside an error nothing else in a body counts.
+        if let Some(body) =
+            body.as_ref().filter(|body| body.get("error").is_some_and(|error| !error.is_null()))
+        {
+            return self.apply(Err(fault::from_event(body)), events);
+        }
         for data in body.and_then(|body| whole::events(self.wire, &body)).unwrap_or_default() {
             if !self.has_ended {
                 let step = self.read_event("", &data).map(Some);

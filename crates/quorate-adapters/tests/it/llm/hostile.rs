@@ -198,3 +198,107 @@ async fn bytes_that_were_not_asked_for_answer_no_later_question() {
         }
     }
 }
+
+/// What says that it failed, or was cut off, is no answer, wherever it says so.
+#[tokio::test]
+async fn no_response_that_says_that_it_failed_is_an_answer() {
+    let block = json!([{"type": "text", "text": ANSWER}]);
+    let item = |status: &str| json!([{"type": "message", "status": status, "content": [{"type": "output_text", "text": ANSWER}]}]);
+    let error = json!({"type": "overloaded_error", "message": "Overloaded"});
+    let whole = [
+        ("messages", json!({"type": "error", "error": error, "content": block, "stop_reason": "end_turn"})),
+        ("messages", json!({"type": "message", "error": error, "content": block, "stop_reason": "end_turn"})),
+        ("messages", json!({"type": "error", "content": block, "stop_reason": "end_turn"})),
+        (
+            "chat",
+            json!({"error": error, "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}]}),
+        ),
+        ("responses", json!({"status": "completed", "error": error, "output": item("completed")})),
+        ("responses", json!({"status": "completed", "output": item("incomplete")})),
+        (
+            "responses",
+            json!({"status": "completed", "incomplete_details": {"reason": "max_output_tokens"}, "output": item("completed")}),
+        ),
+        (
+            "gemini",
+            json!({"error": error, "candidates": [{"content": {"parts": [{"text": ANSWER}]}, "finishReason": "STOP"}]}),
+        ),
+        (
+            "gemini",
+            json!({"candidates": [{"index": 1, "content": {"parts": [{"text": ANSWER}]}, "finishReason": "STOP"}]}),
+        ),
+    ];
+    let whole = whole.map(|(wire, body)| (wire, body.to_string()));
+    let event = |event: Value| format!("data: {event}\n\n");
+    let finish =
+        |reason: &str| event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}));
+    let said = event(json!({"choices": [{"index": 0, "delta": {"content": ANSWER}}]}));
+    let stop = |reason: &str| event(json!({"type": "message_delta", "delta": {"stop_reason": reason}}));
+    let start =
+        event(json!({"type": "content_block_start", "content_block": {"type": "text", "text": ANSWER}}));
+    let written = event(json!({"type": "response.output_text.delta", "output_index": 0, "delta": ANSWER}));
+    let completed = |more: Value| event(json!({"type": "response.completed", "response": more}));
+    let streamed = [
+        ("chat", format!("{said}{}{}data: [DONE]\n\n", finish("length"), finish("stop"))),
+        (
+            "messages",
+            format!(
+                "{start}{}{}{}",
+                stop("max_tokens"),
+                stop("end_turn"),
+                event(json!({"type": "message_stop"}))
+            ),
+        ),
+        (
+            "responses",
+            format!("{written}{}", completed(json!({"status": "failed", "error": {"message": "boom"}}))),
+        ),
+        ("responses", format!("{written}{}", completed(json!({"status": "incomplete"})))),
+        (
+            "responses",
+            format!(
+                "{written}{}",
+                completed(
+                    json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}})
+                )
+            ),
+        ),
+    ];
+    for (kind, (wire, body)) in whole
+        .into_iter()
+        .map(|case| ("application/json", case))
+        .chain(streamed.into_iter().map(|case| ("text/event-stream", case)))
+    {
+        let (header, sent) = (format!("content-type: {kind}\r\n"), body.clone());
+        let server = Server::start(move |_| status("200 OK", &header, &sent)).await;
+        let asked =
+            executor(&server, json!({"wire": wire})).invoke(probe::question(Duration::from_secs(10))).await;
+        assert!(asked.is_err(), "{wire}: {body}");
+        assert_eq!(server.received().len(), 1);
+    }
+    let (header, sent) = (
+        "content-type: application/json\r\n",
+        json!({"type": "message", "error": null, "content": block, "stop_reason": "end_turn"}).to_string(),
+    );
+    let server = Server::start(move |_| status("200 OK", header, &sent)).await;
+    let asked =
+        executor(&server, json!({"wire": "messages"})).invoke(probe::question(Duration::from_secs(10))).await;
+    assert_eq!(asked.unwrap().text, ANSWER, "without the error it is one");
+}
+
+/// A command that prints the key and fails does not have it quoted, and a list of models is shown without it.
+#[tokio::test]
+async fn a_key_is_in_no_message_of_its_command_and_in_no_list() {
+    let server = Server::start(|_| {
+        status("200 OK", "", &json!({"data": [{"id": "a\u{1b}[31mred\nb sk-canary-0ddba12"}]}).to_string())
+    })
+    .await;
+    let command = json!({"key": {"command": ["sh", "-c", "echo sk-canary-0ddba12; exit 3"]}});
+    let said = failure_of(&*executor(&server, command)).await;
+    assert!(said.contains("exit code 3") && !said.contains("canary"), "{said}");
+    assert_eq!(server.received().len(), 0);
+    let printed = json!({"key": {"command": ["echo", "sk-canary-0ddba12"]}});
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let models = executor(&server, printed).models(deadline).await.unwrap().unwrap();
+    assert_eq!(models, ["a [31mred b [key]"]);
+}

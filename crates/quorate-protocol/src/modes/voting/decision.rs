@@ -57,7 +57,14 @@ pub(super) fn undecided(voting: &Voting, context: &ModeContext, mut ending: Comp
 }
 
 impl Voting {
-    /// The result is known: checks the decision's text and every rationale against the locks.
+    /// Whether a member is one of those who decided alone, whose answers the outcome has in full (V4).
+    fn is_contribution_of(&self, context: &ModeContext, member: &crate::Name) -> bool {
+        let Some((ruling, Some(at))) = &self.decided else { return false };
+        rules::is_terminal(&context.setup.rules[*at]) && ruling.members.contains(member)
+    }
+
+    /// The result is known: checks the decision's text, every rationale, and the evidence that the outcome has against the
+    /// locks.
     pub(super) fn check_decision(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         let text = |member: Option<&crate::Name>, what, text: &str| Text {
             member: member.cloned(),
@@ -68,8 +75,11 @@ impl Voting {
         self.checked_text = self.decision_text(context);
         let mut texts = vec![text(None, "decision", &self.checked_text)];
         for voter in &self.voters {
-            if let Some(ballot) = &voter.ballot {
-                texts.push(text(Some(&context.member(voter.index).id), "rationale", &ballot.rationale));
+            let Some(ballot) = &voter.ballot else { continue };
+            let member = &context.member(voter.index).id;
+            texts.push(text(Some(member), "rationale", &ballot.rationale));
+            if self.is_contribution_of(context, member) {
+                texts.extend(ballot.evidence.iter().map(|quote| text(Some(member), "evidence", quote)));
             }
         }
         vec![Effect::Check(Candidate { name: DECISION.into(), texts })]
@@ -134,7 +144,7 @@ impl Voting {
             "incomplete" => Completion::without_artifact(
                 RunStatus::Incomplete,
                 "missing_votes",
-                "it would pass, but not if whoever gave no vote had voted no",
+                "it would pass, but a missing vote could change that",
             ),
             word => Completion { result: word, ..Completion::done() },
         };

@@ -108,15 +108,40 @@ fn a_locked_rationale_refuses_and_never_passes() {
 }
 
 #[test]
+fn locked_evidence_of_one_who_decides_alone_refuses() {
+    // V4, V6: the outcome has the answers of those in full.
+    let [(run, _), _] = coins();
+    let go = oracle::Kind::Terminal { on: VoterBehavior::Yes, scope: oracle::Scope::All };
+    let stack = [
+        oracle::Rule { kind: go, of: Some(vec![0]) },
+        oracle::Rule { kind: oracle::Kind::Unanimity, of: None },
+    ];
+    for (decides, verdict) in [(0, "refused"), (1, "pass")] {
+        let mut setup = table::setup(&stack, &["1", "1"]);
+        setup.locked_traits = vec![locked("backdate")];
+        let mut sitting = TestRun::open(&setup, run, table::PROPOSAL);
+        for member in 0..2 {
+            let evidence = if member == decides { json!(["fine", "we backdate it"]) } else { json!([]) };
+            let answer = json!({"vote": "yes", "rationale": "ok", "evidence": evidence});
+            sitting.answer(&table::id(member), answer);
+        }
+        assert_eq!(sitting.word("verdict"), verdict);
+        assert!(!sitting.outcome().to_string().contains("we backdate it"), "{}", sitting.outcome());
+    }
+}
+
+#[test]
 fn who_is_missing_never_agrees() {
     // X5, V8, in the oracle and so in the protocol, which agrees with it everywhere: a pass without some member's vote is a
-    // pass with its no.
+    // pass with whatever it would have voted.
     let mut passes = 0;
     polls(|rules, voters, absent| {
         let outcome = |does| oracle::outcome(rules, &with(voters, absent, does), false);
         if outcome(VoterBehavior::Missing) == Word::Pass {
             passes += 1;
-            assert_eq!(outcome(VoterBehavior::No), Word::Pass, "{rules:?} {voters:?}");
+            for does in [VoterBehavior::No, VoterBehavior::Yes, VoterBehavior::Abstain] {
+                assert_eq!(outcome(does), Word::Pass, "{does:?} {rules:?} {voters:?}");
+            }
         }
     });
     assert!(passes > 50, "{passes}");

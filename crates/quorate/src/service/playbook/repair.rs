@@ -56,6 +56,14 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
                 let help = "it was not written by `quorate`: look at it, and remove it";
                 return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
             }
+            let plan = sha256_hex(text.as_bytes());
+            if !keeping.has_begun(&plan) {
+                let shown = display_path(&environment, &pending);
+                let body = Body::new(format!("{shown} was not begun with this ledger, and is not finished"));
+                let help = "look at it, and remove it: it may come from another workspace or program. What it has \
+                            written counts as edited by hand";
+                return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
+            }
             for file in &change.files {
                 if file_state(file)? == FileState::Other {
                     done.push(format!(
@@ -64,8 +72,9 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
                     ));
                 }
             }
-            keeping.apply(&change, host).await?;
-            done.push("finished what was begun".to_owned());
+            keeping.apply(&change, &plan, host).await?;
+            let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
+            done.push(format!("finished what was begun: {}", events.collect::<Vec<_>>().join("; ")));
         }
         Err(error) => {
             let body = Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));

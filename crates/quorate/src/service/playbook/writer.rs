@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{self, Ledger as _};
+use quorate_ledger::keys::Directory;
 use quorate_ledger::store::run_lock::RunLock;
 use quorate_playbook::index;
 
@@ -15,7 +16,7 @@ use super::library::Library;
 use super::logging::{self, LOG_FILE};
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::{ServiceError, error_chain};
 use crate::service::host::Host;
 use crate::service::open_session;
 use crate::service::paths::display_path;
@@ -123,16 +124,21 @@ impl LibraryWriter {
         }
         let pending =
             serde_json::to_string_pretty(&change.relative_to(&self.scope_dir())).unwrap_or_default();
+        let plan = sha256_hex(pending.as_bytes());
+        self.keys().note_begun(&plan).map_err(|error| {
+            let help = "make it writable, and try again; nothing was begun";
+            ServiceError::configuration(codes::FILE_UNWRITABLE, Body::new(error_chain(&error)).help(help))
+        })?;
         self.write(&folder.join(PENDING_FILE), &pending)?;
-        self.apply(change, host).await
+        self.apply(change, &plan, host).await
     }
 
-    /// Continues a change from any step, and returns the files that were edited meanwhile.
+    /// Continues a change from any step. `plan` is the SHA-256 of its `_pending.json`.
     ///
     /// # Errors
     /// If a file cannot be written.
     #[crate::boxed]
-    pub async fn apply(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
+    pub async fn apply(&mut self, change: &Change, plan: &str, host: &Host) -> Result<(), ServiceError> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
                 self.write(&file.path, &file.text)?;
@@ -149,7 +155,20 @@ impl LibraryWriter {
         logging::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
             .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
         disk::remove(&self.library.folder().join(PENDING_FILE))
-            .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))
+            .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))?;
+        // A note that stays behind is of a change that is recorded: to finish it again changes nothing.
+        let _ = self.keys().forget_begun(plan);
+        Ok(())
+    }
+
+    /// Whether a process that works with this ledger began the change with this plan. A plan may come with a checkout, or from
+    /// a program that can write the workspace, and then nothing of it was decided here.
+    pub fn has_begun(&self, plan: &str) -> bool {
+        self.keys().has_begun(plan)
+    }
+
+    fn keys(&self) -> Directory {
+        Directory::new(self.session.workspace.ledger.dir())
     }
 
     /// Reads the library again.

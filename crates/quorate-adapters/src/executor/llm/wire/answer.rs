@@ -83,6 +83,18 @@ pub(super) fn read<T: DeserializeOwned>(data: &str) -> Result<T, Fault> {
     serde_json::from_str(data).map_err(|error| Fault::new(Kind::Malformed, error.to_string()))
 }
 
+/// Why an answer ended, once another event says so. A reason that is no end of an answer stays.
+pub(super) fn later_reason(
+    old: Option<String>,
+    new: Option<String>,
+    is_end: impl Fn(&str) -> bool,
+) -> Option<String> {
+    match old {
+        Some(old) if !is_end(&old) => Some(old),
+        old => new.or(old),
+    }
+}
+
 /// The fault of an answer that ended for a reason that is no end of an answer.
 pub(super) fn stopped_for(reason: Option<&str>) -> Fault {
     let said = match reason {

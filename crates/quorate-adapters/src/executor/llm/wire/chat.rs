@@ -4,7 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Step, read, stopped_for};
+use super::answer::{Answer, Step, later_reason, read, stopped_for};
 use super::openai::{self, Content};
 use super::request::{Format, HttpRequest, Request, Server};
 use crate::executor::llm::fault::{self, Fault, Kind};
@@ -144,7 +144,9 @@ impl Decoder {
                 text.push_str(&delta.content.unwrap_or_default());
                 answer.add_refusal(&delta.refusal.unwrap_or_default());
             }
-            self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+            let finish_reason = choice.finish_reason;
+            self.finish_reason =
+                later_reason(self.finish_reason.take(), finish_reason, |reason| reason == "stop");
         }
         answer.add_text(&text)
     }

@@ -52,6 +52,8 @@ struct Chunk {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate {
+    #[serde(default)]
+    index: u64,
     content: Option<Content>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
@@ -102,7 +104,8 @@ impl Decoder {
             return Err(Fault::new(Kind::Refused { category: Some(reason) }, said));
         }
         // One candidate was asked for.
-        let Some(candidate) = chunk.candidates.and_then(|all| all.into_iter().next()) else {
+        let first = |candidates: Vec<Candidate>| candidates.into_iter().find(|one| one.index == 0);
+        let Some(candidate) = chunk.candidates.and_then(first) else {
             return Ok(Step::More);
         };
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();

@@ -4,7 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Answer, Step, read, stopped_for};
+use super::answer::{Answer, Step, later_reason, read, stopped_for};
 use super::request::{Cache, Format, HttpRequest, Request};
 use crate::executor::llm::fault::{self, Fault, Kind};
 
@@ -125,6 +125,11 @@ struct OutputDetails {
     thinking_tokens: Option<u64>,
 }
 
+/// Whether a stop reason is the end of a whole answer.
+fn is_end(reason: &str) -> bool {
+    matches!(reason, "end_turn" | "stop_sequence")
+}
+
 impl Decoder {
     pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<Step, Fault> {
         match read(data)? {
@@ -137,7 +142,7 @@ impl Decoder {
             | Event::ContentBlockDelta { delta: Piece::TextDelta { text } } => answer.add_text(&text),
             Event::MessageDelta { delta, usage } => {
                 self.count(usage, answer);
-                self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
+                self.stop_reason = later_reason(self.stop_reason.take(), delta.stop_reason, is_end);
                 self.stop_details = delta.stop_details.or(self.stop_details.take());
                 Ok(Step::More)
             }
@@ -153,7 +158,7 @@ impl Decoder {
         let StopDetails { category, explanation } = self.stop_details.take().unwrap_or_default();
         let why = explanation.unwrap_or_default();
         match self.stop_reason.as_deref() {
-            Some("end_turn" | "stop_sequence") => Ok(Step::Done),
+            Some(reason) if is_end(reason) => Ok(Step::Done),
             Some("max_tokens") => Err(Fault::new(Kind::CutOff, "")),
             Some("refusal") => Err(Fault::new(Kind::Refused { category }, why)),
             Some("model_context_window_exceeded") => Err(Fault::new(Kind::ContextOverflow, why)),

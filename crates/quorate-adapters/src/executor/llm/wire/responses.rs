@@ -80,6 +80,7 @@ enum Event {
 #[derive(Deserialize)]
 struct Item {
     phase: Option<String>,
+    status: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +89,8 @@ struct Response {
     usage: Option<Counts>,
     error: Option<quorate_protocol::Json>,
     incomplete_details: Option<Incomplete>,
+    status: Option<String>,
+    output: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
@@ -144,17 +147,25 @@ impl Decoder {
                 answer.add_refusal(&delta);
                 Ok(Step::More)
             }
-            Event::Completed { response } => {
-                take(response, answer);
-                Ok(Step::Done)
+            Event::Completed { mut response } => {
+                let (error, status) = (response.error.take(), response.status.take());
+                let items = response.output.take().unwrap_or_default();
+                let incomplete = take(response, answer);
+                // The event's name is not all that says how it ended.
+                match (error, incomplete, status.as_deref()) {
+                    (Some(error), ..) => Err(fault::from_event(&error)),
+                    (None, Some(details), _) => Err(incomplete_for(details.reason.as_deref())),
+                    (None, None, None | Some("completed")) => {
+                        let part =
+                            items.into_iter().filter_map(|item| item.status).find(|it| it != "completed");
+                        part.map_or(Ok(Step::Done), |status| Err(stopped_for(Some(&status))))
+                    }
+                    (None, None, other) => Err(stopped_for(other)),
+                }
             }
             Event::Incomplete { response } => {
                 let reason = take(response, answer).and_then(|details| details.reason);
-                Err(match reason.as_deref() {
-                    Some("max_output_tokens") => Fault::new(Kind::CutOff, ""),
-                    Some("content_filter") => Fault::new(Kind::ContentFilter { category: None }, ""),
-                    other => stopped_for(other),
-                })
+                Err(incomplete_for(reason.as_deref()))
             }
             Event::Failed { mut response } => {
                 let error = response.error.take();
@@ -164,6 +175,15 @@ impl Decoder {
             Event::Error => Err(fault::from_event(&read(data)?)),
             Event::Other => Ok(Step::More),
         }
+    }
+}
+
+/// The fault of a response that the service calls incomplete.
+fn incomplete_for(reason: Option<&str>) -> Fault {
+    match reason {
+        Some("max_output_tokens") => Fault::new(Kind::CutOff, ""),
+        Some("content_filter") => Fault::new(Kind::ContentFilter { category: None }, ""),
+        other => stopped_for(other),
     }
 }
 

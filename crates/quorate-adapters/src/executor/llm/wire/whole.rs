@@ -20,6 +20,9 @@ pub(super) fn events(wire: Wire, body: &Json) -> Option<Vec<String>> {
 }
 
 fn messages(body: &Json) -> Option<Vec<String>> {
+    if body.get("type").is_some_and(|kind| kind != "message") {
+        return None;
+    }
     let blocks = body.get("content")?.as_array()?;
     let started = json!({"type": "message_start", "message": body});
     let stopped = json!({
