@@ -11,6 +11,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::file_stamp::FileStamp;
+use crate::regular_file::real_path;
 
 const SCHEMA: &str = include_str!("database/schema.sql");
 /// The version of [`SCHEMA`], kept in SQLite's `user_version`.
@@ -56,7 +57,8 @@ impl Database {
             return Err(ConfigError::for_key("path", message)
                 .with_help("name a file in it; it is made when it is needed"));
         }
-        Ok(Database { path, durable, open_database: Mutex::default() })
+        // One file is one conversation, whatever it is called.
+        Ok(Database { path: real_path(&path), durable, open_database: Mutex::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -36,6 +36,26 @@ pub(crate) fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
     (!resolved.starts_with(real(dir))).then_some(resolved)
 }
 
+/// The one path of a file, without links and `..`, also if its end does not exist yet.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    const MAX_LINKS: u32 = 16;
+    fn follow(path: &Path, links: u32) -> PathBuf {
+        if let Ok(real) = path.canonicalize() {
+            return real;
+        }
+        match (path.read_link(), path.parent(), path.file_name()) {
+            // A link to what does not exist yet.
+            (Ok(target), Some(parent), _) if links > 0 => follow(&parent.join(target), links - 1),
+            (_, Some(parent), Some(name)) => follow(parent, links).join(name),
+            (_, Some(parent), None) => {
+                follow(parent, links).parent().map_or_else(PathBuf::new, Path::to_owned)
+            }
+            (_, None, _) => path.to_owned(),
+        }
+    }
+    follow(path, MAX_LINKS)
+}
+
 /// The content of a file of at most `most` bytes.
 ///
 /// # Errors
@@ -93,6 +113,27 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test needs files")]
+    fn a_file_has_one_path_before_it_is_made_and_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(dir.join("sub")).unwrap();
+        std::os::unix::fs::symlink("sub", dir.join("folder")).unwrap();
+        std::os::unix::fs::symlink("sub/file", dir.join("link")).unwrap();
+        let names = ["sub/file", "sub/../sub/file", "folder/file", "link", "gone/../sub/file", "sub/./file"];
+        let file = dir.join("sub/file");
+        for name in names {
+            assert_eq!(real_path(&dir.join(name)), file, "{name}");
+        }
+        std::fs::write(&file, "").unwrap();
+        for name in names.into_iter().filter(|name| !name.starts_with("gone")) {
+            assert_eq!(real_path(&dir.join(name)), file, "{name}");
+        }
+        std::os::unix::fs::symlink("round", dir.join("round")).unwrap();
+        assert_eq!(real_path(&dir.join("round")), dir.join("round"), "it ends");
+    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test needs files")]

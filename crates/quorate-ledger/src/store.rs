@@ -238,7 +238,24 @@ fn no_answer_error(address: &Address, error: sqlx::Error) -> Error {
     if let Some(refused) = Gap::refusal(&error).or_else(|| Foreign::refusal(address, &error)) {
         return refused;
     }
+    if is_damage(&error) {
+        let what = format!("a table of the ledger {address} is missing, or is not as it was made: {error}");
+        return Error::ForeignSchema { what, remove: None };
+    }
     unavailable(format!("the ledger {address} does not answer"), error)
+}
+
+/// Whether a database answers that its tables are not those of a ledger, or hold values of other types.
+fn is_damage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_) => true,
+        sqlx::Error::Database(error) => {
+            let message = error.message();
+            ["no such table", "no such column"].iter().any(|start| message.starts_with(start))
+                || matches!(error.code().as_deref(), Some("42P01" | "42703"))
+        }
+        _ => false,
+    }
 }
 
 fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -261,8 +261,8 @@ async fn verify_snapshot(engine: &mut Engine, options: &Arc<Options>) -> Result<
     let since = tree.size();
     let mut walk = Walk::new(Arc::clone(&options), tree, seals, runs);
     let origin = walk_start::read_origin(engine).await;
-    for tree in
-        walk_start::witness_trees(&options, origin.as_deref()).chain(untrusted.iter().map(|(tree, _)| *tree))
+    for tree in walk_start::witness_trees(&options, origin.as_deref())
+        .chain(untrusted.iter().filter_map(|(tree, _)| *tree))
     {
         if tree.size >= since {
             walk.roots.entry(tree.size).or_default().insert(tree.root);

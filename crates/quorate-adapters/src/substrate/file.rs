@@ -42,6 +42,7 @@ use super::file_watcher::FileWatcher;
 use super::{check_turn, parse_sync, persistent};
 use crate::block::Block;
 use crate::file_stamp::FileStamp;
+use crate::regular_file::real_path;
 
 /// The kind that manifests name.
 pub const KIND: &str = "file";
@@ -84,9 +85,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
 }
 
 struct FileSubstrate {
-    /// The path as the manifest names it.
-    place: String,
-    /// The path with links resolved.
+    /// The file's one path, without links: two names of one journal share a lock, and are one conversation.
     path: PathBuf,
     sync: bool,
     /// Whether the last sync took less than [`FAST_SYNC`].
@@ -106,11 +105,9 @@ enum LastRead {
 }
 
 impl FileSubstrate {
-    fn new(place: &Path, sync: bool) -> Self {
-        // Two paths of one journal must share a lock.
-        let path = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+    fn new(named: &Path, sync: bool) -> Self {
+        let path = real_path(named);
         FileSubstrate {
-            place: place.display().to_string(),
             sync,
             syncs_fast: AtomicBool::new(false),
             handle: Arc::new(Mutex::new(JournalHandle::new(path.clone()))),
@@ -184,7 +181,7 @@ impl FileSubstrate {
 #[async_trait]
 impl Substrate for FileSubstrate {
     fn about(&self) -> About {
-        persistent(KIND, self.place.clone())
+        persistent(KIND, self.path.display().to_string())
     }
 
     fn warnings(&self) -> Vec<String> {

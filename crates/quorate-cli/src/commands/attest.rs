@@ -23,8 +23,8 @@ use quorate::service::session::LedgerSession;
 /// Attest what a run decided of a text, for a gate that deploys or publishes it
 ///
 /// Writes Sigstore bundles, signed with the key that signs records: RUN.decision.sigstore.json says what was decided, whatever
-/// it was. RUN.svr.sigstore.json is a simple verification result, and is made only for a SHIP or a passed vote with every
-/// member's answer, about these very bytes, on a text that no person has decided on and that the same council has not judged
+/// it was. RUN.svr.sigstore.json is a simple verification result, and is made only for a SHIP or a passed vote where
+/// no member's answer is missing, about these very bytes, on a text that no person has decided on and that the same council has not judged
 /// again. The run's records are verified before.
 ///
 /// Exits with 0 if both were written, and with 1 if there is only the decision.

@@ -301,6 +301,10 @@ fn a_revoked_key_signs_no_more() {
     let help = place.run(&["keys", "revoke", "--help"]).assert_code(0).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("minutes (30m), hours (24h), days (7d) or weeks (2w)"), "{help}");
+    place
+        .run(&["keys", "revoke", &id[..8], "--at", "99999w"])
+        .assert_code(64)
+        .assert_stderr_contains("before all keys");
     let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).assert_code(0);
     revoked.assert_stderr_contains("no longer count").assert_stderr_contains("exits with 1 from now on");
     assert_eq!(states(&place), BTreeMap::from([(id.clone(), "revoked".to_owned())]));

@@ -140,7 +140,7 @@ fn a_log_that_was_touched_diverges() {
 }
 
 #[test]
-fn a_line_is_compared_up_to_its_line_feed() {
+fn a_line_is_compared_with_its_line_feed() {
     // D6
     let (place, run) = reviewed();
     let log = place.read(LOG);
@@ -148,6 +148,9 @@ fn a_line_is_compared_up_to_its_line_feed() {
         place.write(LOG, changed);
         assert_eq!(first(&verify(&place, &[]).assert_code(1)), ("changed".into(), "log".into(), run.clone()));
     }
+    // One without a line feed is not counted by `audit`.
+    place.write(LOG, log.trim_end());
+    assert_eq!(first(&verify(&place, &[]).assert_code(1)), ("changed".into(), "log".into(), run));
     // Empty lines are ignored.
     place.write(LOG, format!("\n{}", log.replacen('\n', "\n\n", 1)));
     place.run(&["audit", "--reindex"]).assert_code(0);

@@ -108,9 +108,10 @@ fn more_than_a_fifth_stays() {
 fn no_playbook_targets_all_or_no_operators() {
     let place = workspace::workspace("");
     let targets = |reference: &str| json!({"targets": [{"kind": "operator", "ref": reference}]});
-    refused(&place, &bad("for-all", targets("*")), "delta_invalid").assert_stderr_contains("everybody");
+    refused(&place, &bad("for-all", targets("*")), "delta_invalid")
+        .assert_stderr_contains("targets all operators");
     refused(&place, &bad("for-all", targets("operator/*")), "delta_invalid")
-        .assert_stderr_contains("everybody");
+        .assert_stderr_contains("targets all operators");
     refused(&place, &bad("for-none", targets("nobody")), "target_unresolved");
 }
 

@@ -147,6 +147,25 @@ fn roles_are_read_as_other_systems_write_them() {
 }
 
 #[test]
+fn a_conversation_is_one_whatever_its_manifest_is_called() {
+    // K3: two names of it would be two locks, and two records of what was answered.
+    let place = swarm("echo yes", MENTION);
+    place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(0);
+    place.write("deep/er/note", "");
+    std::os::unix::fs::symlink(place.root(), place.path("deep/link")).unwrap();
+    for (from, name) in
+        [("deep", "../swarm.yaml"), ("deep/er", "../../swarm.yaml"), ("deep", "link/swarm.yaml")]
+    {
+        let mut command = place.command(&["run", name]);
+        let ran = command.current_dir(place.path(from)).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success() && !said.contains("completed from the conversation"), "{name}: {said}");
+    }
+    let stats = place.run(&["ledger", "stats", "--format", "json"]).assert_code(0).json();
+    assert_eq!(stats["conversations"], 1, "{stats}");
+}
+
+#[test]
 fn what_a_runtime_records_is_counted() {
     let place = swarm("echo yes", MENTION);
     place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(0);

@@ -272,8 +272,8 @@ fn claimed_runs(number: u64, line: &Json, written: &[u8]) -> Vec<(String, Logged
         _ => return Vec::new(),
     };
     let is_ours = run.is_some() && run == span && text("event").is_some();
-    let written = written.strip_suffix(b"\n").unwrap_or(written);
-    let is_exact = is_ours && line.to_string().as_bytes() == written;
+    // A line is written with its line feed, at one go. Without one it is not counted by readers of the log.
+    let is_exact = is_ours && written.strip_suffix(b"\n") == Some(line.to_string().as_bytes());
     let verdict = text("verdict").unwrap_or_default();
     let names = run.into_iter().chain(span.filter(|_| run != span));
     let line = |name: &str| {

@@ -27,8 +27,9 @@ pub(super) struct WalkStart {
     pub(super) runs: HashMap<Box<str>, StreamState>,
     /// The lengths of the stored rows above the leaves.
     pub(super) upper_row_lengths: std::collections::BTreeMap<(u32, u64), usize>,
-    /// Why the stored tree cannot be used; the walk then begins at the first record.
-    pub(super) mismatch: Option<(TreeHead, Divergence)>,
+    /// Why the stored tree cannot be used, and the tree that is trusted if it is known; the walk then begins at the first
+    /// record.
+    pub(super) mismatch: Option<(Option<TreeHead>, Divergence)>,
 }
 
 /// Why there is no such checkpoint.
@@ -61,11 +62,21 @@ pub(super) async fn after_checkpoint(
     options: &Options,
     since: &StartPoint,
 ) -> Result<Result<WalkStart, CheckpointNotFound>, sqlx::Error> {
-    let sealed = match find_checkpoint(engine, since).await? {
-        Ok(sealed) => sealed,
-        Err(error) => return Ok(Err(error)),
+    let last = last_seq(engine).await?;
+    let cut = |size: u64| {
+        // Without newer records the walk covers all from the first one.
+        let what = format!("the trusted checkpoint is over {size} records, and there are {last}");
+        Divergence::new(Kind::Cut, Part::Checkpoint, what).at_seq(last + 1).up_to_seq(size)
     };
     let mut begin = from_first_record(engine, true).await?;
+    let sealed = match find_checkpoint(engine, since).await? {
+        Ok(sealed) => sealed,
+        Err(CheckpointNotFound::Size(size)) if last < size => {
+            begin.mismatch = Some((None, cut(size)));
+            return Ok(Ok(begin));
+        }
+        Err(error) => return Ok(Err(error)),
+    };
     let trusted = match since {
         StartPoint::Tree(tree) => *tree,
         StartPoint::Size(_) | StartPoint::Number(_) => match &sealed {
@@ -74,12 +85,8 @@ pub(super) async fn after_checkpoint(
         },
     };
     let size = trusted.size;
-    let last = last_seq(engine).await?;
     if last < size {
-        // Without newer records the walk covers all from the first one.
-        let what = format!("the trusted checkpoint is over {size} records, and there are {last}");
-        let divergence = Divergence::new(Kind::Cut, Part::Checkpoint, what).at_seq(last + 1).up_to_seq(size);
-        begin.mismatch = Some((trusted, divergence));
+        begin.mismatch = Some((Some(trusted), cut(size)));
         return Ok(Ok(begin));
     }
     let frontier = match tiles::fetch_tree(engine, size).await {
@@ -98,7 +105,7 @@ pub(super) async fn after_checkpoint(
                 Err(error) => error,
             };
             let divergence = Divergence::new(Kind::Changed, Part::Tree, what);
-            begin.mismatch = Some((trusted, divergence));
+            begin.mismatch = Some((Some(trusted), divergence));
             return Ok(Ok(begin));
         }
     }
@@ -120,7 +127,7 @@ pub(super) async fn after_checkpoint(
             );
             let divergence =
                 Divergence::new(Kind::Changed, Part::Witness, what).at_seq(1).up_to_seq(wanted.size);
-            begin.mismatch = Some((trusted, divergence));
+            begin.mismatch = Some((Some(trusted), divergence));
             return Ok(Ok(WalkStart { mismatch: begin.mismatch, ..from_first_record(engine, true).await? }));
         }
     }

@@ -133,7 +133,7 @@ impl From<ledger::Error> for ServiceError {
                         "find out who made it; then remove it (`{remove}` in sqlite3) or {backup}, and let `quorate ledger \
                          verify` say whether the records are as they were"
                     ),
-                    None => format!("find out who made it, and {backup}: it replaces a table of the ledger"),
+                    None => format!("find out what changed it, and {backup}: a table of it is missing, or was replaced"),
                 };
                 ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }

@@ -17,6 +17,7 @@ use rules::Protected;
 use tempfile::TempDir;
 
 use super::environment;
+use crate::regular_file::real_path;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LedgerFiles {
@@ -32,7 +33,7 @@ static PROTECTED_LEDGERS: Mutex<BTreeSet<LedgerFiles>> = Mutex::new(BTreeSet::ne
 
 /// Protects a ledger from the members that start from now on.
 pub fn protect(files: LedgerFiles) {
-    let real = |path: PathBuf| resolve_links(&path);
+    let real = |path: PathBuf| real_path(&path);
     let files = LedgerFiles {
         keys: real(files.keys),
         ledger: files.ledger.into_iter().map(real).collect(),
@@ -77,10 +78,8 @@ impl Sandbox {
         if ledgers.is_empty() || available().is_err() {
             return Ok(None);
         }
-        let (home, temporary) = (
-            environment::home_dir().map(|home| resolve_links(&home)),
-            resolve_links(&environment::temp_dir()),
-        );
+        let (home, temporary) =
+            (environment::home_dir().map(|home| real_path(&home)), real_path(&environment::temp_dir()));
         let mut places: Vec<&Path> = home.iter().map(PathBuf::as_path).collect();
         places.push(&temporary);
         let protected = protected_paths(confinement, ledgers, &places);
@@ -88,7 +87,7 @@ impl Sandbox {
             true => Some(tempfile::Builder::new().prefix("quorate-tmp-").tempdir_in(&temporary)?),
             false => None,
         };
-        let known_paths = [Some(resolve_links(program)), Some(resolve_links(cwd)), home, Some(temporary)];
+        let known_paths = [Some(real_path(program)), Some(real_path(cwd)), home, Some(temporary)];
         let known_paths = known_paths
             .into_iter()
             .flatten()
@@ -153,19 +152,6 @@ fn protected_paths(confinement: Confinement, ledgers: BTreeSet<LedgerFiles>, pla
     protected
 }
 
-/// A path without links, even if its end does not exist.
-fn resolve_links(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
-            return match rest.as_os_str().is_empty() {
-                true => real,
-                false => real.join(rest),
-            };
-        }
-    }
-    path.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +186,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
         let real_dir = dir.path().canonicalize().unwrap();
-        assert_eq!(resolve_links(&dir.path().join("link/a/b")), real_dir.join("a/b"));
-        assert_eq!(resolve_links(&dir.path().join("link")), real_dir);
+        assert_eq!(real_path(&dir.path().join("link/a/b")), real_dir.join("a/b"));
+        assert_eq!(real_path(&dir.path().join("link")), real_dir);
     }
 }

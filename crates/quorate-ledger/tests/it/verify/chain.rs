@@ -106,6 +106,13 @@ async fn of_two_sealed_records_the_one_that_is_not_in_the_tree_was_changed() {
     put(&copy, 28, (stream, 1), Some(&before), rule()).await;
     let since = Options { since: Some(StartPoint::Size(26)), ..copy.options() };
     assert_eq!(found(&copy.verify(since).await), [of_record(Kind::Changed, stream, 1, 28)]);
+    // One that a person remembers, and that the ledger is too short for.
+    let since = Options { since: Some(StartPoint::Size(500)), ..copy.options() };
+    let report = copy.verify(since).await;
+    assert!(
+        found(&report).contains(&(Kind::Cut, Part::Checkpoint, None, None, Some(29), Some(500))),
+        "{report:?}"
+    );
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ const KEYRING_HEADER: &str = "\
 # Times are RFC 3339, or dates. `quorate keys` keeps what you write here; https://www.rfc-editor.org/rfc/rfc8032 says what a key is.
 ";
 
+/// 2020-01-01: no key is older.
+const FIRST_KEYS_MS: i64 = 1_577_836_800_000;
 /// The start of a key's validity if the time of its first use is unknown.
 const LONG_AGO_MS: i64 = 0;
 
@@ -264,6 +266,12 @@ pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> 
 fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
+    // A slip, such as a span of 99999 weeks, could not be taken back. 0 is `all`.
+    if at_ms != 0 && at_ms < FIRST_KEYS_MS {
+        let body = Body::new(format!("{} is before all keys", timestamp::format(at_ms)));
+        let help = "give the earliest time at which another person may have had the key; `--at all` is for everything that it signed";
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+    }
     let revoked_at_ms = listed(&ring, &public).and_then(|key| key.revoked_at_ms);
     if let Some(before_ms) = revoked_at_ms.filter(|before_ms| *before_ms < at_ms) {
         let body = Body::new(format!(

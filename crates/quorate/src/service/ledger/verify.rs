@@ -260,7 +260,7 @@ fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> 
 
 fn verify_error(error: VerifyError) -> ServiceError {
     match error {
-        VerifyError::Store(error) => error.into(),
+        VerifyError::Store(error) => ServiceError::from(error).corrupt_as_refused(),
         VerifyError::Since(error) => ServiceError::not_found(
             codes::CHECKPOINT_UNKNOWN,
             Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
