@@ -103,6 +103,8 @@ struct OpenInvocation {
     charged: Amount,
     /// For the call under way.
     reserved: Option<Amount>,
+    /// The session that began it.
+    session: u32,
 }
 
 impl OpenInvocation {
@@ -136,6 +138,7 @@ struct Fold {
     charged: Amount,
     has_amount_caps: bool,
     wall_ms: i64,
+    session: u32,
     session_ms: i64,
     last_ms: i64,
 }
@@ -364,8 +367,12 @@ impl Fold {
             let calls = ended.spent.calls.unwrap_or(0);
             // No call was left this time: those in flight when an earlier process died still count.
             match open_invocation {
-                // Where amounts are capped, no call is under way before something is reserved for it.
-                Some(before) if calls == 0 && self.has_amount_caps && !before.is_under_way() => {}
+                // Where amounts are capped, no call is under way before something is reserved for it. A resume may have
+                // capped them first: what it began itself, and ended without a call, it did not call.
+                Some(before)
+                    if calls == 0
+                        && !before.is_under_way()
+                        && (self.has_amount_caps || before.session == self.session) => {}
                 Some(before) if calls == 0 => self.count_unfinished(before),
                 Some(before) => self.charged.add(before.charged()),
                 None => self.charged.add(Amount::settled(Amount::default(), &ended.spent.usage())),
@@ -411,6 +418,7 @@ impl Fold {
     fn intent(&mut self, at_ms: i64, intent: RunIntent) {
         if intent.resumes {
             self.wall_ms += self.last_ms - self.session_ms;
+            self.session += 1;
             self.session_ms = at_ms;
             self.last_ms = at_ms;
         }
@@ -432,7 +440,8 @@ impl Fold {
         }
         for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
-            if let Some(before) = self.open_invocations.insert(id, OpenInvocation::default()) {
+            let begun = OpenInvocation { session: self.session, ..OpenInvocation::default() };
+            if let Some(before) = self.open_invocations.insert(id, begun) {
                 self.count_unfinished(before);
             }
         }

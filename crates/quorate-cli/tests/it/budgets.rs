@@ -67,6 +67,32 @@ fn a_call_that_does_not_fit_is_not_made_and_more_money_takes_the_run_up() {
 }
 
 #[test]
+fn calls_that_a_resume_could_not_afford_are_not_counted() {
+    let model = Model::start(8);
+    let place = workspace(&model, "");
+    json_of(&place, &[&REVIEW[..], &["--max-calls", "3"]].concat()).assert_code(3);
+    for _ in 0..3 {
+        // The first cap on tokens comes with the resume, and is too small for a call.
+        let resumed = json_of(&place, &["resume", "latest", "--max-calls", "20", "--max-tokens", "900"]);
+        assert_eq!(resumed.assert_code(3).json()["spent"]["calls"], 3);
+    }
+    let more = ["resume", "latest", "--max-calls", "20", "--max-tokens", "1000000"];
+    let spent = json_of(&place, &more).assert_code(0).json()["spent"]["calls"].clone();
+    assert_eq!((spent, model.requests().len()), (json!(9), 9));
+}
+
+#[test]
+fn a_run_that_is_out_of_time_says_what_gives_it_more() {
+    let model = Model::with_pause(8, Duration::from_secs(2));
+    let place = workspace(&model, "wall = \"1s\"");
+    let review = place.run(&REVIEW).assert_code(3);
+    review.assert_stdout_contains("in quorate.toml, then `quorate resume");
+    let raised = place.read("quorate.toml").replace("wall = \"1s\"", "wall = \"60s\"");
+    place.write("quorate.toml", raised);
+    place.run(&["resume", "latest"]).assert_code(0);
+}
+
+#[test]
 fn what_was_reserved_for_a_call_stays_reserved_when_its_process_is_killed() {
     let model = Model::with_pause(8, Duration::from_secs(60));
     // Four calls of 1,000 tokens and their prompts, and not one more.

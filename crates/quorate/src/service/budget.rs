@@ -7,11 +7,12 @@ use quorate_kernel::budget::Caps;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::embedder::Embedder;
 use quorate_kernel::ports::executor::Executor;
-use quorate_kernel::record::{Money, RunOpened};
+use quorate_kernel::record::{Consultation, Money, RunOpened, Status};
 use quorate_manifest::config::Configuration;
 use quorate_protocol::Event;
 
 use super::error::ServiceError;
+use super::session::LedgerSession;
 
 /// The caps of `[budget]`.
 pub fn configured(configuration: &Configuration) -> Caps {
@@ -74,13 +75,33 @@ pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<
 const NO_LIMIT_HELP: &str =
     "ask the model over HTTP (kind `llm`), whose calls have limits; or cap `budget.calls` alone";
 
+/// How a run goes on whose answers are not all there. `resume` is the command that resumes it.
+pub fn resume_note(session: &LedgerSession, history: &History, resume: &str) -> String {
+    let command = format!("{resume}{}", larger_caps(history));
+    // Of what was not asked for want of tokens or money there is a message, and the calls are counted.
+    let without_reason = |ended: &Consultation| {
+        ended.status == Status::OverBudget && ended.scope.is_some() && ended.text.is_none()
+    };
+    let has_calls = recorded(&history.opened).calls.is_none_or(|cap| history.calls < cap);
+    let has_limit = session.workspace.host.budget.wall.is_some();
+    match has_limit && has_calls && history.consultations().any(without_reason) {
+        true => format!(
+            "Everything answered so far is kept, and the time of this run (`budget.wall`) is spent: raise it in quorate.toml, \
+             then `{command}` asks again only for what is missing."
+        ),
+        false => {
+            format!("Everything answered so far is kept: `{command}` asks again only for what is missing.")
+        }
+    }
+}
+
 /// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. Without them a
 /// resumed run keeps its caps and could ask no member.
 pub fn larger_caps(history: &History) -> String {
     let caps = recorded(&history.opened);
     let mut arguments = String::new();
     if let Some(cap) = caps.calls.filter(|cap| history.calls >= *cap) {
-        arguments.push_str(&format!(" --max-calls {}", history.calls.max(cap).saturating_mul(2)));
+        arguments.push_str(&format!(" --max-calls {}", history.calls.max(cap).max(1).saturating_mul(2)));
     }
     let was_refused = |word| {
         let asked = history.consultations().filter_map(|ended| ended.text.as_deref());

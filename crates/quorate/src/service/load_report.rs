@@ -65,11 +65,8 @@ fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, im
         && !report.imported
         && history.erased.records == 0
     {
-        let cap = budget::larger_caps(history);
-        let command = format!("{}{cap}", session.resume_command(&history.run));
-        report.notes.push(format!(
-            "Everything answered so far is kept: `{command}` asks again only for what is missing."
-        ));
+        let resume = session.resume_command(&history.run);
+        report.notes.push(budget::resume_note(session, history, &resume));
     }
     report
 }

@@ -144,17 +144,12 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
     if open && report.queued {
         report.notes.push(QUEUED_NOTE.to_owned());
     } else if open && !report.imported && history.erased.records == 0 {
-        let cap = budget::larger_caps(history);
-        let command = format!("quorate resume {}{}{cap}", report.run, report.ledger_flag);
+        let resume = format!("quorate resume {}{}", report.run, report.ledger_flag);
         report.notes.push(match drops_answers_at_end(history) && report.verdict.is_some() {
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
             }
-            false => {
-                format!(
-                    "Everything answered so far is kept: `{command}` asks again only for what is missing."
-                )
-            }
+            false => budget::resume_note(session, history, &resume),
         });
     }
     report.add_counts(history);
