@@ -1,6 +1,8 @@
 //! History: a run's records folded back into what a protocol was fed, what it concluded and what was spent. Resume,
 //! replay and every view start here.
 
+mod open_invocation;
+
 use crate::record::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,6 +20,7 @@ use crate::ports::ledger::{Kind, Record};
 use crate::record::{
     self, Attempt, Compares, Consultation, Input, Match, Override, RunEnded, RunIntent, RunOpened, Status,
 };
+use open_invocation::OpenInvocation;
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,31 +97,6 @@ pub enum Error {
 
 /// The records that a protocol asks for.
 const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Outcome];
-
-/// The recorded attempts of an invocation that has no consultation yet.
-#[derive(Default)]
-struct OpenInvocation {
-    attempts: u32,
-    usage: Usage,
-    charged: Amount,
-    /// For the call under way.
-    reserved: Option<Amount>,
-    /// The session that began it.
-    session: u32,
-}
-
-impl OpenInvocation {
-    fn is_under_way(&self) -> bool {
-        self.attempts > 0 || self.reserved.is_some()
-    }
-
-    /// What its calls count as, with one that was dropped on its way.
-    fn charged(&self) -> Amount {
-        let mut charged = self.charged;
-        charged.add(self.reserved.unwrap_or_default());
-        charged
-    }
-}
 
 #[derive(Default)]
 struct Fold {

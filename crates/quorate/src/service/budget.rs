@@ -1,6 +1,7 @@
 //! The caps of a run: where they come from, and whether they can be held (X8).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
@@ -12,7 +13,6 @@ use quorate_manifest::config::Configuration;
 use quorate_protocol::Event;
 
 use super::error::ServiceError;
-use super::session::LedgerSession;
 
 /// The caps of `[budget]`.
 pub fn configured(configuration: &Configuration) -> Caps {
@@ -75,16 +75,15 @@ pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<
 const NO_LIMIT_HELP: &str =
     "ask the model over HTTP (kind `llm`), whose calls have limits; or cap `budget.calls` alone";
 
-/// How a run goes on whose answers are not all there. `resume` is the command that resumes it.
-pub fn resume_note(session: &LedgerSession, history: &History, resume: &str) -> String {
+/// How a run goes on whose answers are not all there. `wall` is the configured limit, `resume` the command that resumes it.
+pub fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> String {
     let command = format!("{resume}{}", larger_caps(history));
     // Of what was not asked for want of tokens or money there is a message, and the calls are counted.
     let without_reason = |ended: &Consultation| {
         ended.status == Status::OverBudget && ended.scope.is_some() && ended.text.is_none()
     };
     let has_calls = recorded(&history.opened).calls.is_none_or(|cap| history.calls < cap);
-    let has_limit = session.workspace.host.budget.wall.is_some();
-    match has_limit && has_calls && history.consultations().any(without_reason) {
+    match wall.is_some() && has_calls && history.consultations().any(without_reason) {
         true => format!(
             "Everything answered so far is kept, and the time of this run (`budget.wall`) is spent: raise it in quorate.toml, \
              then `{command}` asks again only for what is missing."

@@ -66,7 +66,7 @@ fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, im
         && history.erased.records == 0
     {
         let resume = session.resume_command(&history.run);
-        report.notes.push(budget::resume_note(session, history, &resume));
+        report.notes.push(budget::resume_note(session.workspace.host.budget.wall, history, &resume));
     }
     report
 }

@@ -149,7 +149,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
             }
-            false => budget::resume_note(session, history, &resume),
+            false => budget::resume_note(session.workspace.host.budget.wall, history, &resume),
         });
     }
     report.add_counts(history);
