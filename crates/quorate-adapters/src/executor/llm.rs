@@ -87,6 +87,14 @@ impl Llm {
         }
     }
 
+    fn without_keys(&self, text: String, key: Option<&Secret>) -> String {
+        let text = answer_without_key(text, key);
+        match &self.config.service.key {
+            Some(source) => source.without_refused(text),
+            None => text,
+        }
+    }
+
     async fn list_models(&self, deadline: tokio::time::Instant) -> Result<Vec<String>, Failure> {
         let (client, key, wire) = (self.client().await?, self.key().await?, self.config.wire);
         // Headers of a wire that hold for all its requests stand in any request.
@@ -285,12 +293,7 @@ impl Executor for Llm {
                     (response.text.unwrap_or_default(), response.model, response.usage);
                 self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(Failure::never)?;
                 let text = form.map_or_else(|| text.clone(), |form| form.restore(text.clone()));
-                return Ok(Reply {
-                    text: answer_without_key(text, key.as_ref()),
-                    model,
-                    usage,
-                    posted: None,
-                });
+                return Ok(Reply { text: self.without_keys(text, key.as_ref()), model, usage, posted: None });
             }
             Err(failure) => failure,
         };
@@ -306,8 +309,10 @@ impl Executor for Llm {
             return Err(failure.failure.with_retry(Retry::Soon));
         }
         match failure.failure {
-            Failure::Failed { message, retry: Retry::Soon } if !wait.is_zero() => {
-                Err(Failure::Failed { message, retry: Retry::After(wait) })
+            Failure::Failed { message, retry } => {
+                let message = self.without_keys(message, key.as_ref());
+                let waits = retry == Retry::Soon && !wait.is_zero();
+                Err(Failure::Failed { message, retry: if waits { Retry::After(wait) } else { retry } })
             }
             failure => Err(failure),
         }

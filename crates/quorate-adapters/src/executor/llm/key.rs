@@ -1,6 +1,7 @@
 //! The key of a service: where it comes from, and its value, which is read when it is first needed.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex as Shared, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
@@ -146,23 +147,13 @@ impl Source {
 pub(super) struct Key {
     source: Source,
     value: Mutex<Option<Secret>>,
-}
-
-/// The text of an answer without the key, also where an escape in its JSON hides it until it is read.
-pub(super) fn answer_without_key(text: String, key: Option<&Secret>) -> String {
-    let Some(secret) = key else { return text };
-    let secrets = Secrets { values: vec![secret.to_string()], ..Secrets::default() };
-    let text = without_key(text, key);
-    match Redactor::from_secrets(&secrets) {
-        Ok(redactor) => redactor.redact_output(&text).0,
-        // No text is better than one with a key in it.
-        Err(_) => String::new(),
-    }
+    /// Those that a service did not accept any more. They may be accepted elsewhere, so that no text may have them either.
+    refused: Shared<Vec<Secret>>,
 }
 
 impl Key {
     pub(super) fn new(source: Source) -> Self {
-        Key { source, value: Mutex::new(None) }
+        Key { source, value: Mutex::new(None), refused: Shared::default() }
     }
 
     pub(super) fn source(&self) -> &Source {
@@ -188,8 +179,18 @@ impl Key {
         // Another call may have renewed it meanwhile.
         if value.as_ref() == Some(refused) {
             *value = None;
+            self.refused().push(refused.clone());
         }
         true
+    }
+
+    /// The text of an answer or a message without the keys that were used before this one.
+    pub(super) fn without_refused(&self, text: String) -> String {
+        self.refused().iter().fold(text, |text, key| answer_without_key(text, Some(key)))
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Vec<Secret>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -201,6 +202,18 @@ pub(super) fn without_key(text: String, key: Option<&Secret>) -> String {
     let Some(cut) = text.strip_suffix('…') else { return text };
     let beginning = (LEAST..key.len()).rev().find_map(|length| cut.strip_suffix(&key[..length]));
     beginning.map_or_else(|| text.clone(), |before| format!("{before}[key]…"))
+}
+
+/// The text of an answer without the key, also where an escape in its JSON hides it until it is read.
+pub(super) fn answer_without_key(text: String, key: Option<&Secret>) -> String {
+    let Some(secret) = key else { return text };
+    let secrets = Secrets { values: vec![secret.to_string()], ..Secrets::default() };
+    let text = without_key(text, key);
+    match Redactor::from_secrets(&secrets) {
+        Ok(redactor) => redactor.redact_output(&text).0,
+        // No text is better than one with a key in it.
+        Err(_) => String::new(),
+    }
 }
 
 #[cfg(test)]

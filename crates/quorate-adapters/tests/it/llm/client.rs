@@ -195,17 +195,21 @@ async fn a_key_goes_to_its_header_and_is_told_to_nobody() {
 async fn what_a_command_prints_is_asked_for_again_after_a_refusal() {
     let dir = tempfile::tempdir().unwrap();
     let count = dir.path().join("count");
-    let script = format!("echo x >> {0}; echo key-$(wc -l < {0} | tr -d ' ')", count.display());
-    let server = Server::start(|n| if n == 0 { status("401 No", "", "") } else { chat(ANSWER) }).await;
+    let script = format!("echo x >> {0}; echo key-canary-$(wc -l < {0} | tr -d ' ')", count.display());
+    // It says the key that it did not accept, once with an escape.
+    let told = r#"{"would_block": false, "brief": "not key-canary-1, \u006bey-canary-1"}"#;
+    let server = Server::start(|n| if n == 0 { status("401 No", "", "") } else { chat(told) }).await;
     let executor = executor(&server, json!({"key": {"command": ["sh", "-c", script]}}));
     let Failure::Failed { retry, .. } = executor.invoke(question()).await.unwrap_err() else {
         panic!("failed")
     };
     assert_eq!(retry, Retry::Soon, "another key may be accepted");
     for _ in 0..2 {
-        executor.invoke(question()).await.unwrap();
+        let text = executor.invoke(question()).await.unwrap().text;
+        assert!(text.contains("would_block") && !text.contains("canary"), "{text}");
     }
-    let keys: Vec<bool> = server.received().iter().map(|one| one.head.contains("Bearer key-2")).collect();
+    let keys: Vec<bool> =
+        server.received().iter().map(|one| one.head.contains("Bearer key-canary-2")).collect();
     assert_eq!(keys, [false, true, true]);
 }
 
