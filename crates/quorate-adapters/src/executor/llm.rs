@@ -37,7 +37,7 @@ use call::CallFailure;
 use config::{Config, SchemaMode};
 use cut::Reader;
 use first_wave::Lead;
-use key::{Secret, answer_without_key, without_key};
+use key::{Secret, answer_without_key};
 use pool::{Outcome, Pool};
 pub use presets::{PRESETS, Preset, with_key};
 pub use quota::{Quota, share_quota};
@@ -105,7 +105,7 @@ impl Llm {
         let list = list.map_err(|failed| failed.failure)?;
         let names =
             models::read(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))?;
-        Ok(names.into_iter().map(|name| without_key(fault::quoted(&name), key.as_ref())).collect())
+        Ok(names.into_iter().map(|name| self.without_keys(fault::quoted(&name), key.as_ref())).collect())
     }
 
     /// What is sent for an invocation, and the form that its answer is translated back from.

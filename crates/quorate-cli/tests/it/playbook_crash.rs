@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::support;
 use crate::support::playbooks::workspace;
+use quorate_kernel::entropy::sha256_hex;
 use quorate_testkit::rng::Rng;
 use serde_json::{Value, json};
 use support::{TestDir, finish};
@@ -61,6 +62,11 @@ fn copy(place: &TestDir) -> TestDir {
     for (name, _) in files(place, "") {
         let bytes = std::fs::read(place.path(&name)).expect("a file");
         new.write(&name, bytes);
+        // What others can read there does not count.
+        if name.starts_with(".quorate/keys/") {
+            let permissions = std::fs::metadata(place.path(&name)).expect("a file").permissions();
+            std::fs::set_permissions(new.path(&name), permissions).expect("it is ours");
+        }
     }
     new
 }
@@ -116,6 +122,8 @@ fn a_death_between_any_two_writes_is_repaired() {
             place.write("playbooks/_pending.json", &plan);
             for (name, _) in files(&left, ".quorate/keys/begun") {
                 place.write(&name, "");
+                let private = std::fs::Permissions::from_mode(0o600);
+                std::fs::set_permissions(place.path(&name), private).expect("it is ours");
             }
             for write in writes.iter().take(step) {
                 let path = write["path"].as_str().expect("a path");
@@ -192,7 +200,7 @@ fn a_plan_that_is_cut_is_said_and_nothing_is_guessed() {
 
 #[test]
 fn a_plan_that_was_not_begun_here_is_not_finished() {
-    // Whoever can write the folder, or hands a workspace on, could else pass gates and make exceptions by it.
+    // B5: a program that writes the folder, or a copy of a workspace, could else pass gates and make exceptions.
     let elsewhere = lived_in();
     allow(&elsewhere, 0o444);
     elsewhere.run(&["playbook", "promote", "new", "--gate", "scorer"]).assert_code(5);
@@ -206,11 +214,20 @@ fn a_plan_that_was_not_begun_here_is_not_finished() {
         let place = lived_in();
         let (before, records) = (files(&place, "playbooks"), place.run(&["playbook", "log"]).stdout);
         place.write("playbooks/_pending.json", &plan);
-        place
-            .run(&["playbook", "repair"])
-            .assert_code(5)
-            .assert_stderr_contains("playbook_unfinished")
-            .assert_stderr_contains("was not begun with this ledger");
+        let refused = || {
+            place
+                .run(&["playbook", "repair"])
+                .assert_code(5)
+                .assert_stderr_contains("playbook_unfinished")
+                .assert_stderr_contains("was not begun with this ledger");
+        };
+        refused();
+        // A note of it that came with a checkout can be read by others.
+        let note = format!(".quorate/keys/begun/{}", sha256_hex(plan.as_bytes()));
+        place.write(&note, "");
+        std::fs::set_permissions(place.path(&note), std::fs::Permissions::from_mode(0o644))
+            .expect("it is ours");
+        refused();
         assert_eq!(place.run(&["playbook", "log"]).stdout, records);
         std::fs::remove_file(place.path("playbooks/_pending.json")).expect("it is there");
         assert_eq!(files(&place, "playbooks"), before);

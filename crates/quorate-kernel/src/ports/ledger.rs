@@ -227,7 +227,7 @@ pub enum Error {
         /// Which rule it breaks.
         what: String,
     },
-    /// The store has something in it that changes or hides records, such as a trigger.
+    /// The store has something in it that changes or hides records, such as a trigger, or lacks a table.
     #[error("{what}")]
     ForeignSchema {
         /// Which store, and what.

@@ -197,14 +197,18 @@ fn text(file: &File, path: &Path) -> Result<Zeroizing<String>, Error> {
 }
 
 #[cfg(unix)]
-fn check_permissions(path: &Path, metadata: &std::fs::Metadata, to_others: u32) -> Result<(), Error> {
+pub(super) fn check_permissions(
+    path: &Path,
+    metadata: &std::fs::Metadata,
+    to_others: u32,
+) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & to_others == 0 { Ok(()) } else { Err(Error::Exposed { path: path.to_owned(), mode }) }
 }
 
 #[cfg(not(unix))]
-fn check_permissions(_: &Path, _: &std::fs::Metadata, _: u32) -> Result<(), Error> {
+pub(super) fn check_permissions(_: &Path, _: &std::fs::Metadata, _: u32) -> Result<(), Error> {
     Ok(())
 }
 

@@ -74,7 +74,11 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             }
             keeping.apply(&change, &plan, host).await?;
             let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
-            done.push(format!("finished what was begun: {}", events.collect::<Vec<_>>().join("; ")));
+            done.push(match &*events.collect::<Vec<_>>().join("; ") {
+                // A playbook that was put back has no event.
+                "" => "finished what was begun".to_owned(),
+                events => format!("finished what was begun: {events}"),
+            });
         }
         Err(error) => {
             let body = Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));
