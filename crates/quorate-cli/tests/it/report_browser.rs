@@ -12,14 +12,19 @@ use super::serve_browser::{BROWSER, example_place, hostile_place, shots};
 use super::support::TestDir;
 use super::support::reports::{EXAMPLES, ledger_key, report};
 
-/// What the browser saw of each file; `None` where there is no browser.
-fn looked(files: &[PathBuf], keys: &[&str], themes: &[&str]) -> Option<Vec<Value>> {
+/// A file to look at, the keys that are entered in it in turn, and the themes in which axe judges it.
+fn file(path: &Path, keys: &[&str], themes: &[&str]) -> Value {
+    json!({"path": path, "keys": keys, "themes": themes})
+}
+
+/// What the browser saw of each [`file`]; `None` where there is no browser.
+fn looked(files: &[Value]) -> Option<Vec<Value>> {
     let Ok(folder) = std::env::var(BROWSER) else {
         eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");
         return None;
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let told = json!({"files": files, "keys": keys, "themes": themes, "shots": shots()});
+    let told = json!({"files": files, "shots": shots()});
     let mut command = Command::new("node");
     command.arg(here.join("tests/it/support/report.mjs")).arg(folder).arg(told.to_string());
     let output = command.stderr(Stdio::inherit()).output().expect("Node runs");
@@ -48,19 +53,24 @@ fn text<'a>(seen: &'a Value, field: &str) -> &'a str {
 
 #[test]
 fn a_report_of_every_kind_of_run_checks_itself() {
-    for (example, command, word) in EXAMPLES {
+    let other = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    let (mut places, mut files, mut ledger_keys) = (Vec::new(), Vec::new(), Vec::new());
+    for (example, command, _) in EXAMPLES {
         let place = example_place(example);
         place.run(&command.split(' ').collect::<Vec<_>>());
         let (key, public, fingerprint) = ledger_key(&place);
-        let (report, short) =
-            (report(&place, "report.html", &[]), report(&place, "short.html", &["--outcome-only"]));
-        let other = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
-        let Some(seen) =
-            looked(&[report, short], &[other, &key, other, &public, other, &fingerprint], &["light", "dark"])
-        else {
-            return;
-        };
-        for seen in &seen {
+        // Colours are those of one sheet: the dark ones are judged in the reports of the first.
+        let themes = if example == EXAMPLES[0].0 { &["light", "dark"][..] } else { &["light"] };
+        let keys = [other, &key, other, &public, other, &fingerprint];
+        for (name, options) in [("report.html", &[][..]), ("short.html", &["--outcome-only"])] {
+            files.push(file(&report(&place, name, options), &keys, themes));
+        }
+        places.push(place);
+        ledger_keys.push(key);
+    }
+    let Some(seen) = looked(&files) else { return };
+    for (((example, _, word), key), seen) in EXAMPLES.iter().zip(&ledger_keys).zip(seen.chunks(2)) {
+        for seen in seen {
             check(seen);
             assert_eq!(seen["flaws"], json!([]), "{example}");
             assert!(text(seen, "stand").starts_with("▲ Key not given"), "{example}: {}", seen["stand"]);
@@ -71,11 +81,11 @@ fn a_report_of_every_kind_of_run_checks_itself() {
                 assert!(said.starts_with(mark), "{example}: {said}");
             }
             let print = text(seen, "print");
-            assert!(print.contains(&key) && print.contains("Root"), "{example}: {print}");
+            assert!(print.contains(key) && print.contains("Root"), "{example}: {print}");
         }
         assert!(text(&seen[0], "bare").contains(word), "{example} without scripts: {}", seen[0]["bare"]);
         assert_eq!(seen[0]["cards"], 0, "{example}: cards are endnotes in print");
-        if word == "Positions" {
+        if *word == "Positions" {
             assert!(seen[0]["endnotes"].as_u64().unwrap() > 0, "{example}");
         }
     }
@@ -139,7 +149,7 @@ fn what_was_changed_is_named() {
     for (name, changed, _) in &changes {
         assert_ne!(*changed, whole, "{name}");
         place.write(name, changed);
-        files.push(place.path(name));
+        files.push(file(&place.path(name), &[], &[]));
         let checked = place.run(&["ledger", "check-proof", name]);
         assert!(checked.code != 0, "{name}: {}", checked.stdout);
         assert!(
@@ -148,7 +158,7 @@ fn what_was_changed_is_named() {
             checked.stdout
         );
     }
-    let Some(seen) = looked(&files, &[], &[]) else { return };
+    let Some(seen) = looked(&files) else { return };
     for ((name, _, flaw), seen) in changes.iter().zip(&seen) {
         assert_eq!(seen["requests"], json!([]), "{name}");
         assert!(text(seen, "stand").starts_with('■'), "{name}: {}", seen["stand"]);
@@ -160,7 +170,7 @@ fn what_was_changed_is_named() {
 fn hostile_texts_stay_text_in_a_report() {
     let (place, count) = hostile_place();
     assert!(count >= 300, "{count}");
-    let Some(seen) = looked(&[report(&place, "report.html", &[])], &[], &["light"]) else { return };
+    let Some(seen) = looked(&[file(&report(&place, "report.html", &[]), &[], &["light"])]) else { return };
     check(&seen[0]);
     assert!(
         text(&seen[0], "stand").starts_with("▲ Key not given"),

@@ -3,74 +3,34 @@
 // in which axe judges the pages of `paths`; `follow` is the page of an open run, which is watched until it is decided; `drop` is a
 // page that is given files, and a key for each; `say` {path, text, until} has a text typed on the page of a conversation and sent
 // by Ctrl+Enter, and another tab wait for the answer.
-import {createRequire} from "node:module";
-import {pathToFileURL} from "node:url";
+import {foreign, judge, launch, openPages, overflow} from "./page.mjs";
 
 const [folder, told] = process.argv.slice(2);
 const {link, url, paths, themes, shots, follow, drop, say} = JSON.parse(told);
-const require = createRequire(pathToFileURL(folder + "/package.json"));
-const {chromium} = require("playwright-core");
-const axe = require("axe-core").source;
-
-const browser = await chromium.launch({
-  executablePath: process.env.QUORATE_TEST_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox"],
-});
-console.error(`Chromium ${browser.version()}`);
-
-// axe needs a script of its own in the page, which the pages' policy forbids: a second context without the policy judges.
-const contexts = {};
-for (const [name, options] of Object.entries({
-  light: {colorScheme: "light", bypassCSP: true},
-  dark: {colorScheme: "dark", bypassCSP: true},
-  strict: {colorScheme: "light"},
-  bare: {javaScriptEnabled: false},
-  narrow: {viewport: {width: 320, height: 800}},
-})) {
-  contexts[name] = await browser.newContext({viewport: {width: 1280, height: 900}, ...options});
-  contexts[name].setDefaultTimeout(120_000);
-}
+const {browser, contexts, axe} = await launch(folder);
 const first = await contexts.strict.newPage();
 await first.goto(link);
 const cookies = await contexts.strict.cookies();
 for (const context of Object.values(contexts)) await context.addCookies(cookies);
 await first.close();
 
+let said;
+const pages = await openPages(contexts, (event) => said.events.push(event), (asked) => {
+  if (!asked.startsWith(url)) said.elsewhere.push(asked);
+});
 for (const path of paths) {
-  const said = {path, events: [], axe: [], elsewhere: []};
-  const open = async (name) => {
-    const page = await contexts[name].newPage();
-    page.on("dialog", (dialog) => { said.events.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
-    page.on("pageerror", (error) => said.events.push(`error ${error.message}`));
-    page.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) said.events.push(message.text());
-    });
-    page.on("request", (request) => {
-      if (!request.url().startsWith(url)) said.elsewhere.push(request.url());
-    });
-    const response = await page.goto(url + path, {waitUntil: "load"});
-    said.status = response.status();
+  said = {path, events: [], elsewhere: []};
+  const open = async (page) => {
+    said.status = Math.max(said.status ?? 0, (await page.goto(url + path)).status());
     return page;
   };
-  for (const theme of themes) {
-    const page = await open(theme);
-    if (shots) {
-      // Of a very long page the beginning is enough: to draw all of it takes Chromium minutes.
-      const clip = {x: 0, y: 0, width: 1280, height: Math.min(8_000, await page.evaluate(() => document.documentElement.scrollHeight))};
-      await page.screenshot({path: `${shots}/${path.replaceAll(/[^a-z0-9]+/g, "-")}-${theme}.png`, fullPage: true, clip});
-    }
-    await page.evaluate(axe);
-    const judged = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ["violations"]}));
-    for (const broken of judged.violations) {
-      said.axe.push(`${theme}: ${broken.id}: ${broken.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
-    }
-    await page.close();
-  }
-  const strict = await open("strict");
+  if (themes.length > 0) await open(pages.judged);
+  said.axe = await judge(pages.judged, axe, themes, shots && `${shots}/${path.replaceAll(/[^a-z0-9]+/g, "-")}`);
+  const strict = await open(pages.strict);
   await strict.waitForFunction(() => !document.querySelector("#stand")?.textContent.startsWith("Checking"));
   said.text = await strict.evaluate(() => document.body.innerText);
-  said.foreign = await strict.evaluate(
-    () => document.querySelectorAll("main script, main img, main iframe, main object, main style, main [style]").length);
+  said.foreign = await foreign(strict);
+  said.overflow = await overflow(strict);
   // The first stops of the keyboard: each is visible and has a name.
   said.stops = [];
   for (let at = 0; at < 8; at += 1) {
@@ -84,13 +44,7 @@ for (const path of paths) {
   await strict.evaluate(() => document.activeElement.blur());
   await strict.keyboard.press("?");
   said.keys = await strict.evaluate(() => document.querySelector("dialog")?.open ?? null);
-  await strict.close();
-  const bare = await open("bare");
-  said.bare = await bare.locator("main").innerText();
-  await bare.close();
-  const narrow = await open("narrow");
-  said.overflow = await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  await narrow.close();
+  said.bare = await (await open(pages.bare)).locator("main").innerText();
   console.log(JSON.stringify(said));
 }
 if (follow) {
