@@ -219,15 +219,16 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.unwrap_or_default().iter().flat_map(below).collect()
 }
 
-fn asked(cli: &Cli, model: &Model) -> Vec<Asked> {
+/// The requests so far, none of which has what a trap would add.
+fn asked(model: &Model) -> Vec<Asked> {
     let all = model.take();
     let canaries: Vec<&str> = all
         .iter()
         .flat_map(|asked| asked.text.match_indices("CANARY").map(|(at, _)| &asked.text[at..]))
         .collect();
     let short: Vec<String> = canaries.iter().map(|text| text.chars().take(20).collect()).collect();
-    assert!(short.is_empty(), "{} was told {short:?}", cli.name);
-    all.into_iter().filter(|asked| asked.path.contains(cli.asks)).collect()
+    assert!(short.is_empty(), "a model was told {short:?}");
+    all
 }
 
 fn judges_alone(cli: &Cli, clis: &Path) {
@@ -241,7 +242,8 @@ fn judges_alone(cli: &Cli, clis: &Path) {
     let opened = records::records(&ledger, &run).remove(0);
     let opened = opened.data.expect("its body");
     assert_eq!(opened["executors"][0]["tools"], json!([]), "{}", cli.name);
-    let requests = asked(cli, &model);
+    let requests: Vec<Asked> =
+        asked(&model).into_iter().filter(|asked| asked.path.contains(cli.asks)).collect();
     let bytes: usize = requests.iter().map(|asked| asked.text.len()).sum();
     eprintln!("{}: {} requests of {bytes} bytes in all", cli.name, requests.len());
     assert_eq!(requests.len(), 9, "four members, two rounds, an adjudicator");
@@ -349,26 +351,40 @@ fn doctor_knows_the_installed_versions() {
 #[test]
 fn tools_that_the_table_names_are_offered_and_no_others() {
     alone("tools_that_the_table_names_are_offered_and_no_others", |clis| {
-        for (cli, tools, offered) in [
-            (&ALL[0], "[\"Read\"]", &["Read"][..]),
-            (&ALL[1], "[\"view_image\"]", &["view_image"]),
-            (&ALL[2], "[\"google_web_search\"]", &["google_web_search"]),
-        ] {
-            let model = Model::start();
-            let place = trapped(&model, clis);
-            let table = table_of(&place, cli).replace("timeout =", &format!("tools = {tools}\ntimeout ="));
+        let offered = ["Read", "view_image", "google_web_search"];
+        let model = Model::start();
+        let place = trapped(&model, clis);
+        let (mut host, mut members) = (String::new(), String::new());
+        for ((cli, tool), member) in ALL.iter().zip(offered).zip(["skeptic", "evidence", "strategy"]) {
             // The hooks of a settings file that is named stay out, too.
             let settings = json!(["--settings", place.path("home/.claude/settings.json")]);
             let args = if cli.name == "claude" { format!("args = {settings}\n") } else { String::new() };
-            place.write("repo/quorate.toml", table.replace("timeout =", &format!("{args}timeout =")));
-            let arguments = ["review", "draft.md", "--executor", cli.name, "--format", "json"];
-            let (code, said) = quorate(&place, &model, &arguments);
-            assert_eq!(code, 0, "{}: {said}", cli.name);
-            for request in asked(cli, &model) {
-                assert_eq!((cli.offered)(&request.body), offered, "{}", cli.name);
+            host.push_str(
+                &table_of(&place, cli)
+                    .replace("timeout =", &format!("tools = [\"{tool}\"]\n{args}timeout =")),
+            );
+            members.push_str(&format!("  - {{id: {member}, prompt: builtin:{member}}}\n"));
+            host.push_str(&format!("[council.members.{member}]\nexecutor = \"{}\"\n\n", cli.name));
+        }
+        host.push_str("[council.members.adjudicator]\nexecutor = \"claude\"\n");
+        place.write("repo/quorate.toml", host);
+        place.write(
+            "repo/council.yaml",
+            format!(
+                "deliberators:\n{members}adjudicator: {{prompt: builtin:adjudicator}}\nprotocol: {{rounds: 1}}\n"
+            ),
+        );
+        let (code, said) = quorate(&place, &model, &["review", "draft.md", "--format", "json"]);
+        assert_eq!(code, 0, "{said}");
+        let all = asked(&model);
+        for ((cli, tool), calls) in ALL.iter().zip(offered).zip([2, 1, 1]) {
+            let requests: Vec<_> = all.iter().filter(|asked| asked.path.contains(cli.asks)).collect();
+            assert_eq!(requests.len(), calls, "{}", cli.name);
+            for request in requests {
+                assert_eq!((cli.offered)(&request.body), [tool], "{}", cli.name);
             }
-            assert!(!place.path("ran").exists(), "{} ran {}", cli.name, place.read("ran"));
             leaves_nothing(cli, &place);
         }
+        assert!(!place.path("ran").exists(), "one ran {}", place.read("ran"));
     });
 }
