@@ -8,7 +8,7 @@ use crate::render::Format;
 use crate::terminal::Terminal;
 use quorate::service::error::ServiceError;
 
-/// Explain a diagnostic's code
+/// Explain the code of a diagnostic or an outcome
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate explain quorate:prompt_missing\n  quorate explain            lists all codes"
@@ -19,22 +19,64 @@ pub(super) struct Arguments {
     code: Option<String>,
 }
 
-/// The codes of outcomes, which `--format json` prints, and their meanings.
-const OUTCOMES: [(&str, &str); 7] = [
-    ("all_refused", "Every message of the peers violates a locked trait: `quorate show RUN` says which."),
+/// The codes of outcomes, which `--format json` prints as `code` (assemblies) and `incomplete` (councils), with what each
+/// means; the first sentence is its line in the list. `lock_unchecked` and `out_of_reach` are codes of refused texts.
+const OUTCOMES: [(&str, &str); 17] = [
+    ("all_refused", "Every message of the peers was refused. `quorate show RUN` says why."),
     (
         "budget_exhausted",
         "The calls, tokens, money or time of the run (`[budget]`) were spent before it was decided.\n\
          What was answered is kept: `quorate resume RUN` with `--max-calls`, `--max-tokens` or `--max-money` goes on from it.",
     ),
-    ("locked", "What would have been the result violates a locked trait: `quorate show RUN` says which."),
+    (
+        "fail_fast",
+        "A deliberator failed, and the council has `fail_fast_on_runtime_error: true`.\n\
+         `quorate resume RUN` asks those again that did not answer.",
+    ),
+    (
+        "first_round",
+        "Fewer deliberators than `min_deliberators_for_verdict` gave a valid answer in round 1.\n\
+         `quorate show RUN` says why; `quorate resume RUN` asks those again that did not answer.",
+    ),
+    (
+        "lock_unchecked",
+        "A text could not be compared with the locked traits by its meaning, and was refused.\n\
+         The `[embedder]` gave no answer: `quorate show RUN` says why. Once it answers, convene again.",
+    ),
+    ("locked", "What would have been the result violates a locked trait. `quorate show RUN` says which."),
+    (
+        "missing_could_block",
+        "The verdict would be SHIP, but blocks by those who gave no answer could change that.\n\
+         `quorate resume RUN` asks them again.",
+    ),
     (
         "missing_votes",
-        "It would pass, but not if those who gave no vote had voted no. `quorate resume RUN` asks them again.",
+        "It would pass, but a missing vote could change that. `quorate resume RUN` asks those members again.",
     ),
-    ("no_answer", "No member that was asked gave an answer that fits. `quorate resume RUN` asks again."),
-    ("no_output", "The root of the hierarchy gave no output, and neither did any node below it."),
+    ("no_adjudication", "The adjudicator gave no valid answer. `quorate resume RUN` asks it again."),
+    ("no_answer", "No member that was asked gave a valid answer. `quorate resume RUN` asks again."),
+    (
+        "no_output",
+        "The root of the hierarchy gave no output, and neither did any node below it. `quorate show RUN` says why.",
+    ),
+    (
+        "no_resolution",
+        "Traits are locked, and the proposal has no resolution that could be compared with them.\n\
+         Add a line to it that begins with `Resolution:` and says what is to be decided.",
+    ),
     ("no_voters", "No member votes on proposals of this class."),
+    ("no_votes", "No member cast a valid vote. `quorate resume RUN` asks again."),
+    ("out_of_reach", "A message was addressed to members whom its author cannot reach, and was refused."),
+    (
+        "rule_failed",
+        "A custom rule of the embedding program could not be applied, and nothing is decided without it.\n\
+         `quorate show RUN` says why. Once it is mended, convene again.",
+    ),
+    (
+        "second_round",
+        "Fewer deliberators than `min_deliberators_for_verdict` gave a valid answer in round 2.\n\
+         `quorate show RUN` says why; `quorate resume RUN` asks those again that did not answer.",
+    ),
 ];
 
 /// The meaning of an outcome's code.
@@ -48,7 +90,11 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
         let line = |page: &codes::Page| {
             format!("{:<width$}  {:<8} {}\n", page.code, page.severity.as_str(), page.summary())
         };
-        terminal.verbatim(&codes::all().iter().map(line).collect::<String>());
+        let outcomes = OUTCOMES.iter().map(|(code, meaning)| {
+            let summary = meaning.split_inclusive('.').next().unwrap_or(meaning);
+            format!("{code:<width$}  outcome  {summary}\n")
+        });
+        terminal.verbatim(&codes::all().iter().map(line).chain(outcomes).collect::<String>());
         return Exit::DONE;
     };
     match codes::explain(code) {

@@ -53,8 +53,15 @@ const MCP: [&str; 7] = [
 /// Codes whose pages need a ledger in a database.
 const POSTGRES: [&str; 2] = ["quorate:ledger_address", "quorate:queue_unavailable"];
 
-/// All codes with their severity, as `quorate explain` lists them.
+/// All codes of diagnostics with their severity, as `quorate explain` lists them.
 fn listed() -> BTreeMap<String, String> {
+    let (mut codes, outcomes) = all_listed();
+    codes.retain(|code, _| !outcomes.contains(code));
+    codes
+}
+
+/// All codes with their severity, and those that are codes of outcomes.
+fn all_listed() -> (BTreeMap<String, String>, Vec<String>) {
     let list = TestDir::new().run(&["explain"]).assert_code(0).stdout;
     let entries = list.lines().map(|line| {
         let mut words = line.split_whitespace().map(str::to_owned);
@@ -62,7 +69,9 @@ fn listed() -> BTreeMap<String, String> {
     });
     let codes: BTreeMap<String, String> = entries.collect();
     assert_eq!(codes.len(), list.lines().count(), "a code is listed twice");
-    codes
+    let outcomes = codes.iter().filter(|(_, severity)| *severity == "outcome").map(|(code, _)| code.clone());
+    let outcomes = outcomes.collect();
+    (codes, outcomes)
 }
 
 /// The parts of a code's page.
@@ -134,9 +143,27 @@ fn check_says_each_code_with_the_severity_that_is_listed() {
 #[test]
 fn the_codes_of_outcomes_are_explained_too() {
     let place = TestDir::new();
-    for (code, said) in
-        [("budget_exhausted", "--max-calls"), ("missing_votes", "resume"), ("locked", "locked trait")]
-    {
+    let outcomes = all_listed().1;
+    for (code, said) in [
+        ("all_refused", "refused"),
+        ("budget_exhausted", "--max-calls"),
+        ("fail_fast", "fail_fast_on_runtime_error"),
+        ("first_round", "round 1"),
+        ("lock_unchecked", "[embedder]"),
+        ("locked", "locked trait"),
+        ("missing_could_block", "resume"),
+        ("missing_votes", "resume"),
+        ("no_adjudication", "adjudicator"),
+        ("no_answer", "resume"),
+        ("no_output", "root"),
+        ("no_resolution", "Resolution:"),
+        ("no_voters", "class"),
+        ("no_votes", "resume"),
+        ("out_of_reach", "cannot reach"),
+        ("rule_failed", "custom rule"),
+        ("second_round", "round 2"),
+    ] {
+        assert!(outcomes.iter().any(|listed| listed == code), "{code} is not listed");
         let ran = place.run(&["explain", code]).assert_code(0);
         assert!(ran.stdout.contains("code of an outcome") && ran.stdout.contains(said), "{}", ran.stdout);
     }
