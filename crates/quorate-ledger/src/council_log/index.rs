@@ -33,8 +33,10 @@ pub struct IndexedLog {
     pub corrupt: u64,
     /// How many of these are new.
     pub newly_corrupt: u64,
-    /// How long it is, in bytes.
+    /// How long its whole lines are, in bytes.
     pub bytes: u64,
+    /// Whether more follows, without a line end: it is not counted.
+    pub is_cut: bool,
 }
 
 struct IndexRow {
@@ -80,7 +82,7 @@ pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, Error> {
     let mut file = match files::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(IndexedLog { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0 });
+            return Ok(IndexedLog { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0, is_cut: false });
         }
         Err(error) => return Err(unreadable(log, error)),
     };
@@ -91,7 +93,7 @@ pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, Error> {
         && known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Unchanged
     {
         let IndexRow { id, corrupt, bytes, .. } = known;
-        return Ok(IndexedLog { id: Some(id), corrupt, newly_corrupt: 0, bytes });
+        return Ok(IndexedLog { id: Some(id), corrupt, newly_corrupt: 0, bytes, is_cut: false });
     }
     extend(store, &mut connection, log, &key, file).await
 }
@@ -164,10 +166,10 @@ async fn extend(
         let id = log_id(&mut transaction, key, known.as_ref()).await?;
         let row =
             sqlx::query("SELECT COALESCE(MAX(id), 0) FROM log_line").fetch_one(&mut *transaction).await?;
-        let (mut next, mut end, mut corrupt) = (row.get::<i64, _>(0) + 1, from, 0);
+        let (mut next, mut end, mut corrupt, mut is_cut) = (row.get::<i64, _>(0) + 1, from, 0, false);
         while let Some(batch) = batches.recv().await {
             next = insert(&mut transaction, id, next, &batch).await?;
-            (end, corrupt) = (batch.end, corrupt + batch.corrupt);
+            (end, corrupt, is_cut) = (batch.end, corrupt + batch.corrupt, batch.is_cut);
         }
         let total = known.as_ref().map_or(0, |known| known.corrupt) + corrupt;
         let ends_sha256 = edge_hash(&mut again, end)?;
@@ -179,7 +181,7 @@ async fn extend(
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        Ok(IndexedLog { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end })
+        Ok(IndexedLog { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end, is_cut })
     };
     let written: Result<IndexedLog, sqlx::Error> = written.await;
     drop(batches);
@@ -224,6 +226,8 @@ struct Batch {
     corrupt: u64,
     /// Where the next line starts.
     end: u64,
+    /// Whether what follows is the file's end, and no whole line.
+    is_cut: bool,
 }
 
 fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::io::Result<()> {
@@ -232,12 +236,13 @@ fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::i
     let mut at = part.start;
     let mut text = Vec::new();
     loop {
-        let mut batch = Batch { lines: Vec::with_capacity(BATCH), corrupt: 0, end: at };
+        let mut batch = Batch { lines: Vec::with_capacity(BATCH), corrupt: 0, end: at, is_cut: false };
         while batch.lines.len() < BATCH {
             text.clear();
             let length = reader.read_until(b'\n', &mut text)? as u64;
             // A last line without line break may still be being written.
             if text.last() != Some(&b'\n') {
+                batch.is_cut = !text.is_empty();
                 let _ = send.blocking_send(batch);
                 return Ok(());
             }

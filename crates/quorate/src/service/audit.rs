@@ -144,7 +144,7 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
     if request.reindex {
         council_log::forget_index(&session.store, &session.workspace.log).await?;
     }
-    let indexed = session.sync_log_index().await?;
+    let indexed = session.read_log_index().await?;
     let (stats, producers, agreement) = count(&session.store, indexed, &request.filter).await?;
     let Filter { since_ms, verdict, artifact_type } = request.filter.clone();
     let costs =

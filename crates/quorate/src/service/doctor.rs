@@ -80,6 +80,11 @@ pub async fn doctor(
                     status: Status::Warning,
                     detail: format!("{log}: {} lines cannot be read", indexed.corrupt),
                 },
+                Ok(indexed) if indexed.is_cut => Check {
+                    name: "log".into(),
+                    status: Status::Warning,
+                    detail: format!("{log}: the last line has no line end, and is not counted"),
+                },
                 Ok(indexed) => {
                     passed("log", format!("{log}: {} bytes, every line can be read", indexed.bytes))
                 }

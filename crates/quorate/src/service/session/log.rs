@@ -33,6 +33,23 @@ impl LedgerSession {
         Ok(indexed)
     }
 
+    /// Brings the index up to date for a reader, who is told of a last line that is not counted; an append mends it.
+    ///
+    /// # Errors
+    /// When log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn read_log_index(&self) -> Result<IndexedLog, ServiceError> {
+        let indexed = self.sync_log_index().await?;
+        if indexed.is_cut {
+            let log = display_path(&self.environment, &self.workspace.log);
+            let body = Body::new(format!("the last line of {log} has no line end and is passed over"));
+            let help = "a line of Quorate ends with a line feed: a write was cut off, or the file was changed. \
+                        The next verdict to be logged ends the line if it is whole; `quorate ledger verify` compares it with its run";
+            self.warn(codes::LOG_CORRUPT, body.help(help));
+        }
+        Ok(indexed)
+    }
+
     /// Where a run's lines are appended, and behind how many bytes they can stand: in the log that its record names where
     /// that is of this workspace, else in the workspace's own, which is said.
     fn log_target(&self, history: &History) -> (PathBuf, u64) {
