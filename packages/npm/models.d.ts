@@ -39,14 +39,14 @@ export interface Adjudicator {
   /** the model that was asked, where another one answered */
   readonly requested_model?: string;
   readonly spent?: Spent;
-  /** answered, timed_out, failed, …; not_asked where nobody was asked */
+  /** answered, timed_out, failed, …; not_asked where the member was not asked */
   readonly status: string;
 }
 
 export interface Answer {
   /** the answer as it was given; see `quorate schema answer` */
   readonly answer: { readonly [key: string]: unknown } | null;
-  /** answered, timed_out, failed, …; not_asked where nobody was asked */
+  /** answered, timed_out, failed, …; not_asked where the member was not asked */
   readonly status: string;
 }
 

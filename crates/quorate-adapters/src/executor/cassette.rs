@@ -76,7 +76,7 @@ impl Cassette {
         self.source.as_ref().map(|source| &*source.executor)
     }
 
-    /// The reply of a recording, at no price: nobody was asked.
+    /// The reply of a recording, at no price: no model was asked.
     fn replay(&self, recording: Recording, invocation: &Invocation) -> Reply {
         let usage = Usage { usd_nanos: None, ..recording.reply.usage() };
         invocation.notes.note(|noted| {

@@ -279,7 +279,7 @@ fn a_report_says_how_many_recorded_answers_are_missing_and_who_else_was_asked() 
     player.write("quorate.toml", format!("{tables}{away}"));
     let report = player.run(&["review", "draft.md", "--format", "json"]).json();
     let notes = report["notes"].to_string();
-    assert!(notes.contains("answers were recorded before; for these nobody was asked"), "{notes}");
+    assert!(notes.contains("answers come from recordings"), "{notes}");
     assert!(report["model_asked"] == true && !notes.contains("no model was asked"), "{report}");
 }
 
@@ -297,7 +297,7 @@ fn a_recorder_asks_only_for_what_is_missing_and_needs_trust() {
     let report = recorder.review(&["draft.md"]);
     assert_eq!(report["verdict"], "HOLD");
     let notes = report["notes"].to_string();
-    assert!(notes.contains("8 of 9 answers were recorded before"), "{notes}");
+    assert!(notes.contains("8 of 9 answers come from recordings"), "{notes}");
     let command = |arguments: &[&str]| {
         let mut command = recorder.command(arguments);
         command.env_remove("QUORATE_TRUST");

@@ -89,7 +89,7 @@ const RECORDED: &str = "Recorded answers; no model was asked";
 pub struct RecordedAnswers {
     recorded: usize,
     answers: usize,
-    /// Questions without a recorded answer, for which nobody was asked.
+    /// Questions without a recorded answer, for which no model was asked.
     missing: usize,
     /// Questions for which somebody was asked, with an answer or without.
     asked: usize,
@@ -107,7 +107,7 @@ impl RecordedAnswers {
         }
     }
 
-    /// Whether recorded answers were looked for, and nobody was asked in any question.
+    /// Whether recorded answers were looked for, and no model was asked.
     pub fn all(self) -> bool {
         self.recorded + self.missing > 0 && self.asked == 0
     }
@@ -124,9 +124,8 @@ impl RecordedAnswers {
     /// The note on a run of which some answers were recorded.
     pub fn note(self) -> Option<String> {
         let RecordedAnswers { recorded, answers, .. } = self;
-        (recorded > 0 && !self.all()).then(|| {
-            format!("{recorded} of {answers} answers were recorded before; for these nobody was asked.")
-        })
+        (recorded > 0 && !self.all())
+            .then(|| format!("{recorded} of {answers} answers come from recordings."))
     }
 }
 

@@ -123,7 +123,7 @@ pub const ANSWERS: [(&str, Form, &str); 11] = [
     ("message", Form::Message, "a peer's"),
     ("turn", Form::Turn, "a participant's of a runtime, with `answer = \"json\"`; else the text itself"),
     ("selection", Form::Selection, "a router's: who speaks next"),
-    ("deltas", Form::Deltas, "of whoever reflects on an operator: proposals of playbooks"),
+    ("deltas", Form::Deltas, "of a reflection on an operator: proposals of playbooks"),
     ("judgement", Form::Judgement, "of the judge of playbooks"),
     ("tier", Form::Tier, "of the executor that classifies the tier of a text (`tier_classifier`)"),
 ];

@@ -96,7 +96,7 @@ class Adjudicator:
     """the model that was asked, where another one answered."""
     spent: Spent | None = None
     status: str
-    """answered, timed_out, failed, …; not_asked where nobody was asked."""
+    """answered, timed_out, failed, …; not_asked where the member was not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class Answer:
     answer: dict[str, object] | None
     """the answer as it was given; see `quorate schema answer`."""
     status: str
-    """answered, timed_out, failed, …; not_asked where nobody was asked."""
+    """answered, timed_out, failed, …; not_asked where the member was not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
