@@ -1,6 +1,8 @@
 //! What a workspace redacts (X10): texts in the shape of a secret, matches of configured patterns, and the values of secret
 //! variables.
 
+mod prose;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,8 +16,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
+use super::artifact::Artifact;
 use super::error::ServiceError;
 use super::variables::Variables;
+
+/// The longest name of a text: no path is longer. Lists and pages repeat it.
+const MAX_NAME_BYTES: usize = 4096;
 
 /// A redactor and its settings.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +62,51 @@ impl Redaction {
             Some(at) => {
                 let body = Body::new(format!("cannot use member {}: its id looks like a secret", at + 1));
                 Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
+            }
+        }
+    }
+
+    /// The text of an artifact or a proposal as members are shown it, and how many secrets it had. Of `lines`, each is JSON.
+    ///
+    /// # Errors
+    /// If what looks like a secret hides sentences: members would decide on a text that they have not read.
+    pub async fn redact_subject(
+        &self,
+        artifact: &Artifact,
+        lines: bool,
+    ) -> Result<(String, usize), ServiceError> {
+        if artifact.display_name.len() > MAX_NAME_BYTES {
+            let body = Body::new(format!("the name of the text is over {MAX_NAME_BYTES} bytes"));
+            return Err(ServiceError::configuration(
+                codes::ARTIFACT_UNREADABLE,
+                body.help("give it a shorter name"),
+            ));
+        }
+        let text = artifact.text.clone();
+        let redact = move |redactor: &Redactor, text: &str| match lines {
+            true => redactor.redact_lines(text),
+            false => redactor.redact(text),
+        };
+        let work = move |redactor: &Redactor| {
+            let (clean, found) = redact(redactor, &text);
+            // What a person's own pattern takes out, they want to have out.
+            let hidden = (found > 0).then(|| redact(&redactor.without_patterns(), &text).0);
+            (clean, found, hidden.and_then(|clean| prose::find_hidden(&text, &clean)))
+        };
+        let (clean, found, hidden) = self.redactor.run_blocking_if_large(artifact.text.len(), work).await;
+        match hidden {
+            None => Ok((clean, found)),
+            Some((first, last)) => {
+                let (redactor, shown) = (&self.redactor, &artifact.display_name);
+                let place =
+                    if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
+                let body = Body::new(format!(
+                    "{place} of {} would be withheld as a secret, and hold sentences",
+                    redactor.redact(shown).0
+                ));
+                let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
+                            surrounds them, such as the marks of a private key or `password = `";
+                Err(ServiceError::configuration(codes::TEXT_HIDDEN, body.help(help)))
             }
         }
     }

@@ -9,6 +9,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 pub use quorate_kernel::record::Override;
 use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
+use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
@@ -183,6 +184,24 @@ pub fn erased_note(history: &History) -> Option<String> {
     })
 }
 
+/// The note about what of a text, as it is recorded, was withheld from the members.
+fn withheld_note(text: &str) -> Option<String> {
+    /// More would fill the screen.
+    const LISTED: usize = 10;
+    let lines: Vec<String> = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| line.contains(REDACTED))
+        .map(|(number, _)| number.to_string())
+        .collect();
+    let more = lines.len().saturating_sub(LISTED);
+    let listed = lines[..lines.len() - more].join(", ");
+    let noun = if lines.len() == 1 { "line" } else { "lines" };
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!lines.is_empty()).then(|| {
+        format!("Not judged: what looks like a secret in {noun} {listed}{and_more}; members do not see it.")
+    })
+}
+
 impl Report {
     /// The report of a run, given the text of its artifact.
     pub fn of(history: &History, text: Option<Arc<str>>) -> Report {
@@ -227,6 +246,7 @@ impl Report {
         };
         report.add_sorting(opened);
         report.add_notes();
+        report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
         report.notes.extend(recorded.note());
         report.notes.extend(erased_note(history));
         report

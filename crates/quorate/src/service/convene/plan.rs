@@ -88,7 +88,7 @@ pub async fn build(
         false => Vec::new(),
     };
     let mut protocol = spec.setup.protocol()?;
-    let (part, _) = spec::redacted_input(spec, input).await;
+    let (part, _) = spec::redacted_input(spec, input).await?;
     let event = Event::Opened { run: "r".into(), inputs: vec![part], priors: Vec::new(), overlays };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let mut first = Vec::new();

@@ -182,6 +182,12 @@ impl Report {
 
     /// Adds what is said of recorded and of erased answers.
     fn add_counts(&mut self, history: &History) {
+        if let found @ 1.. = history.opened.redactions {
+            let places = if found == 1 { "place" } else { "places" };
+            self.notes.push(format!(
+                "Not judged: what looks like a secret, in {found} {places}; members do not see it."
+            ));
+        }
         self.notes.extend(RecordedAnswers::count(history).note());
         self.notes.extend(crate::service::report::erased_note(history));
     }

@@ -9,7 +9,6 @@ use quorate_kernel::canonical;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
-use quorate_kernel::redact::Redactor;
 use quorate_manifest::Capabilities as _;
 use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::workspace::Scope;
@@ -128,7 +127,7 @@ pub async fn start(
     let overlays = overlays::active_texts(&recorded, &spec.setup, session.environment.clock.now_ms());
     let (overlays, in_overlays) = spec.redaction.redactor.redact_json(Json::Array(overlays));
     let overlays = overlays.as_array().cloned().unwrap_or_default();
-    let (part, in_input) = redacted_input(spec, input).await;
+    let (part, in_input) = redacted_input(spec, input).await?;
     let opened = RunOpened {
         overlays: Some(overlays),
         audit: Some(signer.assembly_audit(resolved)),
@@ -164,18 +163,19 @@ pub(in crate::service) fn described(spec: &RunSpec<Setup>, input: &ConveneInput)
 }
 
 /// The run's subject, as recorded and shown to members.
+///
+/// # Errors
+/// If what looks like a secret hides sentences of it.
 #[crate::boxed]
-pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Part, usize) {
-    let subject_text = input.subject.text.clone();
+pub async fn redacted_input(
+    spec: &RunSpec<Setup>,
+    input: &ConveneInput,
+) -> Result<(Part, usize), ServiceError> {
     // Members can read what a JSON escape hides from a pattern.
     let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
-    let work = move |redactor: &Redactor| match lines {
-        true => redactor.redact_lines(&subject_text),
-        false => redactor.redact(&subject_text),
-    };
-    let (text, in_text) = spec.redaction.redactor.run_blocking_if_large(input.subject.text.len(), work).await;
+    let (text, in_text) = spec.redaction.redact_subject(&input.subject, lines).await?;
     let (shown, in_name) = spec.redaction.redactor.redact(&input.subject.display_name);
-    (Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name)
+    Ok((Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name))
 }
 
 /// A setup without secrets, as it is read back from its record, and the number of secrets: a replay needs the setup that

@@ -115,7 +115,7 @@ pub async fn convene(
     spec.record_compositions(session).await?;
     let mut items = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let (part, redactions) = spec::redacted_input(spec, input).await;
+        let (part, redactions) = spec::redacted_input(spec, input).await?;
         items.push(Item {
             producer: spec.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),
             part,

@@ -52,7 +52,7 @@ pub async fn sweep(
         while swept.len() < CHUNK
             && let Some((mut file, draft)) = due.pop()
         {
-            match item(session, &file, &draft) {
+            match item(session, &file, &draft).await {
                 Ok(mut item) => {
                     // What no rule knows has nothing in common.
                     if file.artifact_type != UNCLASSIFIED {
@@ -98,10 +98,10 @@ pub async fn sweep(
 }
 
 /// A draft as it is queued.
-fn item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) -> Result<Item, ServiceError> {
+async fn item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) -> Result<Item, ServiceError> {
     let artifact = draft.read_in_place(session)?;
     let redactor = &session.workspace.redaction.redactor;
-    let (text, in_text) = redactor.redact(&artifact.text);
+    let (text, in_text) = session.workspace.redaction.redact_subject(&artifact, false).await?;
     let (shown, in_name) = redactor.redact(&file.path);
     let (artifact_type, in_type) = redactor.redact(&file.artifact_type);
     // The tier of another text says nothing of this one.

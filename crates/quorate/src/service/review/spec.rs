@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use quorate_diagnostics::Report;
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
@@ -19,7 +19,7 @@ use super::members;
 use crate::service::artifact::Artifact;
 use crate::service::budget;
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::{ExitClass, ServiceError};
 use crate::service::fingerprint::Fingerprint;
 use crate::service::load_report;
 use crate::service::manifests;
@@ -38,6 +38,9 @@ impl ProtocolSetup for Setup {
         Ok(Box::new(Council::new(self.clone())))
     }
 }
+
+/// Every line of the log has the type.
+const MAX_TYPE_CHARS: usize = 200;
 
 /// An artifact as it is reviewed.
 #[derive(Debug, Clone)]
@@ -126,7 +129,12 @@ pub async fn start(
     observer: Arc<dyn Observer>,
 ) -> Result<ReviewReport, ServiceError> {
     let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
+    if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
+        let body = Body::new(format!("the type of the text is over {MAX_TYPE_CHARS} characters"));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help("name it in a word or two")));
+    }
     let (shown, in_name) = redactor.redact(&input.artifact.display_name);
+    let (text, in_text) = spec.redaction.redact_subject(&input.artifact, false).await?;
     supersede::close_outdated(session, &input.artifact, &shown).await?;
     let signer = Signer::new(session.keys(), session.keys().signing_mode(), None).await?;
     let (artifact_type, in_type) = redactor.redact(&input.artifact_type);
@@ -135,9 +143,6 @@ pub async fn start(
         UNCLASSIFIED => Vec::new(),
         _ => priors::priors(&session.store, &workspace.log, indexed, &artifact_type).await?,
     };
-    let text = input.artifact.text.clone();
-    let redacted = redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text));
-    let (text, in_text) = redacted.await;
     let text: Arc<str> = text.into();
     let (priors, in_priors) = redactor.redact_json(Json::Array(priors));
     let priors = priors.as_array().cloned().unwrap_or_default();
