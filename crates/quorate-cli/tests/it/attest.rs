@@ -270,3 +270,28 @@ fn what_does_not_hold_is_not_attested() {
     let refused = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
     assert!(refused.stderr.contains("the log"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_decision_that_was_taken_out_of_the_ledger_leaves_no_result() {
+    for change in [
+        "DELETE FROM run WHERE run = '{}'",
+        "UPDATE run SET artifact_sha256 = 'x' WHERE run = '{}'",
+        "DELETE FROM record WHERE run = '{}' AND kind = 'override'",
+    ] {
+        let place = reviewed(&all_ship(), &[]);
+        let first = place.only_run();
+        place
+            .run(&["override", "latest", "--verdict", "hold", "--reason", "no", "--by", "Ada"])
+            .assert_code(0);
+        place.run(&["review", "draft.md"]).assert_code(0);
+        let later = place.runs().into_iter().map(|run| run["run"].as_str().unwrap().to_owned());
+        let later = later.filter(|run| *run != first).next().unwrap();
+        place.run(&["attest", &later, "--out", "out"]).assert_stderr_contains("a person decided");
+        records::execute_sql(&place.path(".quorate/ledger.db"), &change.replace("{}", &first));
+        let left = place.run(&["attest", &later, "--out", "out"]);
+        let made = place.path("out").read_dir().map_or(0, |files| {
+            files.flatten().filter(|file| file.file_name().to_string_lossy().contains(".svr.")).count()
+        });
+        assert_eq!(made, 0, "{change}: {}", left.stderr);
+    }
+}

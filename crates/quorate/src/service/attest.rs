@@ -72,7 +72,7 @@ pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
 async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
     let history = session.history(run).await?;
     let decided = decided(session, &history).await?;
-    prove::ensure_run_holds(session, run).await?;
+    let others_hold = prove::ensure_run_holds(session, run).await?;
     let replayed = replay::replay(session, run).await?;
     if !replayed.result.differences.is_empty() {
         return Err(refuse(
@@ -96,6 +96,11 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     let decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed.sealed);
     let result = match decided_elsewhere(session, &history, &digest).await? {
         Some(why) => Err(why),
+        None if !others_hold => {
+            Err("other records of the ledger were changed, and a person's decision on this text may be \
+                                     among them: see `quorate ledger verify`"
+                .to_owned())
+        }
         None => result_predicate(&history, &decided, judges_bytes, &decided_at),
     };
     Ok(Attestation { run: run.clone(), subject, decision, result })

@@ -1,5 +1,7 @@
 //! Proves records to a reader without the ledger.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::prove::{Proof, ProveError};
@@ -36,15 +38,22 @@ async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
     }
 }
 
-/// Refuses to vouch for a run that `quorate ledger verify` would not let hold.
+/// Refuses to vouch for a run that `quorate ledger verify` would not let hold. Gives whether the rest of the ledger holds.
 ///
 /// # Errors
 /// With the first divergence that concerns the run, and if the ledger cannot be verified.
 pub(in crate::service) async fn ensure_run_holds(
     session: &LedgerSession,
     run: &Name,
-) -> Result<(), ServiceError> {
-    verify::ensure_intact(session, |divergence| concerns(divergence, run)).await
+) -> Result<bool, ServiceError> {
+    let others_hold = AtomicBool::new(true);
+    let concerns_run = |divergence: &Divergence| {
+        let concerned = concerns(divergence, run);
+        others_hold.fetch_and(concerned, Ordering::Relaxed);
+        concerned
+    };
+    verify::ensure_intact(session, concerns_run).await?;
+    Ok(others_hold.into_inner())
 }
 
 /// Whether a divergence is about a run: one of another run does not affect it.
