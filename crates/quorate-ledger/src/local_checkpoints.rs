@@ -3,7 +3,8 @@
 //! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/` beside the
 //! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. In both places
 //! stands, too, which ledger each file or database was, so that one with another identity does not take its place unnoticed,
-//! with its keys or without.
+//! with its keys or without. The state directory says besides which ledgers were begun on this machine or taken on by a person:
+//! a copy alone is made of any ledger that is written to here, also of one that came with a checkout.
 //!
 //! This module owns the files. [`crate::Store::has_checkpoint`] and [`crate::verify`] decide whether the ledger extends a
 //! checkpoint.
@@ -168,6 +169,43 @@ impl CheckpointFiles {
     pub fn save_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), Error> {
         let checkpoint = parse_checkpoint(note).map_err(Error::NotACheckpoint)?;
         self.save_at(&self.cosigned_path(checkpoint.origin(), cosigner), note, &checkpoint)
+    }
+
+    /// Notes in the user's state directory that a new ledger was begun here, with this key.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_begun(&self, key: &PublicKey) -> Result<(), Error> {
+        let Some(path) = self.begun_path() else { return Ok(()) };
+        self.replace_if(&path, &format!("{key}\n"), |_| Ok(true))
+    }
+
+    /// Whether a new ledger was begun here with one of the keys.
+    pub fn was_begun(&self, keys: &[PublicKey]) -> bool {
+        let begun = self.begun_path().map(|path| accepted_keys_in(&path)).unwrap_or_default();
+        begun.iter().any(|key| keys.contains(key))
+    }
+
+    /// Notes that the ledger with this origin is known here: it was begun on this machine, or a person took it on.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_known(&self, origin: &str) -> Result<(), Error> {
+        let Some(path) = self.known_path(origin) else { return Ok(()) };
+        self.replace_if(&path, &format!("{origin}\n"), |_| Ok(false))
+    }
+
+    /// Whether it is known here; without a state directory there is nothing that could say so, and it is.
+    pub fn is_known(&self, origin: &str) -> bool {
+        self.known_path(origin).is_none_or(|path| is_there(&path))
+    }
+
+    fn begun_path(&self) -> Option<PathBuf> {
+        self.origin_paths().get(1).map(|pin| pin.with_extension("begun"))
+    }
+
+    fn known_path(&self, origin: &str) -> Option<PathBuf> {
+        self.note_paths(origin).get(1).map(|note| note.with_extension("known"))
     }
 
     fn cosigned_path(&self, origin: &str, cosigner: &Cosigner) -> PathBuf {

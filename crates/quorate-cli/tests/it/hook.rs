@@ -277,9 +277,35 @@ fn a_ledger_that_came_with_a_checkout_lets_nothing_pass() {
         assert!(refused.stderr.contains("quorate:ledger_unknown"), "{}", refused.stderr);
         hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(5);
     }
+    // Nor does another command, which writes to it and keeps its checkpoint.
+    place.write("other.md", "The meeting moved to Monday.\n");
+    place.run(&["review", "other.md"]);
+    let refused = place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(1);
+    assert!(refused.stderr.contains("quorate:ledger_unknown"), "{}", refused.stderr);
     // A person who has looked at it takes it on.
     place.run(&["ledger", "checkpoint"]).assert_code(0);
     place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(0);
+}
+
+#[test]
+fn one_text_is_judged_once_by_hooks_and_sweeps_at_once() {
+    let place = place(&held());
+    let hooks: Vec<_> = (0..3).map(|_| place.start(&["hook", "pre-commit", "drafts/post.md"])).collect();
+    for hook in hooks {
+        crate::support::finish(hook).assert_code(1);
+    }
+    assert_eq!(place.runs().len(), 1);
+    for number in 0..3 {
+        place.write(&format!("drafts/post-{number}.md"), format!("Meeting {number} moved to Friday.\n"));
+    }
+    let sweeps: Vec<_> = (0..2).map(|_| place.start(&["sweep", "--since", "all"])).collect();
+    for sweep in sweeps {
+        crate::support::finish(sweep);
+    }
+    let judged = place.runs();
+    let texts: std::collections::BTreeSet<String> =
+        judged.iter().map(|run| run["artifact"].to_string()).collect();
+    assert_eq!((judged.len(), texts.len()), (4, 4), "{judged:?}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct OpenedStore {
     pub store: Store,
     /// A file that was not a ledger, now in `aside/`.
     pub quarantined: Option<QuarantinedFile>,
+    /// Whether it was made just now.
+    pub is_new: bool,
 }
 
 /// The reason for a read-only ledger where the system allows no writes.
@@ -77,7 +79,7 @@ impl Store {
                 if is_new {
                     ensure_ledger_key(dir)?;
                 }
-                Ok(OpenedStore { store: new_store(path, connected), quarantined: None })
+                Ok(OpenedStore { store: new_store(path, connected), quarantined: None, is_new })
             }
             Err(error) if is_corrupt(&error) && has_ledger_name(path) => {
                 Box::pin(Store::replace_broken(path, dir)).await
@@ -88,7 +90,9 @@ impl Store {
             // It can be written, by another process at the moment.
             Err(error) if path.is_file() && !is_busy(&error) => match Box::pin(connect_read_only(path)).await
             {
-                Ok(connected) => Ok(OpenedStore { store: new_store(path, connected), quarantined: None }),
+                Ok(connected) => {
+                    Ok(OpenedStore { store: new_store(path, connected), quarantined: None, is_new: false })
+                }
                 Err(_) => Err(no_answer_error(&address, error)),
             },
             Err(error) => Err(no_answer_error(&address, error)),
@@ -155,7 +159,7 @@ impl Store {
                     ensure_ledger_key(dir)?;
                     store.note_founding_key().await?;
                 }
-                Ok(OpenedStore { store, quarantined: None })
+                Ok(OpenedStore { store, quarantined: None, is_new: is_new && created })
             }
             #[cfg(not(feature = "postgres"))]
             Address::Postgres { .. } => Err(Error::Unavailable {
@@ -193,7 +197,8 @@ impl Store {
             begun.map_err(|error| unavailable("cannot move its kept checkpoint away".to_owned(), error))?;
         }
         let connected = connect(path).await.map_err(|error| no_answer_error(&path.into(), error))?;
-        Ok(OpenedStore { store: new_store(path, connected), quarantined })
+        let is_new = quarantined.is_some();
+        Ok(OpenedStore { store: new_store(path, connected), quarantined, is_new })
     }
 }
 

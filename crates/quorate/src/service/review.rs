@@ -6,11 +6,13 @@ pub mod written;
 
 use std::path::{Component, Path};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_kernel::observer::Observer;
+use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::council::tiers;
 use quorate_protocol::policy::Policy;
-use quorate_protocol::{Part, PartKind};
+use quorate_protocol::{Name, Part, PartKind};
 
 use super::artifact::Artifact;
 use super::environment::Environment;
@@ -60,6 +62,35 @@ pub enum ReviewOutcome {
         /// Why it has this tier, if a model said so.
         reason: Option<String>,
     },
+}
+
+/// Set in the processes of members.
+const MEMBER_VARIABLE: &str = "QUORATE_INVOCATION";
+/// How often is looked whether another process has judged a text.
+const TEXT_POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Holds a text while it is judged, so that of several processes with the same ledger one asks and the others take its
+/// verdict. Waits for another process; not within a member of a run, which may itself be on this text.
+///
+/// # Errors
+/// If the ledger does not answer.
+#[crate::boxed]
+pub(in crate::service) async fn hold_text(
+    session: &LedgerSession,
+    sha256: &str,
+) -> Result<Option<RunGuard>, ServiceError> {
+    if session.environment.variables.get(MEMBER_VARIABLE).is_some() {
+        return Ok(None);
+    }
+    let name = Name::from(format!("text-{}", &sha256[..32]));
+    loop {
+        match session.store.lock_run(&name).await? {
+            LockOutcome::Acquired(held) => return Ok(Some(held)),
+            LockOutcome::HeldLocally | LockOutcome::HeldRemotely { .. } => {
+                tokio::time::sleep(TEXT_POLL_INTERVAL).await;
+            }
+        }
+    }
 }
 
 /// Opens the session for an artifact that was read.

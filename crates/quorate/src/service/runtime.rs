@@ -211,6 +211,9 @@ impl Runtime {
     pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
         self.report.absorb(self.ports.cautions.clone());
         let opened = Box::pin(Store::open_at(&self.ledger)).await?;
+        if opened.is_new {
+            sealing::note_begun(&self.environment, &self.ledger);
+        }
         if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
                 "{} is not a ledger and was moved to {}",

@@ -11,6 +11,7 @@ use quorate_ledger::Store;
 use quorate_ledger::keys::{self, Purpose};
 use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::signing::{Context, PublicKey, SecretKey, Voucher};
+use quorate_ledger::store::address::Address;
 use quorate_ledger::store::{CheckpointRecord, Succession};
 
 use super::environment::Environment;
@@ -48,6 +49,18 @@ pub(super) struct OwnKey {
 pub struct SealResult {
     pub sealed: CheckpointRecord,
     pub report: Report,
+}
+
+/// Notes that a new ledger was begun on this machine. Where that fails, hooks refuse it until a person takes it on.
+pub(super) fn note_begun(environment: &Environment, ledger: &Address) {
+    let files = CheckpointFiles::new(ledger, environment.state_dir.as_deref());
+    let key = match key_from_environment(environment) {
+        Some(text) => SecretKey::from_text(text).ok(),
+        None => keys::Directory::new(ledger.dir()).load(Purpose::Ledger).ok().flatten(),
+    };
+    if let Some(key) = key {
+        let _ = files.note_begun(&key.public());
+    }
 }
 
 impl Sealer<'_> {
@@ -116,7 +129,13 @@ impl Sealer<'_> {
     pub(super) async fn publish(&self, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let copies = self.copies();
-        for error in copies.save(note).err().into_iter().flatten() {
+        let signers = sealed.verifiers().unwrap_or_default();
+        let signers: Vec<_> = signers.iter().map(|signer| *signer.key()).collect();
+        let known = match copies.was_begun(&signers) {
+            true => copies.note_known(&sealed.origin),
+            false => Ok(()),
+        };
+        for error in copies.save(note).err().into_iter().flatten().chain(known.err()) {
             let body = Body::new(error_chain(&error));
             let help =
                 "the checkpoint is in the ledger; make the directory writable, so that a rollback is noticed";

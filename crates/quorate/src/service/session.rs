@@ -72,6 +72,9 @@ impl LedgerSession {
         member_access::deny_to_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
+        if opened.is_new {
+            sealing::note_begun(&environment, &workspace.ledger);
+        }
         if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
                 "{} is not a ledger and was moved to {}",

@@ -162,8 +162,14 @@ pub async fn sweep(
     watcher.planned(due.len());
     let Some(permit) = permit else { return Ok(SweepReport { files, estimate }) };
     let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
+    let skips_judged_by = match request.judged {
+        JudgedPolicy::Skip => Some(spec.fingerprint("").combined()),
+        JudgedPolicy::Repeat => None,
+    };
+    let observer = watcher;
     let work =
-        Arc::new(SweepRun { session, spec, permit, options, policy, undecided, judged, observer: watcher });
+        SweepRun { session, spec, permit, options, policy, undecided, judged, skips_judged_by, observer };
+    let work = Arc::new(work);
     let mut due = due.into_iter();
     // One thread each, so that reviews use all cores without blocking others; dropping the set drops them.
     let mut reviews = JoinSet::new();
@@ -201,6 +207,8 @@ struct SweepRun {
     undecided: BTreeMap<(String, String), Name>,
     /// What this council has judged; empty if it is judged again.
     judged: BTreeSet<String>,
+    /// The hash of the council whose verdicts are not asked for again; `None` if they are.
+    skips_judged_by: Option<String>,
     observer: Arc<dyn SweepObserver>,
 }
 
@@ -220,6 +228,14 @@ impl SweepRun {
         // It may have changed since it was sorted; its current text is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
             return Ok(Outcome::AlreadyJudged);
+        }
+        // Another process may judge it meanwhile, or have done so since the files were sorted.
+        let mut _alone = None;
+        if let Some(council) = &self.skips_judged_by {
+            _alone = review::hold_text(&self.session, &artifact.sha256).await?;
+            if self.session.store.last_judgement(council, &artifact.sha256).await?.is_some() {
+                return Ok(Outcome::AlreadyJudged);
+            }
         }
         // The tier of another text says nothing of this one.
         let (tier, tier_source) = match draft.tier_source {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use quorate_diagnostics::{Report, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{STREAM, Succession};
 use quorate_ledger::verify::{Divergence, Part};
 
 use super::verify;
-use crate::service::error::ServiceError;
+use crate::service::error::{ServiceError, error_chain};
 use crate::service::sealing::SealResult;
 use crate::service::session::LedgerSession;
 
-/// Verifies the whole ledger, and seals it as [`checkpoint`] does.
+/// Verifies the whole ledger, and seals it as [`checkpoint`] does. A person who asks for it takes the ledger on: from now on
+/// it is known on this machine.
 ///
 /// # Errors
 /// As [`checkpoint`], and when the ledger differs from what was recorded.
@@ -23,7 +24,17 @@ pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, 
     // A rollback has its own help, which differs from that for an altered ledger.
     sealing.check_continuity().await?;
     verify::ensure_sealable(session, |_| true).await?;
-    sealing.seal().await
+    let sealed = sealing.seal().await?;
+    take_on(session, &sealed);
+    Ok(sealed)
+}
+
+/// Notes that a person knows this ledger.
+pub(super) fn take_on(session: &LedgerSession, sealed: &SealResult) {
+    if let Err(error) = session.sealer().copies().note_known(&sealed.sealed.origin) {
+        let help = "make the state directory writable: hooks refuse a ledger that this machine does not know";
+        session.warn(codes::CHECKPOINT_UNKEPT, Body::new(error_chain(&error)).help(help));
+    }
 }
 
 /// Seals new records and updates the witness. Verifies only the records since the last signed checkpoint.

@@ -10,7 +10,7 @@ use quorate_ledger::Store;
 use quorate_ledger::local_checkpoints::CheckpointFiles;
 
 use super::spec;
-use super::{Request, ReviewOutcome, review};
+use super::{Request, ReviewOutcome, hold_text, review};
 use crate::service::artifact::{self, Subject};
 use crate::service::disk;
 use crate::service::environment::Environment;
@@ -92,6 +92,7 @@ impl WrittenReview {
     ) -> Result<Written, ServiceError> {
         let WrittenReview { session, artifact } = self;
         let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
+        let _alone = hold_text(session, &artifact.sha256).await?;
         // A person has the last word on a text, whichever council was asked before or since.
         let mut earlier = session.store.last_decision(&artifact.sha256).await?;
         if earlier.is_none() {
@@ -135,7 +136,7 @@ fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> 
 }
 
 /// Refuses a ledger that was not made on this machine, as one that came with a checkout: its verdicts, and the decisions of
-/// people in it, would let texts pass. One is known once this machine has sealed it. Gives whether it has runs.
+/// people in it, would let texts pass. One is known that was begun here, or that a person took on. Gives whether it has runs.
 async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
     if !workspace.ledger.may_exist() {
         return Ok(false);
@@ -146,13 +147,12 @@ async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Resul
             return Ok(None);
         }
         let origin = store.last_checkpoint().await?.map(|sealed| sealed.origin);
-        let kept =
-            CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref()).read(origin.as_deref());
-        // What lies beside the ledger may have come with it; without a directory of the user's there is nothing else.
-        let is_own = |path: &Path| environment.state_dir.as_ref().is_none_or(|state| path.starts_with(state));
-        let has_own = kept.copies.iter().any(|copy| is_own(&copy.path));
-        let is_known =
-            has_own && local_checkpoints::rollback_reason(environment, &store, &kept).await?.is_none();
+        let files = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
+        let kept = files.read(origin.as_deref());
+        // What lies beside the ledger may have come with it; a copy in the state directory is made by any command that writes.
+        let is_known = !kept.copies.is_empty()
+            && origin.as_deref().is_some_and(|origin| files.is_known(origin))
+            && local_checkpoints::rollback_reason(environment, &store, &kept).await?.is_none();
         Ok(Some(is_known))
     };
     let known: Result<Option<bool>, ServiceError> = known.await;
