@@ -105,7 +105,11 @@ impl Store {
         let prefix = prefix.to_ascii_lowercase();
         let end = format!("{prefix}\u{7f}");
         let query = sql(runs!("WHERE run >= $1 AND run < $2 ORDER BY run LIMIT 5"));
-        let mut runs = self.select(query.bind(prefix).bind(end)).await?;
+        let mut runs = self.select(query.bind(&*prefix).bind(&*end)).await?;
+        // A whole id names its run, also where another one begins with it; it comes first.
+        if runs.first().is_some_and(|run| *run.run == *prefix) {
+            runs.truncate(1);
+        }
         Ok(match runs.len() {
             0 => PrefixMatch::None,
             1 => runs.pop().map_or(PrefixMatch::None, PrefixMatch::One),

@@ -92,8 +92,8 @@ macro_rules! listed {
             $which,
             " AND opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
              AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5) \
-             AND ($6 = '' OR seq < (SELECT before.seq FROM run AS before WHERE before.run = $6)) \
-             ORDER BY seq DESC LIMIT $7"
+             AND ($6 = '' OR run.seq < (SELECT before.seq FROM run AS before WHERE before.run = $6)) \
+             ORDER BY run.seq DESC LIMIT $7"
         )
     };
 }

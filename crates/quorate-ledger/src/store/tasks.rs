@@ -328,7 +328,8 @@ impl Store {
         let statement = sql_rows(
             HEAD,
             wanted,
-            ") AS wanted (wanted) ON class = wanted WHERE state IN ('ready', 'leased') LIMIT 1",
+            ") AS wanted (wanted) ON class = wanted WHERE state = 'leased' OR (state = 'ready' AND NOT EXISTS \
+             (SELECT 1 FROM tenant WHERE paused = 1 AND name IN (task.tenant, '*'))) LIMIT 1",
         );
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
     }

@@ -128,6 +128,17 @@ async fn the_index_of_runs_follows_from_the_records() {
     assert_eq!(store.body("aa").await.unwrap().as_deref(), Some("the artifact"));
     let stats = store.stats(0).await.unwrap();
     assert_eq!((stats.records, stats.runs, stats.open, stats.bodies), (4, 3, 3, 1));
+    // The order is that in which runs were opened, whatever was recorded in them last.
+    for run in ["RAA", "raz"] {
+        store.append(Append::one(&run.into(), 1, outcome("HOLD"), Durability::Synced)).await.unwrap();
+    }
+    let listed = store.listed_runs(&Filter::default(), 9).await.unwrap();
+    assert_eq!(listed.iter().map(|listed| &*listed.run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
+    // A whole id is that run's, also where another begins with it.
+    store.append(Append::one(&"raz2".into(), 0, opened("b.md"), Durability::Synced)).await.unwrap();
+    assert!(
+        matches!(store.find_by_prefix("raz").await.unwrap(), PrefixMatch::One(run) if run.subject == "Z.md")
+    );
     assert!(store.server_bytes().await.unwrap().unwrap() > 0);
     store.close().await;
 }

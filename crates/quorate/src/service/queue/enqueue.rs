@@ -137,7 +137,11 @@ impl<'a> Enqueuer<'a> {
                 Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
             }
             EnqueueResult::OverLimit(why) => {
-                let help = "repeat the command when workers have ended some: it queues the rest";
+                let help = format!(
+                    "repeat the command when workers have ended enough of them, or raise the limit: \
+                     `quorate queue tenant {} --max-waiting N`",
+                    self.batch.tenant
+                );
                 Err(ServiceError::configuration(codes::QUEUE_FULL, Body::new(why).help(help)))
             }
         }
