@@ -61,9 +61,11 @@ pub struct Related {
 }
 
 impl Body {
-    /// A body without a place.
+    /// A body without a place. A message that quotes a value of millions of characters is cut in its middle: its beginning says
+    /// what it is about, and its end what is wrong.
     pub fn new(message: impl Into<String>) -> Self {
-        Body { message: message.into(), help: None, place: None, related: Vec::new() }
+        let message = cut_middle(message.into());
+        Body { message, help: None, place: None, related: Vec::new() }
     }
 
     #[must_use]
@@ -83,6 +85,22 @@ impl Body {
         self.related.push(Related { place, label: label.into() });
         self
     }
+}
+
+/// The characters of a message that are kept at each of its ends.
+const KEPT: usize = 2_000;
+
+fn cut_middle(message: String) -> String {
+    if message.len() <= 2 * KEPT {
+        return message;
+    }
+    let characters = message.chars().count();
+    let Some(left_out) = characters.checked_sub(2 * KEPT).filter(|left_out| *left_out > 0) else {
+        return message;
+    };
+    let begin: String = message.chars().take(KEPT).collect();
+    let end: String = message.chars().skip(characters - KEPT).collect();
+    format!("{begin}… {left_out} characters …{end}")
 }
 
 /// The diagnostics of some files, with the texts that renderers quote.

@@ -249,6 +249,20 @@ async fn what_is_wrong_is_named() {
     let refused =
         client.call_refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
     assert_eq!(refused["code"], "quorate:kind_unknown");
+    // A client names no address to which a file of the root is sent.
+    for (tool, mut arguments) in [
+        ("council_review", json!({"path": "draft.md"})),
+        ("council_sweep", json!({"since": "all"})),
+        ("assembly_convene", json!({"assembly": "ASSEMBLY.md", "proposal": "draft.md"})),
+    ] {
+        for address in ["http://127.0.0.1:9/v1#m", "https://evil.example/v1#m", "HTTP://127.0.0.1:9/v1#m"] {
+            arguments["executor"] = json!(address);
+            let refused = client.call_refused(tool, arguments.clone()).await;
+            assert!(refused["message"].as_str().unwrap().contains("`executor` is an address"), "{refused}");
+        }
+    }
+    let long = client.call_refused("run_show", json!({"run": "x".repeat(1_000_000)})).await.to_string();
+    assert!(long.len() < 20_000, "{}", long.len());
     assert_eq!(
         client.call_refused("run_show", json!({"run": "unknown"})).await["code"],
         "quorate:run_unknown"

@@ -7,7 +7,7 @@ use quorate_manifest::assembly::members;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{caps, timeout};
+use super::options::{caps, executor, timeout};
 use super::{MaxCalls, MaxTokens, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
@@ -134,7 +134,7 @@ impl Tool for AssemblyConvene {
     ) -> Result<JobStatus, Failure> {
         let (wait, within) = (arguments.wait_ms.duration(), server.clone());
         let options = RunOptions {
-            executor: arguments.executor.clone(),
+            executor: executor(arguments.executor.clone())?,
             model: None,
             caps: caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
             timeout: timeout(arguments.timeout.as_deref())?,

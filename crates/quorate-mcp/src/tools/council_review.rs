@@ -7,7 +7,7 @@ use quorate_manifest::council::tiers::Tier;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{PolicyName, caps, timeout};
+use super::options::{PolicyName, caps, executor, timeout};
 use super::{MaxCalls, MaxTokens, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     artifact_type: Option<String>,
     /// Its tier, in place of the tier rules
     tier: Option<Whole<1, 3>>,
-    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL
+    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`
     executor: Option<String>,
     /// The verdict policy; by default council.yaml's, else seed
     policy: Option<PolicyName>,
@@ -80,7 +80,7 @@ impl Tool for CouncilReview {
             tier_policy: TierPolicy::Ignore,
             policy: arguments.policy.map(Into::into),
             options: RunOptions {
-                executor: arguments.executor,
+                executor: executor(arguments.executor)?,
                 model: None,
                 caps: caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
                 timeout: timeout(arguments.timeout.as_deref())?,

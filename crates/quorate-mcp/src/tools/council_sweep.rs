@@ -6,7 +6,7 @@ use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{PolicyName, caps, since, timeout};
+use super::options::{PolicyName, caps, executor, since, timeout};
 use super::{MaxCalls, MaxTokens, Object, Wait};
 use crate::ServerState;
 use crate::caller::Caller;
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     dry_run: bool,
     /// The number of concurrent reviews; default 4
     jobs: Option<Whole<1, MAX_JOBS>>,
-    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL
+    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`
     executor: Option<String>,
     /// The verdict policy; by default council.yaml's, else seed
     policy: Option<PolicyName>,
@@ -85,7 +85,7 @@ impl Tool for CouncilSweep {
             jobs: arguments.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
             policy: arguments.policy.map(Into::into),
             options: RunOptions {
-                executor: arguments.executor,
+                executor: executor(arguments.executor)?,
                 model: None,
                 caps: caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
                 timeout: timeout(arguments.timeout.as_deref())?,

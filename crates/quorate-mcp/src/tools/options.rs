@@ -44,6 +44,18 @@ pub(super) fn caps(
     })
 }
 
+/// The executor that a client names: a table or a preset, whose address the user knows. An address of the client's own would
+/// get any file of the root; the client may follow what it has read.
+pub(super) fn executor(name: Option<String>) -> Result<Option<String>, Failure> {
+    match name.as_deref().is_some_and(|name| name.contains("://")) {
+        true => Err(Failure::usage(
+            "`executor` is an address",
+            "name a table of quorate.toml or a preset: an address that texts are sent to stands in quorate.toml",
+        )),
+        false => Ok(name),
+    }
+}
+
 /// Parses a timeout, as in `quorate.toml`.
 pub(super) fn timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
