@@ -180,7 +180,7 @@ impl Route {
         if self.method == Method::Post {
             parameters.push(json!({
                 "name": "Idempotency-Key", "in": "header", "required": false, "schema": {"type": "string", "minLength": 1, "maxLength": 200},
-                "description": "Chosen by the client: a request that is repeated with the same key is answered as the first was, and does nothing",
+                "description": "Chosen by the client: a request that is repeated with the same key is answered as the first was, among the last 1,000 of the running server, and does nothing",
             }));
         }
         let answer = (self.answer)();

@@ -79,7 +79,8 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
         pages::open::begin(&guard, &used, &query.unwrap_or_default())
     };
     router
-        .route(OPEN, get(open))
+        // A preview of the link must not use it up: axum answers HEAD as GET.
+        .route(OPEN, get(open).head(|uri: Uri| async move { method_not_allowed(&uri) }))
         .route("/assets/{hash}/{name}", get(asset))
         .fallback(|uri: Uri| async move { not_found(&uri) })
         .method_not_allowed_fallback(|uri: Uri| async move { method_not_allowed(&uri) })

@@ -101,6 +101,9 @@ fn no_route_answers_who_brings_no_secret_or_comes_from_elsewhere() {
 #[test]
 fn a_link_works_once() {
     let served = Served::start(&reviewed(), &[]);
+    // A preview of it does not use it up.
+    let preview = served.send("HEAD", &served.link, &[], "");
+    assert_eq!((preview.status, preview.header("set-cookie")), (405, None));
     let first = served.send("GET", &served.link, &[], "");
     assert_eq!((first.status, first.header("location")), (303, Some("/")));
     let cookie = first.header("set-cookie").unwrap();

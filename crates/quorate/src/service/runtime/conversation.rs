@@ -15,6 +15,9 @@ use serde_json::Map;
 use super::Runtime;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 
+/// Every turn of an author has the name.
+const MAX_NAME_CHARS: usize = 200;
+
 /// The author of messages without a name.
 pub const DEFAULT_SPEAKER: &str = "user";
 /// How many turns are read at once.
@@ -46,6 +49,9 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
     }
     if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
         return invalid("a name has no white space and is not empty", "use - or _ between words");
+    }
+    if by.chars().count() > MAX_NAME_CHARS {
+        return invalid("the name is too long", "a name has at most 200 characters");
     }
     let turn = NewTurn {
         participant: by.into(),
