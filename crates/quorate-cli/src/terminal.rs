@@ -1,14 +1,17 @@
 //! The terminal: data goes to standard output; progress, hints and warnings go to standard error, each with the colours
 //! that its stream supports.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use quorate_diagnostics::render::{Colour, TextOptions};
+use quorate_diagnostics::{Body, codes};
 
 use super::render::Format;
 use super::workflow;
+use quorate::service::error::ServiceError;
 use quorate::service::redaction::CurrentRedactor;
 
 /// How often standard output is checked for a reader.
@@ -82,6 +85,21 @@ impl Terminal {
             true => self.write(text),
             false => self.write(&workflow::neutralize(text)),
         }
+    }
+
+    /// Writes evidence, which is worth nothing once a byte of it is changed.
+    ///
+    /// # Errors
+    /// If a runner reads it that would execute a part of it.
+    pub(super) fn exact(&self, text: &str) -> Result<(), ServiceError> {
+        if !is_file() && matches!(workflow::neutralize(text), Cow::Owned(_)) {
+            let body =
+                Body::new("a runner of GitHub reads standard output, and would execute a part of this text");
+            let help = "write it to a file, with `> FILE` or, where the command has it, `--out FILE`";
+            return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
+        }
+        self.write(text);
+        Ok(())
     }
 
     fn write(&self, text: &str) {

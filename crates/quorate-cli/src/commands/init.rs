@@ -20,7 +20,7 @@ use quorate::service::paths::{absolute, display_path};
 /// Write example files to start from; existing files are not changed
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso\n  quorate init wiring claude"
+    after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso\n  quorate init playbook --name plain-words\n  quorate init runtime --name support\n  quorate init wiring claude"
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]

@@ -130,8 +130,7 @@ mod drawn {
                     staged.persist()?;
                     terminal.hint(&format!("{}: {} bytes", path.display(), html.len()));
                 }
-                // A report stays as it is, byte for byte.
-                _ => terminal.verbatim(&html),
+                _ => terminal.exact(&html)?,
             }
             Ok(Exit::DONE)
         })

@@ -118,7 +118,20 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Err(artifacts) => return Box::pin(batch::run(artifacts, &settings, environment, terminal)).await,
     };
+    let name = artifact.display_name.clone();
     let (outcome, session) = Box::pin(review(artifact, &settings, environment, terminal)).await;
+    if matches!(outcome, Outcome::Skipped { .. }) {
+        match format {
+            // There is no review: it is as one of several.
+            Format::Json => {
+                let reviews = batch::json(std::iter::once((&*name, &outcome)), Exit::SKIPPED);
+                terminal.data(&format!("{reviews:#}\n"));
+            }
+            Format::Sarif => terminal.data(&render::sarif_of(&[])),
+            Format::Gitlab => terminal.data(&render::gitlab_of(&[])),
+            Format::Human | Format::Markdown | Format::Github => {}
+        }
+    }
     let exit = match outcome {
         Outcome::Judged(report) => {
             print(&report, format, settings.extent, terminal);
@@ -126,9 +139,6 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Exit::verdict(report.exit_code())
         }
         Outcome::Skipped { tier, artifact_type, reason } => {
-            if format == Format::Gitlab {
-                terminal.data(&render::gitlab_of(&[]));
-            }
             let by_model = reason.map_or(String::new(), |reason| {
                 format!(" (a model said: {})", crate::render::paint::one_line(&reason))
             });

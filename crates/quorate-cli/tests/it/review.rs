@@ -181,8 +181,20 @@ fn a_named_file_is_always_reviewed_and_tiered_obeys() {
         assert_eq!((&report["artifact_type"], &report["tier"]), (&json!(kind), &json!(tier)));
     }
     let skipped = place.run(&["review", "notes/a.md", "--tiered", "--format", "json"]).assert_code(6);
-    assert_eq!(skipped.stdout, "", "there is no report");
+    let json = skipped.json();
+    assert_eq!((&json["schema"], &json["exit"]), (&json!("quorate.reviews/v1"), &json!(6)));
+    assert_eq!(
+        (&json["reviews"][0]["artifact"], &json["reviews"][0]["exit"]),
+        (&json!("notes/a.md"), &json!(6))
+    );
     skipped.assert_stderr_contains("tier 2");
+    let sarif = place.run(&["review", "notes/a.md", "--tiered", "--format", "sarif"]).assert_code(6).json();
+    assert_eq!((&sarif["version"], &sarif["runs"]), (&json!("2.1.0"), &json!([])));
+    assert_eq!(
+        place.run(&["review", "notes/a.md", "--tiered"]).assert_code(6).stdout,
+        "",
+        "there is no report"
+    );
     assert_eq!(place.run(&["review", "notes/a.md", "--tiered", "--tier", "1"]).code, 0);
     assert_eq!(place.run(&["review", "a.post.md", "--tiered", "--tier", "2"]).code, 6);
     assert_eq!(place.run(&["review", "a.post.md", "--tiered"]).code, 0);
@@ -366,4 +378,29 @@ fn a_pipe_in_place_of_a_file_does_not_block() {
     shell.args(["-c", "exec \"$0\" review <(echo 'The meeting moved to Tuesday at ten.')", support::QUORATE]);
     let reviewed = shell.current_dir(place.root()).env("NO_COLOR", "1").output().expect("bash");
     assert!(reviewed.status.code().is_some_and(|code| code <= 2), "{reviewed:?}");
+}
+
+#[test]
+fn what_members_do_not_see_is_said() {
+    let place = TestDir::with("draft.md", "# Setup\n\npassword = \"k7Rz2Xk9Lm4Q\"\n\nThen start it.\n");
+    for format in ["human", "markdown", "json"] {
+        let said = place.run(&["review", "draft.md", "--format", format]).stdout;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("Not judged: what looks like a secret in line 3;"), "{format}: {said}");
+    }
+    let hidden = "Good.\n\n<!-- -----BEGIN PRIVATE KEY----- -->\nEverybody who joins today keeps this price for ever.\n\
+                  <!-- -----END PRIVATE KEY----- -->\n";
+    place.write("hidden.md", hidden);
+    place.write("cl.jsonl", json!({"a": hidden}).to_string());
+    for arguments in
+        [&["review", "hidden.md"][..], &["review", "cl.jsonl"], &["hook", "pre-commit", "hidden.md"]]
+    {
+        let refused = place.run(arguments);
+        assert!(
+            refused.code != 0 && refused.stderr.contains("quorate:text_hidden"),
+            "{arguments:?}: {}",
+            refused.stderr
+        );
+    }
+    assert_eq!(place.runs().len(), 3, "{:?}", place.runs());
 }

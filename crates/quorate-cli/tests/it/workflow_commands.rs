@@ -70,6 +70,32 @@ fn a_runner_obeys_nothing_of_a_text_in_any_format() {
 }
 
 #[test]
+fn evidence_is_written_as_it_is_or_not_at_all() {
+    let place = hostile();
+    place.review(&["draft.md"]);
+    for (arguments, file) in [
+        (&["ledger", "export"][..], "export.jsonl"),
+        (&["ledger", "prove", "latest"], "proof.json"),
+        (&["report", "latest"], "report.html"),
+    ] {
+        let refused = on_github(&place, arguments).assert_code(5);
+        refused.assert_stderr_contains("quorate:file_unwritable").assert_stderr_contains("> FILE");
+        assert_eq!(refused.stdout, "");
+        let file = place.path(file);
+        let mut command = place.command(arguments);
+        command.env("GITHUB_ACTIONS", "true").stdout(std::fs::File::create(&file).unwrap());
+        finish(command.spawn().unwrap()).assert_code(0);
+        assert!(std::fs::read_to_string(file).unwrap().contains("stop-commands"));
+    }
+    let key = place.run(&["keys", "export", "ledger"]).assert_code(0).stdout;
+    for check in
+        [["check-export", "export.jsonl"], ["check-proof", "proof.json"], ["check-proof", "report.html"]]
+    {
+        place.run(&["ledger", check[0], check[1], "--key", key.trim()]).assert_code(0);
+    }
+}
+
+#[test]
 fn annotations_are_the_only_commands_of_the_github_format() {
     let place = hostile();
     let run = place.review(&["draft.md"])["run"].as_str().expect("an id").to_owned();

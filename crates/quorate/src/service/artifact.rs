@@ -41,6 +41,12 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
     let (shown, path, bytes) = match subject {
         Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Subject::File(file) => {
+            // Records name a text by its path, and are text themselves: two such names would be one, and none be found again.
+            if file.to_str().is_none() {
+                let body = Body::new(format!("the name of {} is not UTF-8", file.display()))
+                    .help("rename the file, or pass its text on standard input: `quorate review - < FILE`");
+                return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+            }
             let path = directory.join(file);
             refuse_link_out(&path, directory, &file.display().to_string())?;
             let bytes = match path.is_dir() {

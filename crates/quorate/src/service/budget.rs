@@ -11,6 +11,7 @@ use quorate_kernel::ports::executor::Executor;
 use quorate_kernel::record::{Consultation, Money, RunOpened, Status};
 use quorate_manifest::config::Configuration;
 use quorate_protocol::Event;
+use serde_json::json;
 
 use super::error::ServiceError;
 
@@ -95,26 +96,47 @@ pub fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> S
 }
 
 /// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. Without them a
-/// resumed run keeps its caps and could ask no member.
+/// resumed run keeps its caps and could ask no member. They are twice the old ones, and enough for one answer to each
+/// question that is known to be left.
 pub fn larger_caps(history: &History) -> String {
     let caps = recorded(&history.opened);
+    let spent = u64::from(history.calls);
+    let left = planned_calls(history).saturating_sub(spent).max(1);
     let mut arguments = String::new();
     if let Some(cap) = caps.calls.filter(|cap| history.calls >= *cap) {
-        arguments.push_str(&format!(" --max-calls {}", history.calls.max(cap).max(1).saturating_mul(2)));
+        let twice = u64::from(history.calls.max(cap).max(1)).saturating_mul(2);
+        arguments.push_str(&format!(" --max-calls {}", twice.max(spent.saturating_add(left))));
     }
-    let was_refused = |word| {
-        let asked = history.consultations().filter_map(|ended| ended.text.as_deref());
-        let compared = history.fed.iter().filter_map(|fed| match &fed.stamped.event {
-            Event::Matched { result: Err(why), .. } => Some(&**why),
-            _ => None,
-        });
-        asked.chain(compared).any(|text| text.contains(word))
-    };
-    if let Some(cap) = caps.tokens.filter(|_| was_refused("`budget.tokens`")) {
-        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2)));
+    let asked = history.consultations().filter_map(|ended| ended.text.as_deref());
+    let compared = history.fed.iter().filter_map(|fed| match &fed.stamped.event {
+        Event::Matched { result: Err(why), .. } => Some(&**why),
+        _ => None,
+    });
+    let refusals: Vec<&str> = asked.chain(compared).collect();
+    let refused = |word: &'static str| refusals.iter().filter(move |text| text.contains(word));
+    if let Some(cap) = caps.tokens.filter(|_| refused("`budget.tokens`").next().is_some()) {
+        let most = refused("`budget.tokens`").filter_map(|text| tokens_of_a_call(text)).max().unwrap_or(0);
+        let enough = cap.saturating_add(most.saturating_mul(left));
+        arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2).max(enough)));
     }
-    if let Some(cap) = caps.usd_nanos.filter(|_| was_refused("`budget.money`")) {
+    if let Some(cap) = caps.usd_nanos.filter(|_| refused("`budget.money`").next().is_some()) {
         arguments.push_str(&format!(" --max-money \"{} USD\"", Money::usd(cap.saturating_mul(2)).amount));
     }
     arguments
+}
+
+/// The calls of a run in which each question is answered at once; of an assembly those of one round.
+fn planned_calls(history: &History) -> u64 {
+    let setup = &history.opened.setup;
+    let count = |key: &str| setup[key].as_array().map_or(0, Vec::len) as u64;
+    match count("deliberators") {
+        0 => count("members"),
+        deliberators => deliberators * if setup["rounds"] == json!("one") { 1 } else { 2 } + 1,
+    }
+}
+
+/// What a call would have taken that was refused for its tokens, as the reason says.
+fn tokens_of_a_call(reason: &str) -> Option<u64> {
+    let number = reason.split_once("takes up to ")?.1;
+    number.split(' ').next()?.parse().ok()
 }

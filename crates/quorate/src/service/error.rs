@@ -138,7 +138,7 @@ impl From<ledger::Error> for ServiceError {
                 ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
             ledger::Error::Unavailable { .. } => {
-                let help = "acknowledged records are kept; once the ledger answers, `quorate resume` continues a run";
+                let help = "acknowledged records are kept; once the ledger answers, `quorate runs` lists the runs, and `quorate resume RUN` continues one";
                 ServiceError::configuration(
                     codes::LEDGER_UNAVAILABLE,
                     Body::new(error_chain(&error)).help(help),

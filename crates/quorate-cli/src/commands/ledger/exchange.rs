@@ -13,6 +13,7 @@ use crate::exit::{Exit, exit_with_error};
 use crate::render::{self, Format};
 use crate::session::{print_result, print_warnings, with_session};
 use crate::terminal::Terminal;
+use crate::workflow;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::ledger::export::{Request, StagedFile};
@@ -49,7 +50,7 @@ pub(super) async fn export(
 ) -> Exit {
     let opened = runs::open_read_only(environment, &places.path_overrides()).await;
     with_session(opened, Format::Human, terminal, async |session| {
-        let written = write(session, request, out).await?;
+        let written = write(session, request, out, terminal).await?;
         print_warnings(session, terminal);
         if let (Some(written), Some(out)) = (written, out) {
             terminal.hint(&render::evidence::written(&written, &out.display().to_string()));
@@ -63,8 +64,15 @@ async fn write(
     session: &LedgerSession,
     request: &Request,
     out: Option<&Path>,
+    terminal: &Terminal,
 ) -> Result<Option<ExportSummary>, ServiceError> {
     let Some(path) = out else {
+        if workflow::is_read_by_runner() {
+            let mut text = Vec::new();
+            let written = exporting::export(session, request, &mut text).await?;
+            terminal.exact(&String::from_utf8_lossy(&text))?;
+            return Ok(written);
+        }
         return exporting::export(session, request, &mut BufWriter::new(std::io::stdout())).await;
     };
     let mut staged = BufWriter::new(StagedFile::create(session, path)?);
@@ -122,8 +130,7 @@ pub(super) async fn prove(
             ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
         })?;
         print_warnings(session, terminal);
-        // A proof stays as it is, byte for byte.
-        terminal.verbatim(&text);
+        terminal.exact(&text)?;
         Ok(Exit::DONE)
     })
     .await

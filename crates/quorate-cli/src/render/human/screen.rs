@@ -83,7 +83,7 @@ fn rest(report: &Report, brief: &Brief<'_>, width: usize) -> String {
     };
     let at = report.ledger.as_ref().map_or("", |reference| &reference.flag);
     let text = format!(
-        "{remainder}`quorate show {}{at}`, or --full, shows every answer and the reasoning.",
+        "{remainder}`quorate show {}{at}` shows every answer and the reasoning, as `review --full` does.",
         report.run
     );
     prose(&text, 0, width)
