@@ -284,8 +284,8 @@ fn a_decision_that_was_taken_out_of_the_ledger_leaves_no_result() {
             .run(&["override", "latest", "--verdict", "hold", "--reason", "no", "--by", "Ada"])
             .assert_code(0);
         place.run(&["review", "draft.md"]).assert_code(0);
-        let later = place.runs().into_iter().map(|run| run["run"].as_str().unwrap().to_owned());
-        let later = later.filter(|run| *run != first).next().unwrap();
+        let mut later = place.runs().into_iter().map(|run| run["run"].as_str().unwrap().to_owned());
+        let later = later.find(|run| *run != first).unwrap();
         place.run(&["attest", &later, "--out", "out"]).assert_stderr_contains("a person decided");
         records::execute_sql(&place.path(".quorate/ledger.db"), &change.replace("{}", &first));
         let left = place.run(&["attest", &later, "--out", "out"]);

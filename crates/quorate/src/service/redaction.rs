@@ -16,7 +16,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
-use super::artifact::Artifact;
 use super::error::ServiceError;
 use super::variables::Variables;
 
@@ -66,23 +65,25 @@ impl Redaction {
         }
     }
 
-    /// The text of an artifact or a proposal as members are shown it, and how many secrets it had. Of `lines`, each is JSON.
+    /// The text of an artifact or a proposal with this name as members are shown it, and how many secrets it had. Of `lines`,
+    /// each is JSON.
     ///
     /// # Errors
     /// If what looks like a secret hides sentences: members would decide on a text that they have not read.
     pub async fn redact_subject(
         &self,
-        artifact: &Artifact,
+        name: &str,
+        text: &Arc<str>,
         lines: bool,
     ) -> Result<(String, usize), ServiceError> {
-        if artifact.display_name.len() > MAX_NAME_BYTES {
+        if name.len() > MAX_NAME_BYTES {
             let body = Body::new(format!("the name of the text is over {MAX_NAME_BYTES} bytes"));
             return Err(ServiceError::configuration(
                 codes::ARTIFACT_UNREADABLE,
                 body.help("give it a shorter name"),
             ));
         }
-        let text = artifact.text.clone();
+        let (text, bytes) = (text.clone(), text.len());
         let redact = move |redactor: &Redactor, text: &str| match lines {
             true => redactor.redact_lines(text),
             false => redactor.redact(text),
@@ -93,16 +94,15 @@ impl Redaction {
             let hidden = (found > 0).then(|| redact(&redactor.without_patterns(), &text).0);
             (clean, found, hidden.and_then(|clean| prose::find_hidden(&text, &clean)))
         };
-        let (clean, found, hidden) = self.redactor.run_blocking_if_large(artifact.text.len(), work).await;
+        let (clean, found, hidden) = self.redactor.run_blocking_if_large(bytes, work).await;
         match hidden {
             None => Ok((clean, found)),
             Some((first, last)) => {
-                let (redactor, shown) = (&self.redactor, &artifact.display_name);
                 let place =
                     if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
                 let body = Body::new(format!(
                     "{place} of {} would be withheld as a secret, and hold sentences",
-                    redactor.redact(shown).0
+                    self.redactor.redact(name).0
                 ));
                 let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
                             surrounds them, such as the marks of a private key or `password = `";

@@ -1,5 +1,7 @@
 //! The report of a run: everything to show of it, read from its records alone.
 
+mod notes;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,6 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 pub use quorate_kernel::record::Override;
 use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
-use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
@@ -17,6 +18,8 @@ use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
 
 use super::member_usage::{MemberUsage, RecordedAnswers, with_usage};
+pub use notes::erased_note;
+use notes::withheld_note;
 
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
@@ -174,32 +177,6 @@ impl Answer {
     fn json(&self) -> Json {
         json!({"status": self.status, "answer": self.answer})
     }
-}
-
-/// The note about a run whose answers were erased.
-pub fn erased_note(history: &History) -> Option<String> {
-    let records = history.erased.records;
-    (records > 0).then(|| {
-        format!("Answers of this run were erased; the ledger has the hashes of {records} records, and what it came to.")
-    })
-}
-
-/// The note about what of a text, as it is recorded, was withheld from the members.
-fn withheld_note(text: &str) -> Option<String> {
-    /// More would fill the screen.
-    const LISTED: usize = 10;
-    let lines: Vec<String> = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| line.contains(REDACTED))
-        .map(|(number, _)| number.to_string())
-        .collect();
-    let more = lines.len().saturating_sub(LISTED);
-    let listed = lines[..lines.len() - more].join(", ");
-    let noun = if lines.len() == 1 { "line" } else { "lines" };
-    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!lines.is_empty()).then(|| {
-        format!("Not judged: what looks like a secret in {noun} {listed}{and_more}; members do not see it.")
-    })
 }
 
 impl Report {

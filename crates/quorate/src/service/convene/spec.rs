@@ -173,7 +173,8 @@ pub async fn redacted_input(
 ) -> Result<(Part, usize), ServiceError> {
     // Members can read what a JSON escape hides from a pattern.
     let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
-    let (text, in_text) = spec.redaction.redact_subject(&input.subject, lines).await?;
+    let (text, in_text) =
+        spec.redaction.redact_subject(&input.subject.display_name, &input.subject.text, lines).await?;
     let (shown, in_name) = spec.redaction.redactor.redact(&input.subject.display_name);
     Ok((Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name))
 }

@@ -101,7 +101,8 @@ pub async fn sweep(
 async fn item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) -> Result<Item, ServiceError> {
     let artifact = draft.read_in_place(session)?;
     let redactor = &session.workspace.redaction.redactor;
-    let (text, in_text) = session.workspace.redaction.redact_subject(&artifact, false).await?;
+    let (text, in_text) =
+        session.workspace.redaction.redact_subject(&artifact.display_name, &artifact.text, false).await?;
     let (shown, in_name) = redactor.redact(&file.path);
     let (artifact_type, in_type) = redactor.redact(&file.artifact_type);
     // The tier of another text says nothing of this one.

@@ -134,7 +134,8 @@ pub async fn start(
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help("name it in a word or two")));
     }
     let (shown, in_name) = redactor.redact(&input.artifact.display_name);
-    let (text, in_text) = spec.redaction.redact_subject(&input.artifact, false).await?;
+    let (text, in_text) =
+        spec.redaction.redact_subject(&input.artifact.display_name, &input.artifact.text, false).await?;
     supersede::close_outdated(session, &input.artifact, &shown).await?;
     let signer = Signer::new(session.keys(), session.keys().signing_mode(), None).await?;
     let (artifact_type, in_type) = redactor.redact(&input.artifact_type);
