@@ -85,7 +85,18 @@ def answer_pages(binary: Path) -> list[Page]:
     return [page("answers.md", "Answers of members", "\n".join(index), 0), *pages]
 
 
-def code_pages(root: Path) -> list[Page]:
+def outcome_codes(binary: Path) -> list[str]:
+    """The codes of outcomes and what each means."""
+    listed = [line.split(maxsplit=2) for line in explain(binary).splitlines()]
+    told = [(code, explain(binary, code).split("\n\n", 1)[1]) for code, severity, _ in listed if severity == "outcome"]
+    return [f"- `{code}`: {' '.join(meaning.split())}" for code, meaning in told]
+
+
+def explain(binary: Path, *words: str) -> str:
+    return subprocess.run([binary, "explain", *words], check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def code_pages(binary: Path, root: Path) -> list[Page]:
     index = [
         "# Codes",
         "Every diagnostic has a code: a refusal stops what you asked for, a warning does not. `quorate explain CODE` prints these pages.",
@@ -99,9 +110,10 @@ def code_pages(root: Path) -> list[Page]:
             rows.append(f"- [{file.stem}](../../{source}): {first_sentence(text)}")
             pages.append(Page(source, f"{PLACE}/codes/{folder.name}/{file.name}", file.stem, PART, text, 1))
         index += [f"## {folder.name}", "\n".join(rows)]
+    index += ["## Outcomes", "What `--format json` says of a run that came to no result, or of a text that was refused.", "\n".join(outcome_codes(binary))]
     return [page("codes.md", "Codes", "\n\n".join(index), 0), *pages]
 
 
 def generate(binary: Path, root: Path) -> list[Page]:
     schemas = [*field_pages(binary), *output_pages(binary), *answer_pages(binary)]
-    return [*command_pages(binary), *schemas, *code_pages(root)]
+    return [*command_pages(binary), *schemas, *code_pages(binary, root)]
