@@ -1,4 +1,5 @@
-//! What `quorate --version --verbose` says of the build: the target, and the commit that the sources are of.
+//! What `quorate --version --verbose` says of the build: the target, and the commit that the sources are of; and how the
+//! program of development builds is linked.
 
 #![expect(clippy::disallowed_methods, reason = "a build script reads its environment, and asks git")]
 
@@ -15,6 +16,14 @@ fn main() {
     println!("cargo::rerun-if-env-changed={COMMIT}");
     println!("cargo::rustc-env=QUORATE_TARGET={}", env::var("TARGET").unwrap_or_default());
     println!("cargo::rustc-env=QUORATE_COMMIT={}", commit().unwrap_or_default());
+    if is_development() && env::var("TARGET").is_ok_and(|target| target.ends_with("-linux-gnu")) {
+        // Tests start the program some ten thousand times: at a fixed address half of each start is saved, which is relocation.
+        println!("cargo::rustc-link-arg-bins=-no-pie");
+    }
+}
+
+fn is_development() -> bool {
+    env::var("PROFILE").is_ok_and(|profile| profile == "debug")
 }
 
 /// The commit that a packager names; else that of a published crate; else, in optimised builds, git's.
@@ -31,7 +40,7 @@ fn published() -> Option<String> {
 
 /// `HEAD`, with `-modified` where files differ from it. A development build is not asked: each commit would build it again.
 fn checked_out() -> Option<String> {
-    if env::var("PROFILE").ok()? == "debug" {
+    if is_development() {
         return None;
     }
     let git = |arguments: &[&str]| {
