@@ -3,7 +3,7 @@
 //! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/` beside the
 //! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. In both places
 //! stands, too, which ledger each file or database was, so that one with another identity does not take its place unnoticed,
-//! with its keys or without. The state directory says besides which ledgers were begun on this machine or taken on by a person:
+//! with its keys or without. The state directory says besides which ledgers were begun on this machine or accepted by a person:
 //! a copy alone is made of any ledger that is written to here, also of one that came with a checkout.
 //!
 //! This module owns the files. [`crate::Store::has_checkpoint`] and [`crate::verify`] decide whether the ledger extends a
@@ -186,7 +186,7 @@ impl CheckpointFiles {
         begun.iter().any(|key| keys.contains(key))
     }
 
-    /// Notes that the ledger with this origin is known here: it was begun on this machine, or a person took it on.
+    /// Notes that the ledger with this origin is known here: it was begun on this machine, or a person accepted it.
     ///
     /// # Errors
     /// When it cannot be written.

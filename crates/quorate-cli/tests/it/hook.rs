@@ -282,7 +282,7 @@ fn a_ledger_that_came_with_a_checkout_lets_nothing_pass() {
     place.run(&["review", "other.md"]);
     let refused = place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(1);
     assert!(refused.stderr.contains("quorate:ledger_unknown"), "{}", refused.stderr);
-    // A person who has looked at it takes it on.
+    // A person who has looked at it accepts it.
     place.run(&["ledger", "checkpoint"]).assert_code(0);
     place.run(&["hook", "pre-commit", "drafts/post.md"]).assert_code(0);
 }

@@ -105,7 +105,7 @@ impl Redaction {
                     self.redactor.redact(name).0
                 ));
                 let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
-                            surrounds them, such as the marks of a private key or `password = `";
+                            surrounds them, such as the BEGIN and END lines of a private key or `password = `";
                 Err(ServiceError::configuration(codes::TEXT_HIDDEN, body.help(help)))
             }
         }

@@ -8,11 +8,14 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_adapters::executor::agent_cli::MEMBER_VARIABLE;
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observer::Observer;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::council::tiers;
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Name, Part, PartKind};
+use tokio::time::Instant;
 
 use super::artifact::Artifact;
 use super::environment::Environment;
@@ -64,16 +67,17 @@ pub enum ReviewOutcome {
     },
 }
 
-/// Set in the processes of members.
-const MEMBER_VARIABLE: &str = "QUORATE_INVOCATION";
 /// How often is looked whether another process has judged a text.
 const TEXT_POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long a process waits for another one: no review that goes on takes longer, and a stopped one would block it for ever.
+const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 
 /// Holds a text while it is judged, so that of several processes with the same ledger one asks and the others take its
 /// verdict. Waits for another process; not within a member of a run, which may itself be on this text.
 ///
 /// # Errors
-/// If the ledger does not answer.
+/// If the ledger does not answer, or another process holds the text for too long.
 #[crate::boxed]
 pub(in crate::service) async fn hold_text(
     session: &LedgerSession,
@@ -83,14 +87,17 @@ pub(in crate::service) async fn hold_text(
         return Ok(None);
     }
     let name = Name::from(format!("text-{}", &sha256[..32]));
-    loop {
-        match session.store.lock_run(&name).await? {
-            LockOutcome::Acquired(held) => return Ok(Some(held)),
-            LockOutcome::HeldLocally | LockOutcome::HeldRemotely { .. } => {
-                tokio::time::sleep(TEXT_POLL_INTERVAL).await;
-            }
+    let until = Instant::now() + TEXT_WAIT;
+    while Instant::now() < until {
+        if let LockOutcome::Acquired(held) = session.store.lock_run(&name).await? {
+            return Ok(Some(held));
         }
+        tokio::time::sleep(TEXT_POLL_INTERVAL).await;
     }
+    let body =
+        Body::new(format!("another process has judged this text for {} minutes", TEXT_WAIT.as_secs() / 60));
+    let help = "`quorate runs` lists its run; end the process, and repeat this command";
+    Err(ServiceError::configuration(codes::RUN_MOVED, body.help(help)))
 }
 
 /// Opens the session for an artifact that was read.

@@ -51,7 +51,7 @@ pub struct SealResult {
     pub report: Report,
 }
 
-/// Notes that a new ledger was begun on this machine. Where that fails, hooks refuse it until a person takes it on.
+/// Notes that a new ledger was begun on this machine. Where that fails, hooks refuse it until a person accepts it.
 pub(super) fn note_begun(environment: &Environment, ledger: &Address) {
     let files = CheckpointFiles::new(ledger, environment.state_dir.as_deref());
     let key = match key_from_environment(environment) {
@@ -129,9 +129,9 @@ impl Sealer<'_> {
     pub(super) async fn publish(&self, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let copies = self.copies();
-        let signers = sealed.verifiers().unwrap_or_default();
-        let signers: Vec<_> = signers.iter().map(|signer| *signer.key()).collect();
-        let known = match copies.was_begun(&signers) {
+        let signers =
+            || sealed.verifiers().unwrap_or_default().iter().map(|signer| *signer.key()).collect::<Vec<_>>();
+        let known = match !copies.is_known(&sealed.origin) && copies.was_begun(&signers()) {
             true => copies.note_known(&sealed.origin),
             false => Ok(()),
         };

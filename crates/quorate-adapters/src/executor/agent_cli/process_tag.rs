@@ -11,7 +11,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub(super) const VARIABLE: &str = "QUORATE_INVOCATION";
+/// Set in the processes of members.
+pub const VARIABLE: &str = "QUORATE_INVOCATION";
 
 const CALL_BITS: u32 = 20;
 const PROCESS_BITS: u32 = 40;

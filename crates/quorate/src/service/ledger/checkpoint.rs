@@ -13,7 +13,7 @@ use crate::service::error::{ServiceError, error_chain};
 use crate::service::sealing::SealResult;
 use crate::service::session::LedgerSession;
 
-/// Verifies the whole ledger, and seals it as [`checkpoint`] does. A person who asks for it takes the ledger on: from now on
+/// Verifies the whole ledger, and seals it as [`checkpoint`] does. A person who asks for it accepts the ledger: from now on
 /// it is known on this machine.
 ///
 /// # Errors
@@ -25,12 +25,12 @@ pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, 
     sealing.check_continuity().await?;
     verify::ensure_sealable(session, |_| true).await?;
     let sealed = sealing.seal().await?;
-    take_on(session, &sealed);
+    accept_here(session, &sealed);
     Ok(sealed)
 }
 
-/// Notes that a person knows this ledger.
-pub(super) fn take_on(session: &LedgerSession, sealed: &SealResult) {
+/// Notes that a person accepted this ledger on this machine.
+pub(super) fn accept_here(session: &LedgerSession, sealed: &SealResult) {
     if let Err(error) = session.sealer().copies().note_known(&sealed.sealed.origin) {
         let help = "make the state directory writable: hooks refuse a ledger that this machine does not know";
         session.warn(codes::CHECKPOINT_UNKEPT, Body::new(error_chain(&error)).help(help));

@@ -57,7 +57,7 @@ pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRol
         Some(_) => checkpoint::after_rollback(session).await?,
         None => checkpoint::checkpoint(session).await?,
     };
-    checkpoint::take_on(session, &done);
+    checkpoint::accept_here(session, &done);
     let size = done.sealed.tree.size;
     session.absorb(done.report);
     Ok(AcceptedRollback { departs, size })

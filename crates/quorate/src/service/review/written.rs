@@ -136,7 +136,7 @@ fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> 
 }
 
 /// Refuses a ledger that was not made on this machine, as one that came with a checkout: its verdicts, and the decisions of
-/// people in it, would let texts pass. One is known that was begun here, or that a person took on. Gives whether it has runs.
+/// people in it, would let texts pass. One is known that was begun here, or that a person accepted. Gives whether it has runs.
 async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
     if !workspace.ledger.may_exist() {
         return Ok(false);
