@@ -4,8 +4,10 @@
 mod adjacent;
 mod assignment;
 mod builtin;
+mod columns;
 mod commands;
 mod context;
+mod folded;
 mod kind;
 mod plausibility;
 mod services;

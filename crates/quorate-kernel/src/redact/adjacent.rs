@@ -215,3 +215,11 @@ pub(super) fn phrase_len(bytes: &[u8], mark: u8) -> usize {
         .count();
     if bytes.get(length) == Some(&mark) { length } else { 0 }
 }
+
+/// The length of a phrase that is the rest of its line.
+pub(super) fn phrase_line_len(bytes: &[u8]) -> usize {
+    let of_phrase = |byte: &&u8| byte.is_ascii_lowercase() || **byte == b' ';
+    let length = bytes.iter().take(MAX_DISTANCE_BYTES).take_while(of_phrase).count();
+    let ends = matches!(bytes.get(length), None | Some(b'\n' | b'\r'));
+    if ends { bytes[..length].trim_ascii_end().len() } else { 0 }
+}

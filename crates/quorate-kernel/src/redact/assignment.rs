@@ -66,7 +66,13 @@ pub(super) fn find(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
             None => all,
         });
     }
-    let length = adjacent::phrase_len(&text.as_bytes()[at..], quote?);
+    let length = match quote {
+        Some(mark) => adjacent::phrase_len(&text.as_bytes()[at..], mark),
+        None if joined == Separator::Sign && begins_line(text, name.start) => {
+            adjacent::phrase_line_len(&text.as_bytes()[at..])
+        }
+        None => return None,
+    };
     let is_phrase = promise == SecretKind::Password && plausibility::is_phrase(&text[at..at + length]);
     is_phrase.then_some(at..at + length)
 }
@@ -82,12 +88,31 @@ pub(super) fn password_at(text: &str, at: usize) -> Option<Range<usize>> {
 
 /// Whether a string is a secret for the key that it is under; `None` where the key promises no kind of secret.
 pub(super) fn is_value_of(key: &str, value: &str) -> Option<bool> {
+    kind_of(key).map(|promise| is_secret(promise, Separator::Sign, value))
+}
+
+/// Whether the header of a column promises a secret.
+pub(super) fn names_kind(header: &str) -> bool {
+    kind_of(&header.replace(' ', "_")).is_some()
+}
+
+/// Whether a cell is a secret for the header of its column.
+pub(super) fn is_cell_of(header: &str, cell: &str) -> bool {
+    kind_of(&header.replace(' ', "_")).is_some_and(|promise| is_secret(promise, Separator::Loosely, cell))
+}
+
+fn kind_of(key: &str) -> Option<SecretKind> {
     let lower = key.to_ascii_lowercase();
-    let promised = ANCHORS.iter().find_map(|anchor| {
+    ANCHORS.iter().find_map(|anchor| {
         let at = lower.rfind(anchor)?;
         promised_kind(&key[..at], &key[at..at + anchor.len()], &key[at + anchor.len()..])
-    });
-    promised.map(|promise| is_secret(promise, Separator::Sign, value))
+    })
+}
+
+/// Whether only blanks and the signs of lists and quotations are before a name on its line.
+fn begins_line(text: &str, at: usize) -> bool {
+    let before = text.as_bytes()[..at].iter().rev().take_while(|byte| **byte != b'\n');
+    before.take(MAX_NAME_PART_BYTES).all(|byte| matches!(byte, b' ' | b'\t' | b'-' | b'*' | b'>' | b'|'))
 }
 
 fn is_secret(promise: SecretKind, joined: Separator, value: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Secrets recognized without a pattern or a value: tokens by their issuers' documented shape (`vendors.rs`,
-//! `services.rs`), and others by their context (`context.rs`, `commands.rs`, `assignment.rs`).
+//! `services.rs`), and others by their context (`context.rs`, `commands.rs`, `assignment.rs`, `columns.rs`). They read a
+//! text as it looks (`folded.rs`).
 //!
 //! One automaton finds the anchors of all kinds in one pass. At each of them the kind looks at a bounded number of bytes,
 //! and never again within a secret that it has found: the time is in proportion to the length of the text, whatever the
@@ -11,10 +12,10 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 
 use super::kind::Kind;
-use super::{assignment, commands, context, plausibility, services, vendors};
+use super::{assignment, columns, commands, context, folded, plausibility, services, vendors};
 
 /// What changes when other texts would be taken for secrets. It is in the fingerprint of a run.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The shortest text in which there can be a secret of any kind.
 const MIN_TEXT_BYTES: usize = 10;
@@ -42,7 +43,10 @@ pub(super) fn redact(text: &str) -> Option<(String, usize)> {
         return None;
     }
     let spans = match COMPILED.get_or_init(|| Compiled::new().ok()) {
-        Some(compiled) => compiled.spans(text),
+        Some(compiled) => match folded::fold(text) {
+            Some(folded) => compiled.spans(&folded.text).iter().map(|span| folded.source(span)).collect(),
+            None => compiled.spans(text),
+        },
         // A test sees to it that they compile. Were it otherwise, nothing of the text would be safe to show.
         None => std::iter::once(0..text.len()).collect(),
     };
@@ -69,7 +73,7 @@ impl Compiled {
 
     /// Where secrets stand, in order and apart.
     fn spans(&self, text: &str) -> Vec<Range<usize>> {
-        let mut spans: Vec<Range<usize>> = Vec::new();
+        let mut spans: Vec<Range<usize>> = columns::spans(text);
         // Where the last secret of each kind ends.
         let mut ends: Vec<usize> = Vec::new();
         for anchor in self.anchors.find_overlapping_iter(text) {

@@ -39,7 +39,7 @@ pub(super) const KINDS: &[Kind] = &[
         &[Run(digit, 15, 21), Literal("/"), Run(dashed, 40, 100)],
         Boundary::ExtendsWith(dashed),
     ),
-    amid("Telegram bot token", (digit, 8, 10), ":AA", &[Run(dashed, 33, 33)], Boundary::EndsBefore(dashed)),
+    amid("Telegram bot token", (digit, 8, 10), ":AA", &[Run(dashed, 33, 33)], Boundary::ExtendsWith(dashed)),
     amid(
         "Microsoft Teams webhook",
         (dashed, 1, 63),

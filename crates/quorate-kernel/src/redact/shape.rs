@@ -59,10 +59,12 @@ impl Shape {
                 (length >= least).then(|| anchor.start - length)?
             }
         };
-        if !begins(text, start) {
+        let least = self.body.end(bytes, anchor.end)?;
+        if !begins(text, start)
+            && !(self.is_distinctive() && plausibility::is_generated(&text[anchor.end..least]))
+        {
             return None;
         }
-        let least = self.body.end(bytes, anchor.end)?;
         // Only a token is read to its end.
         if !plausibility::is_random(&[&text[start..anchor.start], &text[anchor.end..least]]) {
             return None;
@@ -74,6 +76,12 @@ impl Shape {
             }
         };
         Some(start..end)
+    }
+
+    /// Whether the anchor is in no other word, so that a token begins with it behind any text.
+    fn is_distinctive(&self) -> bool {
+        let (length, sign) = (self.anchor.len(), |sign: u8| self.anchor.as_bytes().contains(&sign));
+        self.before.is_none() && (length >= 4 && sign(b'_') || length >= 5 && sign(b'-'))
     }
 }
 
@@ -98,10 +106,10 @@ fn piece(piece: Segment, bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Whether a token can begin here: after nothing that it could be the rest of. What is written by an escape, as in
-/// `\n` or `%3D`, ends where the escape does.
+/// `\n` or `%3D`, ends where the escape does. Telegram has `/bot` before its tokens.
 fn begins(text: &str, at: usize) -> bool {
     match &text.as_bytes()[..at] {
-        [.., b'\\', b'n' | b'r' | b't'] | [] => true,
+        [.., b'\\', b'n' | b'r' | b't'] | [.., b'b', b'o', b't'] | [] => true,
         [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
         [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => true,
         [.., last] => !(last.is_ascii_alphanumeric() || *last == b'+'),

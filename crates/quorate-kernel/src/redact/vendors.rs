@@ -15,7 +15,7 @@ pub(super) const fn token(name: &'static str, anchor: &'static str, set: ByteSet
 
 /// A token that begins with its anchor and has exactly so many bytes of a set.
 pub(super) const fn exact(name: &'static str, anchor: &'static str, set: ByteSet, length: usize) -> Kind {
-    let (body, end) = (Body::One(set, length), Boundary::EndsBefore(alphanumeric));
+    let (body, end) = (Body::One(set, length), Boundary::EndsBefore(set));
     Kind { name, detector: Detector::Shape(Shape { anchor, before: None, body, end }) }
 }
 
@@ -86,7 +86,7 @@ pub(super) const KINDS: &[Kind] = &[
         &[Run(alphanumeric, 26, 26)],
         Boundary::EndsBefore(alphanumeric),
     ),
-    pieces("Google API key", "AIza", &[Run(dashed, 35, 35)], Boundary::EndsBefore(dashed)),
+    token("Google API key", "AIza", dashed, 35),
     token("Google OAuth token", "ya29.", dotted, 20),
     token("Google OAuth secret", "GOCSPX-", dashed, 28),
     token("Google refresh token", "1//0", dashed, 40),

@@ -16,7 +16,7 @@ fn lines(corpus: &str) -> impl Iterator<Item = (usize, String)> {
     lines.map(|(at, line)| (at + 1, expanded(line)))
 }
 
-/// A line with its templates filled in, and its line breaks.
+/// A line with its templates filled in, and its line breaks, tabs and invisible characters.
 fn expanded(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;
@@ -40,7 +40,13 @@ fn expanded(line: &str) -> String {
         };
     }
     text.push_str(rest);
-    text.replace("\\n", "\n")
+    let hidden = ['\u{a0}', '\u{ad}', '\u{200b}', '\u{2060}', '\u{ff1d}'];
+    let written = |c: &char| (format!("\\u{:04x}", u32::from(*c)), c.to_string());
+    let escapes = [("\\n", "\n"), ("\\t", "\t")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+    escapes
+        .into_iter()
+        .chain(hidden.iter().map(written))
+        .fold(text, |text, (from, to)| text.replace(&from, &to))
 }
 
 /// So many characters of an alphabet, in a row that means nothing; `None` where it is no template.
