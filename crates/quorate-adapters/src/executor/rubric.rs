@@ -3,7 +3,8 @@
 //! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
 //! and answers from counted findings; as a member of an assembly, by the lists of its persona; in a conversation, with a
 //! few sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
-//! This file owns the port; `rubric/document.rs` parses texts, `rubric/checks/` has the checks, `rubric/scoring.rs` scores
+//! This file owns the port; `rubric/document.rs` parses texts, `rubric/substance.rs` refuses those that no rule can judge,
+//! `rubric/checks/` has the checks, `rubric/scoring.rs` scores
 //! their findings, `rubric/member.rs` serves assemblies, and `rubric/reflection.rs` reflects.
 
 mod adjudication;
@@ -21,8 +22,10 @@ mod reflection;
 mod scoring;
 mod second_round;
 mod settings;
+mod substance;
 mod topics;
 mod turn;
+mod unread;
 
 #[cfg(test)]
 mod examples_tests;
@@ -50,7 +53,7 @@ use member::Question;
 use settings::Rubric;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
-const RULES_VERSION: u32 = 4;
+const RULES_VERSION: u32 = 5;
 
 /// The kind, as settings name it.
 pub const KIND: &str = "rubric";
@@ -168,6 +171,11 @@ impl Rubric {
                 artifact: &artifact.name,
             };
             return Ok(adjudication::adjudicate(input).to_string());
+        }
+        if let Some(why) = substance::obstacle(&artifact.name, &document) {
+            return Err(Failure::never(format!(
+                "the rubric cannot judge this text: {why}; choose another `--executor`"
+            )));
         }
         let lens = Lens::of(member, role);
         let context: Vec<&Part> = parts.iter().filter(|part| part.kind == PartKind::Context).collect();

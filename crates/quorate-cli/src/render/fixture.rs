@@ -62,6 +62,7 @@ pub(super) fn ship() -> Report {
         verdict: Some(Verdict::Ship),
         missing: Vec::new(),
         because: "0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/1 makes that SHIP.".to_owned(),
+        unjudged: None,
         reasoning: "Nobody found anything that should stop it.".to_owned(),
         revision_brief: None,
         dissent_summary: None,

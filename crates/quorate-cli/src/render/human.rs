@@ -17,10 +17,12 @@ use quorate::service::report::Report;
 
 /// The report, ending with one line break.
 pub(crate) fn human(report: &Report, extent: Extent, options: TextOptions) -> String {
-    let sections = if extent == Extent::Screen && report.verdict == Some(Verdict::Ship) {
-        screen::sections(report, options.width)
-    } else {
-        all_sections(report, extent, options)
+    let sections = match extent {
+        Extent::Screen if report.unjudged.is_some() => {
+            vec![screen::unjudged(report, options.width), overridden(report, options.width)]
+        }
+        Extent::Screen if report.verdict == Some(Verdict::Ship) => screen::sections(report, options.width),
+        Extent::Screen | Extent::Full => all_sections(report, extent, options),
     };
     let sections: Vec<&str> =
         sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
@@ -58,6 +60,16 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 }
 
 fn head(report: &Report, width: usize) -> String {
+    let mut out = verdict(report, width);
+    out.push('\n');
+    for (label, text) in facts(report) {
+        out.push_str(&hanging(&Paint::Faint.on(&format!("{label:<8}")), &text, 2, width));
+    }
+    out
+}
+
+/// The verdict, what it rests on, and why.
+fn verdict(report: &Report, width: usize) -> String {
     let word = report.verdict_word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of_verdict);
     // Green would suggest that a model approved of the text.
@@ -95,10 +107,6 @@ fn head(report: &Report, width: usize) -> String {
         let text = format!("A person decided {}: see below.", Paint::of_word(&verdict).on(&verdict));
         out.push_str(&text);
         out.push('\n');
-    }
-    out.push('\n');
-    for (label, text) in facts(report) {
-        out.push_str(&hanging(&Paint::Faint.on(&format!("{label:<8}")), &text, 2, width));
     }
     out
 }

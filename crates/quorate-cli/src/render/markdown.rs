@@ -19,19 +19,22 @@ pub(crate) fn markdown(report: &Report, extent: Extent) -> String {
         Extent::Screen => String::new(),
         Extent::Full => members(&report.members),
     };
-    let sections = [
-        head(report),
-        table(report),
-        section("Reasoning", (report.reasoning != report.because).then_some(&*report.reasoning)),
-        brief(report),
-        asks(report),
-        section("Revision brief", report.revision_brief.as_deref()),
-        section("Dissent", report.dissent_summary.as_deref()),
-        overridden(report),
-        members,
-        notes(report),
-        foot(report),
-    ];
+    let sections = match report.unjudged {
+        Some(_) if extent == Extent::Screen => vec![head(report), overridden(report), foot(report)],
+        _ => vec![
+            head(report),
+            table(report),
+            section("Reasoning", (report.reasoning != report.because).then_some(&*report.reasoning)),
+            brief(report),
+            asks(report),
+            section("Revision brief", report.revision_brief.as_deref()),
+            section("Dissent", report.dissent_summary.as_deref()),
+            overridden(report),
+            members,
+            notes(report),
+            foot(report),
+        ],
+    };
     let sections: Vec<&str> =
         sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
     sections.join("\n\n") + "\n"

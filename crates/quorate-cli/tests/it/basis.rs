@@ -92,3 +92,95 @@ fn what_no_rule_knows_has_no_earlier_verdicts() {
     place.review(&["draft.md", "--type", "memo"]);
     assert_eq!(place.review(&["draft.md", "--type", "memo"])["prior_verdicts_consulted"], 1);
 }
+
+#[test]
+fn a_text_that_the_rubric_cannot_judge_is_incomplete() {
+    // C15
+    let german = "Der Rat liest jeden Entwurf, bevor er das Haus verlässt, und jedes Urteil steht mit seinen Gründen im \
+                  Buch, damit später alle sehen können, warum es so gefallen ist.\n";
+    for (text, why) in [
+        ("Fix typo.\n", "it has only 2 words of prose"),
+        ("# Use\n\n```sh\nlamp 4\n```\n", "it has only 1 word of prose"),
+        (german, "it is not in English"),
+    ] {
+        let place = TestDir::new();
+        place.run(&["init", "council"]).assert_code(0);
+        place.write("drafts/a_blog_post.md", text);
+        let reason = format!("The rubric cannot judge this text: {why}; choose another `--executor`.");
+        let said = place.run(&["review", "drafts/a_blog_post.md"]).assert_code(3).stdout;
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(
+            lines[..2],
+            ["INCOMPLETE  (rubric: content not judged)  drafts/a_blog_post.md", reason.as_str()],
+            "{said}"
+        );
+        assert!(lines.len() == 3 && lines[2].contains("quorate show "), "{said}");
+        let json = place.review(&["drafts/a_blog_post.md"]);
+        assert_eq!(
+            (&json["verdict"], &json["exit"], &json["because"], &json["reasoning"]),
+            (&json!("INCOMPLETE"), &json!(3), &json!(reason), &json!(reason))
+        );
+        assert_eq!((&json["findings"], json["missing"].as_array().map(Vec::len)), (&json!([]), Some(4)));
+        for format in ["markdown", "github", "gitlab", "sarif"] {
+            let said =
+                place.run(&["review", "drafts/a_blog_post.md", "--format", format]).assert_code(3).stdout;
+            assert!(said.contains(&format!("cannot judge this text: {why};")), "{format}: {said}");
+        }
+        place.run(&["review", "drafts/a_blog_post.md", "--fail-on", "hold"]).assert_code(3);
+        let shown = place.run(&["show", "latest"]).stdout;
+        assert!(shown.contains(&reason) && shown.contains("skeptic"), "{shown}");
+        let swept = place.run(&["sweep", "--since", "all", "--force"]).stdout;
+        assert!(swept.contains(&format!("INCOMPLETE drafts/a_blog_post.md: {}", &reason[..40])), "{swept}");
+        let hooked = place.run(&["hook", "pre-commit", "drafts/a_blog_post.md"]);
+        assert!(hooked.code != 0 && (hooked.stdout + &hooked.stderr).contains(&reason), "{}", hooked.code);
+    }
+}
+
+#[test]
+fn parts_that_were_not_judged_are_named_in_every_format() {
+    let place = TestDir::new();
+    place.write("open.md", format!("{HARMFUL}\n```sh\nlamp 4\n\nIt is free for ever.\n"));
+    place.write("open.mdx", format!("import Box from './box'\n\n{HARMFUL}\n<Box>\n  We guarantee that it stays free for ever.\n</Box>\n"));
+    for format in ["human", "markdown", "json", "sarif", "github"] {
+        let said = place.run(&["review", "open.md", "--format", format]).assert_code(0).stdout;
+        assert!(said.contains("Not judged: lines 5-8 (a code block that does not end)."), "{format}: {said}");
+        let said = place.run(&["review", "open.mdx", "--format", format]).stdout;
+        assert!(
+            said.contains("Not judged: lines 1, 7, 9 (code of MDX).") && said.contains("We guarantee"),
+            "{format}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_block_of_code_leaves_the_promises_of_the_text() {
+    let text = "# Opening hours of the reading room\n\nFrom March the reading room opens at nine on weekdays. The desk has a \
+                new lamp at each seat.\nWe guarantee that the entrance stays free for ever.\n\nWrite to desk@example.org if the \
+                new hours do not suit you, and say which day you would rather come.\n";
+    let place = TestDir::new();
+    place.write("plain.md", text);
+    place.write("code.md", format!("{text}\n```sh\nlamp 4\n```\n"));
+    let found = |name: &str| place.review(&[name])["findings"].clone();
+    assert!(found("plain.md").to_string().contains("We guarantee"));
+    assert_eq!(found("code.md"), found("plain.md"));
+}
+
+#[test]
+fn the_example_of_a_new_council_is_not_blocked_for_its_honest_sample() {
+    let place = TestDir::new();
+    place.run(&["init", "council"]).assert_code(0);
+    let report = place.review(&["drafts/example_blog_post.md"]);
+    assert_eq!(report["verdict"], "REVISE");
+    let findings = report["findings"].to_string();
+    assert!(findings.contains("80%") && !findings.contains("23 teams"), "{findings}");
+}
+
+#[test]
+fn a_post_that_mostly_boasts_does_not_pass_a_gate_for_hold() {
+    let place = TestDir::with(
+        "draft.md",
+        "# Meet Lumen, the best lamp in the world\n\nEveryone loves Lumen. You will read 40% faster, guaranteed, and you will always \
+         feel great. Thousands of teams have switched, and none of them looked back. Order yours today!\n",
+    );
+    place.run(&["review", "draft.md", "--fail-on", "hold"]).assert_code(2);
+}

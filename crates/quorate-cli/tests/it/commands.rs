@@ -29,7 +29,7 @@ fn a_verdict_that_no_run_can_have_is_a_slip() {
 
 #[test]
 fn a_run_whose_calls_are_spent_says_how_it_goes_on() {
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", support::REVISED);
     place.write("quorate.toml", "[budget]\ncalls = 5\n");
     let said = place.run(&["review", "draft.md"]).assert_code(3);
     let run = place.only_run();

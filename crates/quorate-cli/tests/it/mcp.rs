@@ -22,7 +22,7 @@ use support::council::COUNCIL;
 use support::{TestDir, wait_until};
 use tokio::time::Instant;
 
-const DRAFT: &str = "The meeting moved to Tuesday at ten.\n";
+const DRAFT: &str = support::REVISED;
 
 fn draft() -> TestDir {
     TestDir::with("draft.md", DRAFT)

@@ -14,7 +14,7 @@ use support::TestDir;
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
 fn draft() -> TestDir {
-    TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n")
+    TestDir::with("draft.md", support::REVISED)
 }
 
 /// What is answered to a request: the status, and the head in lower case with the body where its length is given.

@@ -65,7 +65,7 @@ fn check(said: &[Value]) {
 }
 
 fn draft() -> TestDir {
-    TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n")
+    TestDir::with("draft.md", support::REVISED)
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn errors_reach_it_over_http() {
 
 #[test]
 fn resources_and_prompts_are_what_the_client_takes() {
-    let place = TestDir::with("draft.md", "Everyone loves it. It is 80% faster, always.\n");
+    let place = TestDir::with("draft.md", support::REVISED);
     place.run(&["review", "draft.md"]);
     let run = place.runs()[0]["run"].as_str().unwrap().to_owned();
     let uri = |what: &str| json!(["resources/read", {"uri": format!("quorate://{what}")}]);
@@ -155,7 +155,7 @@ fn the_inspector_shows_what_there_is() {
         eprintln!("SKIPPED: the Inspector (scripts/services install mcp-sdk prints {SDK})");
         return;
     };
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", support::REVISED);
     place.run(&["review", "draft.md"]);
     let inspect = |method: &[&str]| -> Value {
         let own = place.command(&[]);

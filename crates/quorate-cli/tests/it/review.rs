@@ -377,12 +377,15 @@ fn a_pipe_in_place_of_a_file_does_not_block() {
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", "exec \"$0\" review <(echo 'The meeting moved to Tuesday at ten.')", support::QUORATE]);
     let reviewed = shell.current_dir(place.root()).env("NO_COLOR", "1").output().expect("bash");
-    assert!(reviewed.status.code().is_some_and(|code| code <= 2), "{reviewed:?}");
+    assert!(reviewed.status.code().is_some_and(|code| code <= 3), "{reviewed:?}");
 }
 
 #[test]
 fn what_members_do_not_see_is_said() {
-    let place = TestDir::with("draft.md", "# Setup\n\npassword = \"k7Rz2Xk9Lm4Q\"\n\nThen start it.\n");
+    let place = TestDir::with(
+        "draft.md",
+        "# Setup\n\npassword = \"k7Rz2Xk9Lm4Q\"\n\nThen start it, and wait until the lamp is lit; if it does not light up, look at the log and ask the desk.\n",
+    );
     for format in ["human", "markdown", "json"] {
         let said = place.run(&["review", "draft.md", "--format", format]).stdout;
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");

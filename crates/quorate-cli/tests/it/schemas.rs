@@ -97,7 +97,7 @@ fn audits_are_what_their_schema_says() {
         place.run(&[&["audit", "--format", "json"], arguments].concat()).assert_code(0).json()
     };
     fits(&validator, &audit(&[]));
-    place.write("draft.md", "We are the best in the world.\n");
+    place.write("draft.md", crate::support::REVISED);
     place.write("operators/ada/OPERATOR.md", "---\nid: ada\nname: Ada\n---\nYou are Ada.\n");
     place.review(&["draft.md", "--executor", "rubric", "--made-by", "ada"]);
     place.run(&["override", "latest", "--verdict", "ship", "--reason", "It is true.", "--by", "Bob"]);

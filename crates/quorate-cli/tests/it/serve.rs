@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::support::serve::Served;
 use super::support::{TestDir, files, wait_until};
 
-const TEXT: &str = "# Launch\n\nWe are the best in the world. Users love it.\n";
+const TEXT: &str = "# Launch\n\nWe are the best in the world. Users love it. The hall opens at nine on weekdays, so write to us if the hours do not suit you.\n";
 
 fn reviewed() -> TestDir {
     let place = TestDir::with("draft.md", TEXT);

@@ -8,7 +8,7 @@ use super::support::serve::{Answered, Served};
 use super::support::{TestDir, assembly};
 
 fn reviewed() -> TestDir {
-    let place = TestDir::with("draft.md", "We are the best in the world.\n");
+    let place = TestDir::with("draft.md", super::support::REVISED);
     place.review(&["draft.md", "--executor", "rubric"]);
     place
 }

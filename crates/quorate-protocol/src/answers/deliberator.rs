@@ -13,6 +13,9 @@ pub const ISSUE_LISTS: [&str; 4] =
 /// Where they have it list places in the text: findings in other words (`snippet` for `quote`, `rule` for `issue`).
 pub const VIOLATIONS_LIST: &str = "voice_violations";
 
+/// Where it lists the parts of the text that it did not judge, such as `line 5 (a comment)`. No policy counts it.
+pub const NOT_JUDGED: &str = "not_judged";
+
 /// Which of its answers: the second must say whether a block is irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {

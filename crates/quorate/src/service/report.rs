@@ -19,7 +19,7 @@ use serde_json::{Map, json};
 
 use super::member_usage::{MemberUsage, RecordedAnswers, with_usage};
 pub use notes::erased_note;
-use notes::withheld_note;
+use notes::{not_judged_notes, withheld_note};
 
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
@@ -49,6 +49,8 @@ pub struct Report {
     pub missing: Vec<String>,
     /// The policy's reason, in one sentence.
     pub because: String,
+    /// The one reason that all members have for not answering, where no model was asked: no rule judges the text.
+    pub unjudged: Option<String>,
     /// The adjudicator's reasoning, or `because` without one.
     pub reasoning: String,
     pub revision_brief: Option<String>,
@@ -199,6 +201,7 @@ impl Report {
             deliberators: deliberators(history, &outcome.deliberators),
             missing: outcome.missing,
             because: outcome.because.unwrap_or_default(),
+            unjudged: None,
             reasoning: outcome.reasoning.unwrap_or_default(),
             revision_brief: outcome.revision_brief,
             dissent_summary: outcome.dissent_summary,
@@ -221,12 +224,37 @@ impl Report {
             ledger: None,
             notes: Vec::new(),
         };
+        report.explain_missing_answers();
         report.add_sorting(opened);
         report.add_notes();
         report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
+        report.notes.extend(not_judged_notes(&report.deliberators));
         report.notes.extend(recorded.note());
         report.notes.extend(erased_note(history));
         report
+    }
+
+    /// Where no rule applies to the text, says why in the place of how many answers there are (C15).
+    fn explain_missing_answers(&mut self) {
+        if self.model_asked || self.recorded.is_some() || self.verdict != Some(Verdict::Incomplete) {
+            return;
+        }
+        let answers = || self.deliberators.iter().flat_map(|one| [&one.round1, &one.round2]);
+        let reasons: BTreeSet<&str> = answers().filter_map(|answer| answer.message.as_deref()).collect();
+        let mut reasons = reasons.into_iter().map(|reason| reason.trim().trim_end_matches('.'));
+        let (Some(reason), None) = (reasons.next(), reasons.next()) else { return };
+        if answers().any(|answer| answer.answer.is_some()) {
+            return;
+        }
+        let mut chars = reason.chars();
+        let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+        let sentence = format!("{first}{}.", chars.as_str());
+        // Without an adjudication the reasoning repeats the policy's reason.
+        if self.reasoning == self.because {
+            self.reasoning.clone_from(&sentence);
+        }
+        self.because.clone_from(&sentence);
+        self.unjudged = Some(sentence);
     }
 
     fn add_notes(&mut self) {
@@ -292,8 +320,11 @@ impl Report {
     }
 
     /// The first thing to change: the first finding of a blocking deliberator, else the first finding, else the brief's
-    /// first line. `None` if the verdict requests no change.
+    /// first line; for a text that no rule applies to, the reason. `None` if the verdict requests no change.
     pub fn first_fix(&self) -> Option<String> {
+        if let Some(reason) = &self.unjudged {
+            return Some(reason.clone());
+        }
         if !matches!(self.verdict, Some(Verdict::Revise | Verdict::Hold)) {
             return None;
         }
@@ -331,6 +362,9 @@ impl Report {
     pub fn basis(&self) -> Option<String> {
         if let Some(recorded) = &self.recorded {
             return Some(recorded.to_lowercase());
+        }
+        if self.unjudged.is_some() {
+            return Some(format!("{}: content not judged", self.kind));
         }
         let found = match (self.findings.len(), self.checks()) {
             (0, _) if !self.missing.is_empty() => "answers are missing".to_owned(),

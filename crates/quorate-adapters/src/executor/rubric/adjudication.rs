@@ -1,8 +1,8 @@
 //! The adjudicator: counts blocks, considers earlier verdicts, and merges the findings into one brief.
 //!
-//! Three irreducible blocks are HOLD. Three blocks, not all irreducible, are REVISE, with a reason for the downgrade;
-//! unless the last two verdicts on this type of text were HOLD on the same topic. One or two blocks are REVISE, none is
-//! SHIP. A member without a second answer counts by its first one's block.
+//! Three blocks with an irreducible one among them are HOLD. Three reducible blocks are REVISE, with a reason for the
+//! downgrade; unless the last two verdicts on this type of text were HOLD on the same topic. One or two blocks are REVISE,
+//! none is SHIP. A member without a second answer counts by its first one's block.
 
 mod brief;
 mod priors;
@@ -45,7 +45,7 @@ pub(super) fn adjudicate(input: AdjudicationInput<'_>) -> Value {
     let repeats = priors.repeated_holds(input.artifact, &current);
     let verdict = match blocking.len() {
         _ if !answered => "HOLD",
-        _ if irreducible >= HOLD_BLOCKS => "HOLD",
+        HOLD_BLOCKS.. if irreducible > 0 => "HOLD",
         HOLD_BLOCKS.. if repeats.is_some_and(|times| times >= HOLD_REPEATS) => "HOLD",
         0 => "SHIP",
         _ => "REVISE",
@@ -146,16 +146,15 @@ fn describe_decision(
 ) -> String {
     match (verdict, blocks) {
         _ if !answered => "Nobody answered, and silence is no consent: HOLD.".to_owned(),
-        ("HOLD", _) if irreducible >= HOLD_BLOCKS => {
-            format!("{irreducible} blocks are on what no edit repairs: HOLD.")
+        ("HOLD", _) if irreducible > 0 => {
+            format!("{irreducible} of {blocks} blocks are on what no edit repairs: HOLD.")
         }
         ("HOLD", _) => format!(
             "{blocks} blocks that edits could repair would be REVISE, but asking for the same edits has not helped: HOLD."
         ),
         ("REVISE", HOLD_BLOCKS..) => {
-            let rest = blocks - irreducible;
             format!(
-                "{blocks} blocks would be HOLD; {rest} of them name lines that an edit repairs, so it is brought down to REVISE with the brief."
+                "{blocks} blocks would be HOLD; {blocks} of them name lines that an edit repairs, so it is brought down to REVISE with the brief."
             )
         }
         ("REVISE", 1) => "One block is enough to ask for a revision: REVISE.".to_owned(),
@@ -217,7 +216,7 @@ mod tests {
     fn the_rule_over_all_counts() {
         // C3, C9
         let expect = |blocks: usize, irreducible: usize| match (blocks, irreducible) {
-            (_, 3..) => "HOLD",
+            (3.., 1..) => "HOLD",
             (0, _) => "SHIP",
             _ => "REVISE",
         };

@@ -2,6 +2,7 @@
 
 mod absolute;
 mod banned_phrase;
+mod boasting;
 mod call_to_action;
 mod causal_leap;
 mod claim;
@@ -12,7 +13,6 @@ mod long_sentence;
 mod missing_base;
 mod no_counter_position;
 mod no_evidence;
-mod nothing_to_judge;
 mod pivot;
 mod register;
 mod shouting;
@@ -47,10 +47,10 @@ pub(super) struct Check {
     pub(super) run: fn(&Document<'_>, &Criteria<'_>) -> Vec<Finding>,
 }
 
-/// All checks. If [`nothing_to_judge`] finds anything, the others do not run.
+/// All checks.
 pub(super) static ALL: &[&Check] = &[
-    &nothing_to_judge::CHECK,
     &instructions::CHECK,
+    &boasting::CHECK,
     &absolute::CHECK,
     &causal_leap::CHECK,
     &survivorship::CHECK,
@@ -71,11 +71,6 @@ pub(super) static ALL: &[&Check] = &[
 ];
 
 impl Check {
-    /// Whether a finding of it keeps the other checks from running.
-    pub(super) fn stops_reading(&self) -> bool {
-        std::ptr::eq(self, &nothing_to_judge::CHECK)
-    }
-
     /// Whether it also reads verse, which promises and counts as prose does, but argues and sounds otherwise.
     fn reads_verse(&self) -> bool {
         !matches!(self.lens, Lens::Skeptic | Lens::Voice)
@@ -95,9 +90,6 @@ pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) 
         let findings = (check.run)(document, criteria).into_iter();
         let read = findings.filter(|found| check.reads_verse() || !document.is_verse(found.span.start));
         raised.extend(read.map(|finding| CheckFinding { check, finding }));
-        if check.stops_reading() && !raised.is_empty() {
-            break;
-        }
     }
     raised
 }

@@ -2,13 +2,14 @@
 //! what counts as prose; the checks interpret it.
 
 mod channel;
+mod html;
+mod mdx;
 mod parse;
 mod sentences;
 mod sources;
 mod verse;
 mod words;
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 pub(super) use channel::Channel;
@@ -77,15 +78,15 @@ pub(super) struct Document<'t> {
     pub(super) channel: Channel,
     /// Whether the text offers the reader a link.
     pub(super) has_link: bool,
-    /// Whether there is code, a quotation or markup besides the prose.
-    pub(super) has_code_or_quotations: bool,
+    /// Parts that are not read although they may hold the author's prose, each with what it is.
+    pub(super) unread: Vec<(Range<usize>, &'static str)>,
     line_starts: Vec<usize>,
 }
 
 impl<'t> Document<'t> {
     /// Parses a text; `name` is its path, a hint for the channel.
     pub(super) fn parse(name: &str, text: &'t str) -> Self {
-        let parsed = parse::parse(text);
+        let parsed = parse::parse(name, text);
         let mut document = Document {
             text,
             prose: parsed.prose,
@@ -95,7 +96,7 @@ impl<'t> Document<'t> {
             non_prose: parsed.non_prose.iter().map(|span| words::tokenize_all(text, span.clone())).collect(),
             channel: Channel::Unstated,
             has_link: !parsed.links.is_empty(),
-            has_code_or_quotations: parsed.has_code || parsed.has_quotations,
+            unread: parsed.unread,
             line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
         };
         for (kind, span) in &parsed.blocks {
@@ -104,7 +105,7 @@ impl<'t> Document<'t> {
             document.add_block(kind, span.clone(), &parsed.breaks);
         }
         sources::mark_citations(&mut document, &parsed.source_marks);
-        document.channel = channel::detect(name, &document, &parsed.front_matter, parsed.has_code);
+        document.channel = channel::detect(name, &document, &parsed.front_matter);
         document
     }
 
@@ -156,18 +157,6 @@ impl<'t> Document<'t> {
     /// The number of words of prose, without inline code.
     pub(super) fn word_count(&self) -> usize {
         self.words.iter().filter(|word| word.kind != WordKind::Code && !word.quoted).count()
-    }
-
-    /// The number of distinct words, counted up to `enough`.
-    pub(super) fn distinct_words(&self, enough: usize) -> usize {
-        let mut seen = HashSet::new();
-        for word in self.words.iter().filter(|word| word.kind != WordKind::Code && !word.quoted) {
-            seen.insert(&*word.text);
-            if seen.len() >= enough {
-                break;
-            }
-        }
-        seen.len()
     }
 
     /// The line number of a place, from 1.
@@ -284,7 +273,7 @@ mod tests {
     #[test]
     fn only_the_authors_own_words_are_prose() {
         let text = "---\ntype: post\n---\n# Title\n\nOne [two](http://x.example/y) `three`.\n\n> quoted\n\n```sh\ncode\n```\n\
-                    <div>html</div>\n\n| a | b |\n|---|---|\n| c | d |\n";
+                    <!-- note -->\n\n| a | b |\n|---|---|\n| c | d |\n";
         let document = Document::parse("", text);
         let words: Vec<&str> =
             document.words.iter().filter(|w| w.kind != WordKind::Code).map(|w| &*w.text).collect();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quorate_kernel::ports::executor::Failure;
 use quorate_protocol::{Part, PartKind};
 use serde_json::{Value, json};
 
@@ -29,8 +30,12 @@ fn rubric() -> Rubric {
 }
 
 fn ask(rubric: &Rubric, member: &str, step: &str, parts: &[Part]) -> Value {
-    let text = rubric.council_answer(member, step, "", parts).expect("an answer");
-    serde_json::from_str(&text).expect("one JSON object")
+    try_ask(rubric, member, step, parts).expect("an answer")
+}
+
+fn try_ask(rubric: &Rubric, member: &str, step: &str, parts: &[Part]) -> Option<Value> {
+    let text = rubric.council_answer(member, step, "", parts).ok()?;
+    Some(serde_json::from_str(&text).expect("one JSON object"))
 }
 
 fn cross_read(answers: &[Value]) -> Arc<str> {
@@ -44,15 +49,20 @@ fn cross_read(answers: &[Value]) -> Arc<str> {
 }
 
 fn review(name: &str, text: &str) -> Review {
+    try_review(name, text).expect("a text that can be judged")
+}
+
+/// `None` where the text cannot be judged.
+fn try_review(name: &str, text: &str) -> Option<Review> {
     let rubric = rubric();
     let artifact = Part::new(PartKind::Artifact, name, text);
-    let first: Vec<Value> =
-        ROSTER.iter().map(|id| ask(&rubric, id, "r1", std::slice::from_ref(&artifact))).collect();
+    let ask_first = |id: &&str| try_ask(&rubric, id, "r1", std::slice::from_ref(&artifact));
+    let first: Vec<Value> = ROSTER.iter().map(ask_first).collect::<Option<_>>()?;
     let mut parts = vec![artifact, Part::new(PartKind::CrossRead, "", cross_read(&first))];
     let second: Vec<Value> = ROSTER.iter().map(|id| ask(&rubric, id, "r2", &parts)).collect();
     parts.push(Part::new(PartKind::SecondAnswers, "", cross_read(&second)));
     let adjudication = ask(&rubric, "adjudicator", "adjudicate", &parts);
-    Review { first, second, adjudication }
+    Some(Review { first, second, adjudication })
 }
 
 impl Review {
@@ -92,33 +102,30 @@ fn the_pricing_promise_is_held() {
 }
 
 #[test]
-fn nothing_there_never_ships() {
-    for text in [
-        "",
-        "a",
-        " \n ",
-        "\u{feff}",
-        "---\na: b\n---\n",
-        "```\ncode\n```\n",
-        "> Somebody else's words, all of them, from start to end.",
+fn a_text_that_cannot_be_judged_gets_no_answer() {
+    // C15
+    for (text, why) in [
+        ("", "it has no prose of its own"),
+        ("```\ncode\n```\n", "it has no prose of its own"),
+        ("Fix typo.", "it has only 2 words of prose"),
+        (&"a ".repeat(50_000), "it has only 1 different words"),
     ] {
-        let review = review("x.md", text);
-        assert_eq!(
-            (review.count("irreducible"), &review.adjudication["verdict"]),
-            (4, &json!("HOLD")),
-            "{text:?}"
-        );
+        let parts = [Part::new(PartKind::Artifact, "x.md", text)];
+        for step in ["r1", "r2"] {
+            let failed = rubric().council_answer("skeptic", step, "", &parts).expect_err("no answer");
+            let expected = format!("the rubric cannot judge this text: {why}; choose another `--executor`");
+            assert_eq!(failed, Failure::never(expected), "{text:.20}");
+        }
     }
-    for text in [
-        "A short note on one thing that matters.",
-        &"a".repeat(100_000),
-        &"a ".repeat(50_000),
-        &"中".repeat(300),
-    ] {
-        let review = review("x.md", text);
-        assert_eq!(review.count("would_block"), 4, "{:.20}", text);
-        assert_ne!(review.adjudication["verdict"], "SHIP", "{:.20}", text);
-    }
+}
+
+#[test]
+fn a_post_that_mostly_boasts_is_held() {
+    let text = "# Meet Lumen, the best lamp in the world\n\nEveryone loves Lumen. You will read 40% faster, guaranteed, and you \
+                will always feel great. Thousands of teams have switched, and none of them looked back. Order yours today!\n";
+    let review = review("x.md", text);
+    assert_eq!(review.adjudication["verdict"], "HOLD", "{:#}", review.adjudication);
+    assert_eq!((review.count("would_block"), review.count("irreducible")), (4, 4));
 }
 
 #[test]
@@ -208,7 +215,10 @@ fn odd_texts_are_read_without_panic_and_quotes_stay_grounded() {
     for text in
         odd.iter().flat_map(|text| [(*text).to_owned(), format!("{filler}{filler}{text}"), text.repeat(40)])
     {
-        let review = review("x.md", &text);
+        let Some(review) = try_review("x.md", &text) else {
+            assert!(!text.starts_with(filler), "{text}");
+            continue;
+        };
         assert_grounded(&text, &review.first);
         assert_grounded(&text, &review.second);
     }

@@ -1,11 +1,12 @@
 //! One member's review of an artifact: the findings of its lens, and its answer.
 
+use quorate_protocol::answers::deliberator::NOT_JUDGED;
 use serde_json::{Map, Value, json};
 
 use super::checks::{self, CheckFinding, Criteria};
 use super::document::Document;
 use super::lens::Lens;
-use super::scoring;
+use super::{scoring, unread};
 
 /// How many findings an answer lists; unlisted ones still count.
 const MAX_FINDINGS: usize = 12;
@@ -65,6 +66,10 @@ impl<'d> LensReview<'d> {
             }
             if !self.escalations.is_empty() {
                 object.insert("escalations".into(), json!(self.escalations));
+            }
+            let not_judged = unread::places(self.document);
+            if !not_judged.is_empty() {
+                object.insert(NOT_JUDGED.into(), json!(not_judged));
             }
         }
         answer

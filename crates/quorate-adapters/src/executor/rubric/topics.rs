@@ -9,10 +9,7 @@ pub(super) struct Topic {
 }
 
 static TOPICS: &[Topic] = &[
-    Topic {
-        name: "nothing to judge",
-        cues: &["nothing here to judge", "too little to judge", "there is no prose"],
-    },
+    Topic { name: "boasting", cues: &["boast"] },
     Topic {
         name: "unsourced claims",
         cues: &[

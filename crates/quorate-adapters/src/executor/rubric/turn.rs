@@ -10,6 +10,7 @@ use quorate_protocol::{Json, Part, PartKind};
 use super::checks::{self, CheckFinding, Criteria};
 use super::document::Document;
 use super::lens::Lens;
+use super::{substance, unread};
 
 /// How many findings a turn lists.
 const MAX_FINDINGS: usize = 3;
@@ -32,11 +33,19 @@ pub(super) fn reply(
         None => last_turn(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
     };
     let document = Document::parse("", without_mention_line(&text));
+    if let Some(why) = substance::obstacle("", &document) {
+        return Ok(format!("I cannot judge this: {why}."));
+    }
     let mut raised = checks::run(lens, &document, criteria);
     raised.sort_by_key(|check_finding| {
         (std::cmp::Reverse(check_finding.finding.points()), check_finding.finding.span.start)
     });
-    Ok(compose(&document, &raised).replace('@', ""))
+    let mut turn = compose(&document, &raised).replace('@', "");
+    let unread = unread::places(&document);
+    if !unread.is_empty() {
+        turn.push_str(&format!("\n\nI did not judge {}.", unread.join(", ")));
+    }
+    Ok(turn)
 }
 
 /// The text without a first line that only mentions a participant, if more text follows.
@@ -65,10 +74,6 @@ fn compose(document: &Document<'_>, raised: &[CheckFinding]) -> String {
     let listed = &raised[..raised.len().min(MAX_FINDINGS)];
     let lead = match listed {
         [] => return NO_FINDINGS.to_owned(),
-        // This finding stopped the other checks, so it is the only one.
-        [finding] if finding.check.stops_reading() => {
-            return format!("I cannot say much of this. {} {}", finding.finding.issue, finding.finding.fix);
-        }
         [finding] => return format!("One thing I would change: {}", finding_line(document, finding)),
         [_, _] => "Two things",
         _ => "Three things",
@@ -137,10 +142,20 @@ mod tests {
 
     #[test]
     fn a_few_words_are_too_little_and_other_languages_are_not_judged() {
-        assert!(said(Lens::General, "Thanks, that helps!").contains("too little to judge"));
+        assert_eq!(
+            said(Lens::General, "Thanks, that helps!"),
+            "I cannot judge this: it has only 3 words of prose."
+        );
         let german = "Wir haben gestern lange geredet und sind uns einig geworden, dass niemand mehr etwas \
                       ändern sollte, bevor alle Beteiligten den neuen Plan gelesen und verstanden haben.";
-        assert!(said(Lens::General, german).contains("does not read as English"));
+        assert!(said(Lens::General, german).contains("it is not in English"));
+    }
+
+    #[test]
+    fn what_was_not_read_is_said() {
+        let said = said(Lens::Voice, &format!("{INCIDENT}\n```sh\nlamp\n\nAlways free.\n"));
+        assert!(said.starts_with(NO_FINDINGS) && said.contains("\n\nI did not judge lines "), "{said}");
+        assert!(said.ends_with(" (a code block that does not end)."), "{said}");
     }
 
     #[test]

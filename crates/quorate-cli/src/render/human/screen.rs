@@ -1,10 +1,11 @@
-//! A SHIP on one screen: it needs no action, so each possible fix is shown once, and a command for the rest.
+//! A SHIP on one screen: it needs no action, so each possible fix is shown once, and a command for the rest. A text that no
+//! rule judges takes three lines.
 
 use super::super::brief::{Brief, Place};
 use super::super::deliberator_row;
 use super::super::layout::{hanging, prose};
 use super::super::wording::{amount, list, truncate};
-use super::{head, heading, notes, overridden};
+use super::{head, heading, notes, overridden, verdict};
 use quorate::service::report::Report;
 
 const PLACES: usize = 5;
@@ -23,6 +24,12 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
         notes(report, width),
         rest(report, &brief, width),
     ]
+}
+
+pub(super) fn unjudged(report: &Report, width: usize) -> String {
+    let at = report.ledger.as_ref().map_or("", |reference| &reference.flag);
+    verdict(report, width)
+        + &prose(&format!("Run {}: `quorate show {0}{at}` shows all of it.", report.run), 0, width)
 }
 
 fn absent(report: &Report, width: usize) -> String {

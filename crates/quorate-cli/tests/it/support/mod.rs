@@ -44,6 +44,10 @@ use tempfile::TempDir;
 /// The binary under test.
 pub const QUORATE: &str = env!("CARGO_BIN_EXE_quorate");
 
+/// A text that the rubric sends back for two claims without a source.
+pub const REVISED: &str = "The meeting moved to Tuesday at ten, in the fastest hall of the town. It is 40% cheaper than the old \
+                           one, so please come on time and bring the list.\n";
+
 /// Nothing that is tested takes so long.
 const HANG_LIMIT: Duration = Duration::from_secs(60);
 

@@ -2,6 +2,13 @@
 
 use quorate_kernel::history::History;
 use quorate_kernel::redact::REDACTED;
+use quorate_protocol::Json;
+use quorate_protocol::answers::deliberator::NOT_JUDGED;
+
+use super::Deliberator;
+
+/// The most parts that one member lists.
+const MAX_PARTS: usize = 20;
 
 /// The note about a run whose answers were erased.
 pub fn erased_note(history: &History) -> Option<String> {
@@ -9,6 +16,30 @@ pub fn erased_note(history: &History) -> Option<String> {
     (records > 0).then(|| {
         format!("Answers of this run were erased; the ledger has the hashes of {records} records, and what it came to.")
     })
+}
+
+/// The notes about the parts of a text that members say they did not judge.
+pub(super) fn not_judged_notes(deliberators: &[Deliberator]) -> Vec<String> {
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut answered = 0;
+    for deliberator in deliberators {
+        let Some(answer) = deliberator.round2.answer.as_ref().or(deliberator.round1.answer.as_ref()) else {
+            continue;
+        };
+        answered += 1;
+        let listed = answer.get(NOT_JUDGED).and_then(Json::as_array).into_iter().flatten();
+        for part in listed.filter_map(Json::as_str).take(MAX_PARTS) {
+            match parts.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, by)) => by.push(&deliberator.id),
+                None => parts.push((part, vec![&deliberator.id])),
+            }
+        }
+    }
+    let note = |(part, by): (&str, Vec<&str>)| match by.len() == answered {
+        true => format!("Not judged: {part}."),
+        false => format!("Not judged by {}: {part}.", by.join(", ")),
+    };
+    parts.into_iter().map(note).collect()
 }
 
 /// The note about what of a text, as it is recorded, was withheld from the members.

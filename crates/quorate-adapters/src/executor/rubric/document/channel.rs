@@ -1,4 +1,4 @@
-//! What a text is written for: as the front matter says, else the file name, else its title or its code.
+//! The kind of a text: from its front matter, else from its file name, else from its title.
 
 use quorate_diagnostics::word_list::WordList;
 
@@ -24,12 +24,7 @@ static REPORT: WordList = WordList::new(WORDS, "report");
 static MANUAL: WordList = WordList::new(WORDS, "manual");
 
 /// Decides on the channel.
-pub(super) fn detect(
-    name: &str,
-    document: &Document<'_>,
-    front_matter: &[(String, String)],
-    has_code: bool,
-) -> Channel {
+pub(super) fn detect(name: &str, document: &Document<'_>, front_matter: &[(String, String)]) -> Channel {
     let stated =
         front_matter.iter().filter(|(key, _)| KEYS.contains(&key.as_str())).map(|(_, value)| value.as_str());
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
@@ -40,7 +35,7 @@ pub(super) fn detect(
         .chain([file.as_str(), title.as_str()])
         .map(detect_in)
         .find(|channel| *channel != Channel::Unstated);
-    by_words.unwrap_or(if has_code { Channel::Manual } else { Channel::Unstated })
+    by_words.unwrap_or(Channel::Unstated)
 }
 
 fn detect_in(text: &str) -> Channel {
@@ -64,7 +59,7 @@ mod tests {
         assert_eq!(check("a/README.md", "---\ntype: linkedin_post\n---\nHi."), Channel::Outward);
         assert_eq!(check("a/README.md", "# Launch\n\nHi."), Channel::Manual);
         assert_eq!(check("x.md", "# Incident report\n\nHi."), Channel::Report);
-        assert_eq!(check("x.md", "Hi.\n\n```\ncode\n```\n"), Channel::Manual);
+        assert_eq!(check("x.md", "Hi.\n\n```\ncode\n```\n"), Channel::Unstated);
         assert_eq!(check("x.md", "Hi."), Channel::Unstated);
     }
 }

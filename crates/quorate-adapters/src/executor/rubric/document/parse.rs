@@ -1,18 +1,22 @@
 //! Markdown to prose: which bytes are the author's own words, and where blocks, links and code stand. Front matter,
-//! code, block quotes, footnote texts, URLs and HTML are not prose.
+//! code, block quotes, footnote texts, URLs and the tags of HTML and MDX are not prose.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use quorate_diagnostics::word_list::WordList;
 
-use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use super::BlockKind;
+use super::{BlockKind, html, mdx};
 
 const WORDS: &str = include_str!("../words/parse.txt");
 
 /// Stands in the prose for every byte of inline code and of bare URLs: a word that no check looks for.
 pub(super) const CODE_FILL: char = '\u{1}';
+
+const OPEN_CODE: &str = "a code block that does not end";
+const MDX_CODE: &str = "code of MDX";
 
 /// Sections whose text is a list of sources, not a claim.
 const SOURCE_SECTIONS: &[&str] =
@@ -32,8 +36,8 @@ pub(super) struct Extraction {
     /// What is said beside the prose: markup with its comments, footnote texts, images' texts, sections of sources.
     pub(super) non_prose: Vec<Range<usize>>,
     pub(super) front_matter: Vec<(String, String)>,
-    pub(super) has_code: bool,
-    pub(super) has_quotations: bool,
+    /// Parts that are not read although they may hold prose, each with what it is.
+    pub(super) unread: Vec<(Range<usize>, &'static str)>,
 }
 
 #[derive(Default)]
@@ -43,28 +47,36 @@ struct ProseReader<'t> {
     prose_spans: Vec<Range<usize>>,
     code_spans: Vec<Range<usize>>,
     open_block_span: Option<(BlockKind, Range<usize>)>,
-    /// Nesting in what is not prose: code, quotations, images, footnote texts, HTML.
+    /// Nesting in what is not prose: code, quotations, images, footnote texts, HTML, which is read by [`html`].
     muted: usize,
     items: usize,
     link: Option<(usize, bool)>,
     source_section: bool,
+    /// MDX has no code by indentation.
+    is_mdx: bool,
+    in_indented_prose: bool,
 }
 
-/// Parses a Markdown text.
-pub(super) fn parse(text: &str) -> Extraction {
-    let (body, front_matter) = front_matter(text);
+/// Parses a Markdown text, or MDX if the text's name ends with `.mdx`.
+pub(super) fn parse(name: &str, source: &str) -> Extraction {
+    let (body, front_matter) = front_matter(source);
+    let is_mdx = name.to_ascii_lowercase().ends_with(".mdx");
+    let (text, code) = if is_mdx { mdx::mask(source, body) } else { (Cow::Borrowed(source), Vec::new()) };
+    let text = &*text;
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
-    let mut reader = ProseReader { text, ..ProseReader::default() };
+    let mut reader = ProseReader { text, is_mdx, ..ProseReader::default() };
     for (event, span) in Parser::new_ext(&text[body..], options).into_offset_iter() {
         reader.read(event, span.start + body..span.end + body);
     }
     reader.close();
     let mut extraction = reader.extraction;
     extraction.front_matter = front_matter;
+    extraction.non_prose.extend(code.iter().cloned());
+    extraction.unread.extend(code.into_iter().map(|span| (span, MDX_CODE)));
     extraction.prose = assemble(
         text,
         &reader.prose_spans,
@@ -107,18 +119,34 @@ impl ProseReader<'_> {
                 self.items += 1;
                 self.open_block(BlockKind::Item, span.start);
             }
-            Tag::CodeBlock(_) => {
+            Tag::CodeBlock(CodeBlockKind::Indented) if self.is_mdx && self.muted == 0 => {
+                self.in_indented_prose = true;
+                self.open_block(BlockKind::Paragraph, span.start);
+            }
+            Tag::CodeBlock(kind) => {
                 self.close();
-                self.extraction.has_code = true;
+                if self.muted == 0
+                    && matches!(kind, CodeBlockKind::Fenced(_))
+                    && is_open(&self.text[span.clone()])
+                {
+                    self.extraction.unread.push((span, OPEN_CODE));
+                }
                 self.muted += 1;
             }
             // An alert (`> [!NOTE]`) is the author speaking.
             Tag::BlockQuote(None) => {
                 self.close();
-                self.extraction.has_quotations = true;
                 self.muted += 1;
             }
-            Tag::FootnoteDefinition(_) | Tag::HtmlBlock => {
+            Tag::HtmlBlock => {
+                self.close();
+                if self.muted == 0 && !self.source_section {
+                    self.read_html(&span);
+                }
+                self.extraction.non_prose.push(span);
+                self.muted += 1;
+            }
+            Tag::FootnoteDefinition(_) => {
                 self.close();
                 self.extraction.non_prose.push(span);
                 self.muted += 1;
@@ -140,6 +168,10 @@ impl ProseReader<'_> {
                 self.close();
                 self.items = self.items.saturating_sub(1);
             }
+            TagEnd::CodeBlock if self.in_indented_prose => {
+                self.in_indented_prose = false;
+                self.close();
+            }
             TagEnd::CodeBlock
             | TagEnd::BlockQuote(None)
             | TagEnd::FootnoteDefinition
@@ -154,6 +186,21 @@ impl ProseReader<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Takes the text between the tags of a block as prose. An element is a block of its own only in tables.
+    fn read_html(&mut self, span: &Range<usize>) {
+        let html = html::read(&self.text[span.clone()]);
+        let place = |part: Range<usize>| span.start + part.start..span.start + part.end;
+        let kind = if html.is_table { BlockKind::Cell } else { BlockKind::Paragraph };
+        for part in html.texts.into_iter().map(place) {
+            let fresh = self.open_block_span.get_or_insert((kind, part.clone()));
+            fresh.1.end = part.end;
+            self.prose_spans.push(part);
+        }
+        self.close();
+        self.extraction.breaks.extend(html.breaks.into_iter().map(|at| span.start + at));
+        self.extraction.unread.extend(html.open.map(|(at, what)| (span.start + at..span.end, what)));
     }
 
     fn end_heading(&mut self) {
@@ -214,6 +261,17 @@ impl ProseReader<'_> {
             self.extraction.blocks.push(block);
         }
     }
+}
+
+/// Whether a fenced block of code has text and no closing line.
+fn is_open(block: &str) -> bool {
+    let mut lines = block.trim_end().lines().map(|line| line.trim_start_matches(['>', ' ', '\t']).trim_end());
+    let Some(opening) = lines.next() else { return false };
+    let Some(mark) = opening.chars().next() else { return false };
+    let fence: String = opening.chars().take_while(|c| *c == mark).collect();
+    let Some(last) = lines.next_back() else { return false };
+    let is_closing = last.starts_with(&fence) && last.chars().all(|c| c == mark);
+    !is_closing && lines.chain([last]).any(|line| line.contains(char::is_alphanumeric))
 }
 
 /// First words of links that ask for something and prove nothing.
@@ -302,15 +360,15 @@ mod tests {
 
     #[test]
     fn a_link_that_asks_is_no_source() {
-        assert_eq!(parse("[Try it](https://x.example)").source_marks.len(), 0);
-        assert_eq!(parse("[our report](https://x.example)").source_marks.len(), 1);
-        assert_eq!(parse("[below](#later)").source_marks.len(), 0);
-        assert_eq!(parse("See https://x.example/a_b for more.").source_marks.len(), 1);
+        assert_eq!(parse("", "[Try it](https://x.example)").source_marks.len(), 0);
+        assert_eq!(parse("", "[our report](https://x.example)").source_marks.len(), 1);
+        assert_eq!(parse("", "[below](#later)").source_marks.len(), 0);
+        assert_eq!(parse("", "See https://x.example/a_b for more.").source_marks.len(), 1);
     }
 
     #[test]
     fn the_list_of_sources_makes_no_claims() {
-        let parsed = parse("Text.\n\n## Sources\n\n1. A study of 40% of us.\n\n## After\n\nMore.\n");
+        let parsed = parse("", "Text.\n\n## Sources\n\n1. A study of 40% of us.\n\n## After\n\nMore.\n");
         assert!(!parsed.prose.contains("study") && parsed.prose.contains("More"));
     }
 }
