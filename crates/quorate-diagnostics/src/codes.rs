@@ -193,6 +193,8 @@ codes! {
     refusal LEDGER_CLOSED = "quorate:ledger_closed", "quorate/ledger_closed.md";
     refusal QUEUE_UNAVAILABLE = "quorate:queue_unavailable", "quorate/queue_unavailable.md";
     refusal QUEUE_INVALID = "quorate:queue_invalid", "quorate/queue_invalid.md";
+    refusal TASK_UNSIGNED = "quorate:task_unsigned", "quorate/task_unsigned.md";
+    refusal INPUT_NOT_ARTIFACT = "quorate:input_not_artifact", "quorate/input_not_artifact.md";
     refusal LEDGER_UNKNOWN = "quorate:ledger_unknown", "quorate/ledger_unknown.md";
     refusal GITHUB_UNUSABLE = "quorate:github_unusable", "quorate/github_unusable.md";
     refusal GITHUB_FAILED = "quorate:github_failed", "quorate/github_failed.md";

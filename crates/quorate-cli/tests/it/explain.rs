@@ -10,7 +10,7 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 26] = [
+const NOT_RUN: [(&str, &str); 28] = [
     ("quorate:request_incomplete", "needs a server"),
     ("quorate:path_reserved", "needs a server"),
     ("quorate:run_not_held", "needs a server"),
@@ -34,6 +34,8 @@ const NOT_RUN: [(&str, &str); 26] = [
     ("quorate:job_ended", "needs an MCP client"),
     ("quorate:jobs_busy", "needs an MCP client"),
     ("quorate:queue_invalid", "needs a database"),
+    ("quorate:task_unsigned", "needs a database"),
+    ("quorate:input_not_artifact", "needs a ledger that was changed past the program"),
     ("quorate:queue_busy", "needs a database"),
     ("quorate:queue_full", "needs a database"),
     ("quorate:run_queued", "needs a database"),

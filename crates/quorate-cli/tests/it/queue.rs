@@ -14,6 +14,7 @@ mod limits;
 mod observed;
 #[cfg(feature = "nats")]
 mod parted;
+mod signed;
 
 use std::collections::BTreeSet;
 use std::future::Future;

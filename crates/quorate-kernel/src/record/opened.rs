@@ -124,6 +124,14 @@ impl RunOpened {
         names.join(", ")
     }
 
+    /// Why its input is not its artifact, if so (D14): the members were shown another text, although nothing was redacted.
+    pub fn input_mismatch(&self) -> Option<String> {
+        let artifact = self.artifact_sha256.as_ref().filter(|_| self.redactions == 0)?;
+        let input = self.inputs.iter().find(|input| input.sha256 != *artifact)?;
+        let shown = &input.sha256;
+        Some(format!("its input {shown} is not its artifact {artifact}, although nothing was redacted"))
+    }
+
     /// A component of the fingerprint.
     pub fn fingerprint_of(&self, component: &str) -> Option<&str> {
         self.fingerprint.get(component)?.as_str()

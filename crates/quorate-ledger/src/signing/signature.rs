@@ -26,6 +26,9 @@ impl Context {
     /// A ledger's key lets the key that replaces it sign the checkpoints after its own.
     pub const LEDGER_VOUCHER: Context = Context::new("application/vnd.quorate.ledger-key-voucher.v1");
 
+    /// The signer queued this task: the leaf is a hash of what a worker is to do.
+    pub const TASK: Context = Context::new("application/vnd.quorate.queue-task.v1");
+
     /// A context of another name.
     ///
     /// # Panics

@@ -292,6 +292,25 @@ impl Store {
         Ok(given)
     }
 
+    /// Marks a task that this process has leased as done, where its run had ended before: no end will be appended that
+    /// would do so.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn settle_task(&self, run: &Name) -> Result<(), Error> {
+        const SETTLE: &str = concat!(
+            "WITH settled AS (UPDATE task SET state = 'done', error = NULL, changed_ms = ",
+            now!(),
+            " WHERE task.run = $1 AND state = 'leased' \
+             AND EXISTS (SELECT FROM lease WHERE lease.run = task.run AND owner = $2) RETURNING task.run), \
+             released AS (DELETE FROM lease USING settled WHERE lease.run = settled.run) \
+             SELECT CAST(quorate_forget_texts(run) AS TEXT) FROM settled"
+        );
+        let Some(owner) = self.writer().await.leases.owner(run) else { return Ok(()) };
+        self.rows(sql(SETTLE).bind(&**run).bind(owner), &[Column::Text]).await.map(drop)
+    }
+
     /// The states of tasks, by their run; those that are not in the queue are missing.
     ///
     /// # Errors

@@ -51,6 +51,8 @@ pub enum Part {
     Tree,
     /// A text that records name by its hash.
     Body,
+    /// The text that a run's members were shown, beside its artifact. No record was altered.
+    Input,
     /// A table that follows from the records.
     Index,
     /// `council_log.jsonl`.
@@ -70,6 +72,7 @@ impl Part {
             Part::LocalCheckpoint => "kept checkpoint",
             Part::Tree => "tree",
             Part::Body => "body",
+            Part::Input => "input",
             Part::Index => "index",
             Part::Log => "log",
             Part::LogIndex => "log index",

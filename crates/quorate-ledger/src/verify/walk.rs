@@ -416,6 +416,10 @@ impl Walk {
         if kind == Word::RunOpened.as_str() {
             let opened: RunOpened = record::read(&data).unwrap_or_default();
             self.note_texts(run, n, opened.inputs.iter().map(|input| &*input.sha256));
+            if let Some(what) = opened.input_mismatch() {
+                let divergence = Divergence::new(Kind::Changed, Part::Input, what);
+                self.findings.add(divergence.at_record(run, n).at_seq(place));
+            }
         } else if kind == COMPOSED {
             let composed: PlaybookEventData = record::read(&data).unwrap_or_default();
             let shadows = composed.shadows.iter().flat_map(Map::values);

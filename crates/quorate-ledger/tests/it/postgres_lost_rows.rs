@@ -19,9 +19,10 @@ const NOTHING: &str =
     "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'";
 
 fn entry(run: &str, kind: Kind) -> Entry {
+    let sha256 = sha256_hex(text(run).as_bytes());
     let data = json!({
-        "inputs": [{"kind": "artifact", "name": "a.md", "sha256": sha256_hex(text(run).as_bytes())}],
-        "subject": "a.md", "artifact_type": "text", "artifact_sha256": "aa", "log_path": "", "run": "r1",
+        "inputs": [{"kind": "artifact", "name": "a.md", "sha256": sha256}],
+        "subject": "a.md", "artifact_type": "text", "artifact_sha256": sha256, "log_path": "", "run": "r1",
         "fingerprint": {"council": "c1"},
     });
     Entry { kind, at_ms: 5, data: data.as_object().cloned().unwrap_or_default() }

@@ -16,6 +16,10 @@ use super::workspace::Workspace;
 const INPUT: &str = "input";
 /// The component of the executors' settings.
 const EXECUTORS: &str = "executors";
+/// The component of what the protocol is set up with.
+const SETUP: &str = "setup";
+/// The component of the protocol's version.
+const MODE: &str = "mode";
 
 /// Hashes by component, and the combined hash of all but the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,10 +43,10 @@ impl Fingerprint {
         });
         let components = vec![
             ("prompts", hash(&prompts)),
-            ("setup", hash(&json!(setup))),
+            (SETUP, hash(&json!(setup))),
             (EXECUTORS, hash(executors)),
             ("redaction", hash(workspace.redaction.settings())),
-            ("mode", VERSION.to_owned()),
+            (MODE, VERSION.to_owned()),
         ];
         Fingerprint::new("council", components)
     }
@@ -56,10 +60,10 @@ impl Fingerprint {
         let components = vec![
             ("manifest", hash(&parts.manifest)),
             ("prompts", hash(&parts.prompts)),
-            ("setup", hash(&parts.setup)),
+            (SETUP, hash(&parts.setup)),
             (EXECUTORS, hash(&executors)),
             ("redaction", hash(parts.redaction)),
-            ("mode", parts.mode.to_owned()),
+            (MODE, parts.mode.to_owned()),
         ];
         Fingerprint::new("assembly", components)
     }
@@ -108,6 +112,15 @@ impl Fingerprint {
         let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
         let whole = (self.whole.to_string(), json!(self.combined()));
         named.chain([whole]).collect()
+    }
+
+    /// Which of the setup and the version of the protocol it does not name.
+    pub fn changed_rules(&self, setup: &Json, version: &str) -> Vec<&'static str> {
+        let now = [(SETUP, hash(setup)), (MODE, version.to_owned())];
+        let is_named = |(name, value): &(&str, String)| {
+            self.components.iter().any(|(component, recorded)| component == name && recorded == value)
+        };
+        now.into_iter().filter(|now| !is_named(now)).map(|(name, _)| name).collect()
     }
 
     /// The components that differ from those that a run was opened with.

@@ -1,5 +1,6 @@
 //! The queue: runs that workers hold, on any machine that reaches the database. `enqueue.rs` puts them in, `worker.rs`
-//! takes them out, `lines.rs` logs their verdicts where they were queued.
+//! takes them out, `signature.rs` signs and checks what passes between them, `lines.rs` logs their verdicts where they were
+//! queued.
 
 pub mod bundle;
 pub mod convene;
@@ -9,6 +10,7 @@ pub mod json;
 pub mod lines;
 pub mod manage;
 pub mod quota;
+mod signature;
 pub mod sweep;
 pub mod wait;
 pub mod worker;
@@ -23,6 +25,7 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::open_session;
 use super::paths::display_ledger;
+use super::review::spec::MAX_TYPE_CHARS;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 
@@ -66,6 +69,23 @@ struct TaskBody {
     batch: String,
     /// The log of the workspace that queued it, and how long it was.
     log: Option<(String, u64)>,
+}
+
+impl TaskBody {
+    /// Why no run can be made of it, if so: a table's index does not take what is too long, and would fail each attempt.
+    fn malformed(&self) -> Option<String> {
+        let digests = [&self.bundle, &self.text, &self.artifact_sha256].into_iter().chain(&self.priors);
+        if let Some(digest) = digests.into_iter().find(|digest| !is_sha256(digest)) {
+            let begins: String = digest.chars().take(64).collect();
+            return Some(format!("`{}` is not a SHA-256", begins.escape_debug()));
+        }
+        let is_long = self.artifact_type.as_ref().is_some_and(|word| word.chars().count() > MAX_TYPE_CHARS);
+        is_long.then(|| format!("its type is over {MAX_TYPE_CHARS} characters"))
+    }
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Refuses a ledger without a queue.

@@ -13,7 +13,7 @@ use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::VERSION;
 use quorate_protocol::policy::Policy;
 
-use super::error::ServiceError;
+use super::error::{ExitClass, ServiceError};
 use super::fingerprint::Fingerprint;
 
 /// Whether a run is an assembly's.
@@ -72,6 +72,17 @@ pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
 /// The hash of the run's input.
 pub fn input_sha256(history: &History) -> String {
     history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
+}
+
+/// D14: refuses a run whose members were shown another text than its artifact, although nothing was redacted.
+///
+/// # Errors
+/// [`codes::INPUT_NOT_ARTIFACT`], with the run.
+pub fn ensure_shown_artifact(history: &History) -> Result<(), ServiceError> {
+    let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
+    let body = Body::new(format!("run {} does not count: {why}", history.run));
+    let help = "review the text again, and decide on that run if a person has decided on this one";
+    Err(ServiceError::new(ExitClass::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
 }
 
 /// X7: a resume asks the same members about the same text.

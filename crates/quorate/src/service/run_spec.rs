@@ -201,7 +201,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     /// Continues a run whose guard the caller holds.
     ///
     /// # Errors
-    /// If a text was erased, or the ledger fails.
+    /// If its input is not its artifact, a text was erased, or the ledger fails.
     pub async fn resume(
         &self,
         session: &LedgerSession,
@@ -211,6 +211,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         observer: Arc<dyn Observer>,
     ) -> Result<(), ServiceError> {
         let run = history.run.clone();
+        run_opened::ensure_shown_artifact(&history)?;
         if !session.resume_signing(&mut history, keys).await? {
             return Err(Error::Conflict { run }.into());
         }

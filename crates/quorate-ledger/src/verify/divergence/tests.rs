@@ -60,6 +60,7 @@ fn a_divergence_names_what_it_is_about() {
         (Part::LocalCheckpoint, "kept checkpoint"),
         (Part::Tree, "tree"),
         (Part::Body, "body"),
+        (Part::Input, "input"),
         (Part::Index, "index"),
         (Part::Log, "log"),
         (Part::LogIndex, "log index"),

@@ -211,8 +211,9 @@ async fn ensure_report(
     let listed = report.divergences.len() as u64;
     // It is unknown what unlisted divergences concern.
     let unlisted = report.divergence_count - listed;
-    let found: Vec<&Divergence> =
-        report.divergences.iter().filter(|divergence| concerns(divergence)).collect();
+    // A run whose input is not its artifact does not count, and nothing of the ledger was altered.
+    let altered = report.divergences.iter().filter(|divergence| divergence.part != Part::Input);
+    let found: Vec<&Divergence> = altered.filter(|divergence| concerns(divergence)).collect();
     let first = match found.first() {
         Some(first) => first,
         None if unlisted > 0 => &report.divergences[0],

@@ -207,10 +207,11 @@ impl Bundle {
         workspace: &Workspace,
     ) -> Result<RunSpec<S>, ServiceError> {
         let setup = serde_json::from_value(quorate_kernel::canonical::normalize(self.setup.clone()));
-        let setup = setup.map_err(|error| {
+        let setup: S = setup.map_err(|error| {
             let body = Body::new(format!("a queued council cannot be read: {error}"));
             ServiceError::configuration(codes::QUEUE_INVALID, body)
         })?;
+        self.check_fingerprint(&setup)?;
         self.check_members(&workspace.redaction)?;
         let embedder = match self.compares {
             true => embedder::configured(&workspace.registry, &workspace.host)?,
@@ -248,6 +249,18 @@ impl Bundle {
 }
 
 impl Bundle {
+    /// Refuses a setup that the fingerprint does not name: its verdict would count as that of another council.
+    fn check_fingerprint<S: ProtocolSetup>(&self, setup: &S) -> Result<(), ServiceError> {
+        let changed = self.fingerprint.changed_rules(&self.setup, setup.protocol()?.version());
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let message =
+            format!("a queued council cannot be used: changed since it was queued: {}", changed.join(", "));
+        let body = Body::new(message).help("queue the text again with `--force`");
+        Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
+    }
+
     /// Refuses members that are not those of the setup: its run could not be held.
     fn check_members(&self, redaction: &Redaction) -> Result<(), ServiceError> {
         let id = |value: &Json| value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned);

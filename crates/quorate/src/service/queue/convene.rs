@@ -111,7 +111,7 @@ pub async fn convene(
     signer::ensure_signable(resolved)?;
     let opened = spec::described(spec, first);
     let bundle = Bundle::of(Kind::Assembly, spec, &session.workspace, opened, Some(Audit::of(resolved)))?;
-    let enqueuer = Enqueuer::new(session, &bundle, queue, judged, None)?;
+    let enqueuer = Enqueuer::new(session, &bundle, queue, judged, None).await?;
     spec.record_compositions(session).await?;
     let mut items = Vec::with_capacity(inputs.len());
     for input in inputs {

@@ -2,15 +2,19 @@
 //! is queued twice is held once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::consultation;
 use quorate_kernel::entropy::{self, sha256_hex};
+use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, TaskState};
 use quorate_protocol::{Json, Name, Part};
 use serde_json::json;
 
 use super::bundle::Bundle;
 use super::lines::QueueingLog;
+use super::signature::{self, Covered};
 use super::{QueueOptions, TaskBody, check_name, ensure_queue};
 use crate::service::artifact::Artifact;
 use crate::service::error::ServiceError;
@@ -57,6 +61,8 @@ pub struct Enqueuer<'a> {
     identity: String,
     judged: JudgedPolicy,
     log: Option<QueueingLog>,
+    /// The key that signs the tasks, if keys are configured.
+    key: Option<Arc<SecretKey>>,
 }
 
 impl<'a> Enqueuer<'a> {
@@ -64,8 +70,8 @@ impl<'a> Enqueuer<'a> {
     /// one that waits or is being worked on is not queued twice.
     ///
     /// # Errors
-    /// If the ledger has no queue, or a name is none.
-    pub(super) fn new(
+    /// If the ledger has no queue, a name is malformed, or keys are configured and none of them may sign.
+    pub(super) async fn new(
         session: &'a LedgerSession,
         bundle: &Bundle,
         options: &QueueOptions,
@@ -84,7 +90,8 @@ impl<'a> Enqueuer<'a> {
             log: log.as_ref().map(|log| log.name.clone()),
         };
         let text = json!(bundle).to_string();
-        Ok(Enqueuer { session, batch, bundle: text, identity: bundle.identity(), judged, log })
+        let key = signature::signing_key(session.keys()).await?;
+        Ok(Enqueuer { session, batch, bundle: text, identity: bundle.identity(), judged, log, key })
     }
 
     /// Queues items, in their order.
@@ -134,6 +141,17 @@ impl<'a> Enqueuer<'a> {
     async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, ServiceError> {
         match self.session.store.enqueue(&self.batch, tasks).await? {
             EnqueueResult::Queued(queued) => {
+                // Another run's verdict would be taken for this text's.
+                if let Some(task) =
+                    tasks.iter().zip(&queued).find_map(|(task, (run, ..))| (task.run != *run).then_some(task))
+                {
+                    let body = Body::new(format!(
+                        "the queue names another run than {} for `{}`",
+                        task.run, task.subject
+                    ));
+                    let help = "someone changed the table `task`: remove its row, and queue the text again";
+                    return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+                }
                 Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
             }
             EnqueueResult::OverLimit(why) => {
@@ -177,13 +195,13 @@ impl<'a> Enqueuer<'a> {
             batch: self.batch.id.clone(),
             log: self.log.as_ref().map(|log| (log.path.clone(), log.bytes)),
         };
-        NewTask {
-            run: entropy::derived_run_id(&format!("{content}/{generation}")),
-            content,
-            generation,
-            subject: item.part.name.to_string(),
-            body: json!(body).to_string(),
-            texts,
+        let (run, subject) =
+            (entropy::derived_run_id(&format!("{content}/{generation}")), item.part.name.to_string());
+        let mut body = consultation::object(json!(body));
+        if let Some(key) = &self.key {
+            let covered = Covered { run: &run, tenant: &self.batch.tenant, subject: &subject };
+            signature::sign(&mut body, key, covered, self.session.environment.clock.now_ms());
         }
+        NewTask { run, content, generation, subject, body: Json::Object(body).to_string(), texts }
     }
 }

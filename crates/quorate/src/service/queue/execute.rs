@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy;
+use quorate_kernel::history::History;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record::{Outcome, Queued, RunOpened, Spent};
@@ -15,14 +16,14 @@ use quorate_protocol::assembly::{self, subject_kind};
 use quorate_protocol::modes::council;
 use quorate_protocol::{Json, Name, Part, PartKind};
 
-use super::TaskBody;
 use super::bundle::{Bundle, Kind};
+use super::{TaskBody, signature};
 use crate::service::artifact::Artifact;
 use crate::service::error::ServiceError;
 use crate::service::finalize::finalize;
 use crate::service::ledger::gc;
 use crate::service::overlays;
-use crate::service::run_opened::ensure_unchanged;
+use crate::service::run_opened::{ensure_shown_artifact, ensure_unchanged};
 use crate::service::run_spec::{NewRun, ProtocolSetup, RunSpec};
 use crate::service::session::LedgerSession;
 use crate::service::signer::{KeySource, Signer};
@@ -167,10 +168,7 @@ async fn hold(
     task: &ClaimedTask,
     is_last: bool,
 ) -> Result<Option<Outcome>, ServiceError> {
-    let body: TaskBody = serde_json::from_str(&task.body).map_err(|error| {
-        let body = Body::new(format!("the task cannot be read: {error}"));
-        ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
-    })?;
+    let body = signature::verified_body(session.keys(), task).await?;
     let bundle = bundles.get(session, &body.bundle).await?;
     let (environment, workspace) = (&session.environment, &session.workspace);
     let work = Work { session, task, body: &body, bundle: &bundle, is_last };
@@ -220,9 +218,14 @@ impl Work<'_> {
             Box::pin(spec.start_as(run, session, new, permit, observer)).await?;
         } else {
             let history = session.partial_history(run).await?;
+            self.ensure_own(&history)?;
             match history.outcome() {
                 Some(outcome) if !outcome.is_incomplete() || self.is_last => {
-                    drop(finalize(session, run).await?)
+                    let has_ended = history.ended.is_some();
+                    drop(finalize(session, run).await?);
+                    if has_ended && !outcome.is_incomplete() {
+                        session.store.settle_task(run).await?;
+                    }
                 }
                 _ => {
                     ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
@@ -235,6 +238,20 @@ impl Work<'_> {
             }
         }
         Ok(session.partial_history(run).await?.outcome())
+    }
+
+    /// Refuses a run that another task began, or whose members were shown another text.
+    fn ensure_own(&self, history: &History) -> Result<(), ServiceError> {
+        let (opened, task) = (&history.opened, self.task);
+        let is_queued_so = opened
+            .queued
+            .as_ref()
+            .is_some_and(|queued| queued.tenant == task.tenant && queued.batch == self.body.batch);
+        if is_queued_so && opened.artifact_sha256.as_ref() == Some(&self.body.artifact_sha256) {
+            return ensure_shown_artifact(history);
+        }
+        let body = Body::new(format!("run {} was not begun for this task", task.run));
+        Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again")))
     }
 
     async fn new_run<S: ProtocolSetup>(
@@ -260,7 +277,18 @@ impl Work<'_> {
         };
         // This machine may know secrets that the one did not which queued it.
         let redactor = &spec.redaction.redactor;
-        let (text, in_text) = redactor.redact(&text(session, &body.text).await?);
+        let queued = text(session, &body.text).await?;
+        if body.redactions == 0 && body.text != body.artifact_sha256 {
+            let what = format!(
+                "cannot judge {}: the queued text is not the artifact {}, although nothing was redacted",
+                task.subject, body.artifact_sha256
+            );
+            let help = "cancel the task and queue the text again";
+            return Err(ServiceError::configuration(codes::INPUT_NOT_ARTIFACT, Body::new(what).help(help)));
+        }
+        // Members can read what a JSON escape hides from a pattern.
+        let lines = bundle.kind == Kind::Assembly && task.subject.to_ascii_lowercase().ends_with(".jsonl");
+        let (text, in_text) = spec.redaction.redact_subject(&task.subject, &queued.into(), lines).await?;
         let (subject, in_subject) = redactor.redact(&task.subject);
         let priors = match &body.priors {
             Some(hash) => serde_json::from_str(&self::text(session, hash).await?).unwrap_or_default(),

@@ -43,7 +43,7 @@ pub async fn sweep(
     let bundle = Bundle::of(Kind::Council, &spec, workspace, opened, None)?;
     let indexed = session.sync_log_index().await?;
     let log = Some(QueueingLog::of(session, indexed.bytes)?);
-    let enqueuer = Enqueuer::new(session, &bundle, queue, request.judged, log)?;
+    let enqueuer = Enqueuer::new(session, &bundle, queue, request.judged, log).await?;
     let Found { mut files, mut due, .. } = find(session, request, &spec, permit).await?;
     let mut known: BTreeMap<String, Vec<Json>> = BTreeMap::new();
     due.reverse();

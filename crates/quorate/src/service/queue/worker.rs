@@ -81,7 +81,7 @@ type Ended = (TaskName, Result<TaskEnd, ServiceError>);
 /// and gives the rest back, which is no attempt of theirs.
 ///
 /// # Errors
-/// If the ledger has no queue. A server that does not answer is waited for.
+/// If the ledger has no queue, or the keyring is refused. A server that does not answer is waited for.
 #[crate::boxed]
 pub async fn work(
     session: &Arc<LedgerSession>,
@@ -91,6 +91,8 @@ pub async fn work(
 ) -> Result<WorkerSummary, ServiceError> {
     ensure_queue(session)?;
     session.ensure_writable()?;
+    // A keyring that cannot be read would make every task dead.
+    session.keys().trusted_keys()?;
     share_quota(Arc::new(StoreQuota::new(&session.store)));
     let worker = Worker { session: session.clone(), bundles: Arc::default(), events };
     // It ends with this call.

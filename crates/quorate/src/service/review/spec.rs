@@ -40,7 +40,7 @@ impl ProtocolSetup for Setup {
 }
 
 /// Every line of the log has the type.
-const MAX_TYPE_CHARS: usize = 200;
+pub(in crate::service) const MAX_TYPE_CHARS: usize = 200;
 
 /// An artifact as it is reviewed.
 #[derive(Debug, Clone)]

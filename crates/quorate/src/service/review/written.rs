@@ -19,6 +19,7 @@ use crate::service::load_report;
 use crate::service::open_session;
 use crate::service::paths::{display_ledger, display_path};
 use crate::service::report::Report;
+use crate::service::run_opened::ensure_shown_artifact;
 use crate::service::sealing::local_checkpoints;
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{self, PathOverrides, Workspace};
@@ -83,7 +84,8 @@ impl WrittenReview {
     /// Reviews it, unless this council has judged the same content.
     ///
     /// # Errors
-    /// If the executor is refused, or the ledger fails.
+    /// If the executor is refused, the ledger fails, or the members of the run that judged the same content were shown
+    /// another text.
     #[crate::boxed]
     pub async fn review(
         &self,
@@ -100,7 +102,9 @@ impl WrittenReview {
             earlier = session.store.last_judgement(&council, &artifact.sha256).await?;
         }
         if let Some(run) = earlier {
-            let report = load_report::load(session, &run).await?;
+            let history = session.partial_history(&run).await?;
+            ensure_shown_artifact(&history)?;
+            let report = load_report::load_from(session, &history).await?;
             // The same text may have had another name then.
             return Ok(Written::Judged(Box::new(Report {
                 artifact: artifact.display_name.clone(),

@@ -1,0 +1,154 @@
+//! The signature of a task (D14). The machine that queues a task signs what a worker is to do, and a worker checks the
+//! signature before it uses anything of the task. Without a key and a keyring, tasks are unsigned.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::canonical;
+use quorate_kernel::clock::{parse_rfc3339, rfc3339};
+use quorate_kernel::consultation::object;
+use quorate_kernel::entropy::{sha256_hex, unhex};
+use quorate_ledger::merkle::Hash;
+use quorate_ledger::signing::{Context, Key, KeyId, Keyring, SecretKey, Signature};
+use quorate_manifest::assembly::audit::Signing;
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+use super::TaskBody;
+use crate::service::error::ServiceError;
+use crate::service::keys::{self, Keys, SigningKey};
+use quorate_ledger::store::tasks::ClaimedTask;
+
+/// The field of a task's body that holds its signature: the key's name, the time and the signature, with spaces between
+/// them.
+const FIELD: &str = "signature";
+
+/// What a signature covers beside the body, so that it fits no other task.
+#[derive(Clone, Copy)]
+pub(super) struct Covered<'a> {
+    pub(super) run: &'a str,
+    pub(super) tenant: &'a str,
+    pub(super) subject: &'a str,
+}
+
+/// The key that signs the tasks that this workspace queues; `None` if it has neither a key nor a keyring.
+///
+/// # Errors
+/// If signatures are required or there is a keyring, and no key may sign; and if a key or the keyring is unusable.
+#[crate::boxed]
+pub(super) async fn signing_key(keys: &Keys) -> Result<Option<Arc<SecretKey>>, ServiceError> {
+    let ring = keys.load_keyring()?.keys;
+    let why = match keys.signing_key().await? {
+        SigningKey::Available(key, from) => {
+            let id = key.public().id();
+            match keys::unusable_reason(&keys::to_keyring(&ring), id, keys.now_ms()) {
+                Some(why) if !ring.is_empty() => format!("{why}; it comes from {from}"),
+                _ => return Ok(Some(key)),
+            }
+        }
+        SigningKey::Missing(_) if ring.is_empty() && keys.signing_mode() != Signing::Required => {
+            return Ok(None);
+        }
+        SigningKey::Missing(why) => why,
+    };
+    let body = Body::new(format!("cannot sign tasks for the queue: {why}"));
+    let help = format!(
+        "run `quorate keys init`, which makes a key and lists it in {}: workers refuse unsigned tasks where keys are configured",
+        keys.display_path(&keys.keyring_path())
+    );
+    Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)))
+}
+
+/// Adds the signature of a key to a task's body.
+pub(super) fn sign(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>, now_ms: i64) {
+    let at = rfc3339(now_ms);
+    let signature = key.sign(Context::TASK, &hash(body, covered, &at));
+    body.insert(FIELD.to_owned(), json!(format!("{} {at} {signature}", key.public().id())));
+}
+
+/// A claimed task's body, once its signature and its form were checked.
+///
+/// # Errors
+/// If the body has another form, is not signed where signatures are required here, or its signature does not count.
+#[crate::boxed]
+pub(super) async fn verified_body(keys: &Keys, task: &ClaimedTask) -> Result<TaskBody, ServiceError> {
+    let unreadable = |why: String| {
+        let body = Body::new(format!("cannot read the task: {why}"));
+        ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
+    };
+    let mut body: Map<String, Json> =
+        serde_json::from_str(&task.body).map_err(|error| unreadable(error.to_string()))?;
+    let signature = body.remove(FIELD);
+    let covered = Covered { run: &task.run, tenant: &task.tenant, subject: &task.subject };
+    if let Some(why) = rejection(keys, &body, covered, signature.as_ref()).await? {
+        let what = Body::new(format!("cannot use the task of run {}: {why}", task.run));
+        let help =
+            "queue the text again from a workspace whose key is in this worker's keyring, with `--force`";
+        return Err(ServiceError::configuration(codes::TASK_UNSIGNED, what.help(help)));
+    }
+    let body: TaskBody =
+        serde_json::from_value(Json::Object(body)).map_err(|error| unreadable(error.to_string()))?;
+    match body.malformed() {
+        None => Ok(body),
+        Some(why) => Err(unreadable(why)),
+    }
+}
+
+/// Why a task may not be used, if so. A key counts if it could sign at the stated time, and is not revoked by now: the thief
+/// of a revoked key can state any time.
+async fn rejection(
+    keys: &Keys,
+    body: &Map<String, Json>,
+    covered: Covered<'_>,
+    signature: Option<&Json>,
+) -> Result<Option<String>, ServiceError> {
+    let external = keys.trusted_keys()?;
+    let (ring, is_required) = match external.keyring {
+        Some(ring) => (ring, true),
+        None => {
+            let mut own = Keyring::new();
+            let mut publics = external.signers;
+            if let SigningKey::Available(key, _) = keys.signing_key().await? {
+                publics.push(key.public());
+            }
+            for public in publics {
+                // The same key may come from several places.
+                let _ = own.insert(Key::unbounded(public));
+            }
+            let has_keys = own.keys().len() > 0;
+            (own, has_keys || keys.signing_mode() == Signing::Required)
+        }
+    };
+    if !is_required {
+        return Ok(None);
+    }
+    let Some(signature) = signature else {
+        return Ok(Some("it is not signed, and keys are configured here".to_owned()));
+    };
+    let Some((id, at_ms, signature)) = signature.as_str().and_then(parse) else {
+        return Ok(Some("its signature has another form".to_owned()));
+    };
+    let leaf = hash(body, covered, &rfc3339(at_ms));
+    Ok(match ring.verify(id, at_ms, Context::TASK, &leaf, &signature) {
+        Err(why) => Some(why.to_string()),
+        Ok(key) => key
+            .revoked_at_ms
+            .filter(|revoked_at_ms| *revoked_at_ms <= keys.now_ms())
+            .map(|revoked_at_ms| format!("the key {id} is revoked from {} on", rfc3339(revoked_at_ms))),
+    })
+}
+
+fn parse(text: &str) -> Option<(KeyId, i64, Signature)> {
+    let mut parts = text.split(' ');
+    let (id, at, signature) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_whole = parts.next().is_none();
+    let parsed = (KeyId::from_text(id).ok()?, parse_rfc3339(at)?, Signature::from_text(signature).ok()?);
+    is_whole.then_some(parsed)
+}
+
+/// What is signed.
+fn hash(body: &Map<String, Json>, covered: Covered<'_>, at: &str) -> Hash {
+    let Covered { run, tenant, subject } = covered;
+    let all = object(json!({"at": at, "body": body, "run": run, "subject": subject, "tenant": tenant}));
+    unhex(&sha256_hex(canonical::object(&all).as_bytes())).expect("a hash in hexadecimal is 32 bytes")
+}
