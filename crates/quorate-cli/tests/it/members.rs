@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,42 @@ fn a_shell_script_can_sit_on_a_council() {
         "{env}"
     );
     assert_eq!(env.lines().filter(|line| line.starts_with("QUORATE_")).count(), 1, "{env}");
+}
+
+/// Runs a command line of a shell in a terminal of its own, as a person does; gives what the terminal shows.
+fn in_terminal(place: &TestDir, line: &str) -> Option<String> {
+    let quorate = place.command(&[]);
+    let mut script = Command::new("script");
+    script.args(["-qec", &line.replace("QUORATE", &quorate.get_program().to_string_lossy()), "shown"]);
+    script.current_dir(place.root()).env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+    script.envs(quorate.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    match script.status() {
+        Ok(_) => Some(place.read("shown")),
+        Err(why) => {
+            eprintln!("SKIPPED: `script` cannot be started: {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn nothing_that_is_started_can_write_to_the_terminal() {
+    // X6
+    let place = TestDir::shell("echo forged > /dev/tty && touch wrote; touch asked; answer", "");
+    // The terminal's record names this command, so the word is put together.
+    let review = "printf 'dir%s' ect > /dev/tty; QUORATE review draft.md > report";
+    let Some(shown) = in_terminal(&place, review) else { return };
+    assert!(shown.contains("direct"), "the terminal works: {shown}");
+    assert!(place.path("asked").exists() && !place.path("wrote").exists(), "{shown}");
+    assert!(!shown.contains("forged"), "{shown}");
+    assert_eq!((place.calls().len(), place.read("report").contains("SHIP")), (9, true));
+    // Neither can a command that prints a key.
+    let key = "echo forged > /dev/tty && touch wrote; touch asked; exit 1";
+    std::fs::remove_file(place.path("asked")).unwrap();
+    place.write("quorate.toml", format!("[keys]\nsigning = {{command = [\"sh\", \"-c\", \"{key}\"]}}\n"));
+    let shown = in_terminal(&place, "QUORATE keys list").unwrap_or_default();
+    assert!(place.path("asked").exists() && !place.path("wrote").exists(), "{shown}");
+    assert!(!shown.contains("forged"), "{shown}");
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 /// Runs `step` in the child, between fork and exec.
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
     // SAFETY: the closures that are passed here (by `Launch::spawn`, `bind_to_parent` and the guard's start) only make

@@ -1,14 +1,12 @@
-//! Starts a process in a group of its own, tagged, and bound to this process's life.
+//! Starts a process in a session of its own, tagged, and bound to this process's life.
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::environment;
 use super::guard;
-#[cfg(target_os = "linux")]
 use super::in_child::in_child;
 use super::private_dir::PrivateDir;
 use super::process_tag::{CallTag, VARIABLE};
@@ -44,14 +42,18 @@ impl Launch {
             .env(VARIABLE, tag.to_variable(inherited.as_deref()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
         if !self.cwd.as_os_str().is_empty() {
             command.current_dir(&self.cwd);
         }
         if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temp_dir) {
             command.env("TMPDIR", temporary);
         }
+        // The session has a process group of its own. Without a controlling terminal a member cannot write to the user's by `/dev/tty`.
+        in_child(&mut command, || {
+            rustix::process::setsid()?;
+            Ok(())
+        });
         bind_to_parent(&mut command, tag);
         #[cfg(target_os = "linux")]
         if let Some(sandbox) = &self.sandbox {
