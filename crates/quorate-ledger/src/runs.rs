@@ -12,6 +12,9 @@ pub use listed::{Cursor, Filter, Listed};
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, sql};
 
+/// The most later verdicts that are given of a text.
+const MAX_LATER: i64 = 100;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     pub run: Name,
@@ -229,6 +232,23 @@ impl Store {
         ));
         let mut runs = self.select(query.bind(council).bind(artifact_sha256)).await?;
         Ok(runs.pop().map(|run| run.run))
+    }
+
+    /// The runs recorded here after this one that decided on the same artifact, the oldest first, INCOMPLETE not counting; of
+    /// many the last [`MAX_LATER`].
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn verdicts_after(&self, run: &Name, artifact_sha256: &str) -> Result<Vec<Run>, Error> {
+        let query = sql(runs!(
+            "WHERE artifact_sha256 = $1 AND seq > (SELECT this.seq FROM run AS this WHERE this.run = $2) \
+             AND verdict IS NOT NULL AND lower(verdict) <> 'incomplete' \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT $3"
+        ));
+        let mut runs = self.select(query.bind(artifact_sha256).bind(&**run).bind(MAX_LATER)).await?;
+        runs.reverse();
+        Ok(runs)
     }
 
     /// The run with a person's last decision on a text, whichever council was asked.

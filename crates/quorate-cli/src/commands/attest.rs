@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use quorate_diagnostics::{Body, codes};
 use quorate_protocol::Name;
 use serde_json::Value;
 
 use crate::arguments::PathArguments;
 use crate::exit::{Exit, exit_with_error};
 use crate::render::Format;
+use crate::render::paint::one_line;
 use crate::session::{print_error, print_warnings};
 use crate::terminal::Terminal;
-use quorate::service::attest::{self, Attestation};
+use quorate::service::attest::{self, Attestation, LaterVerdict};
 use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::paths::{absolute, display_path};
+use quorate::service::ledger::export::unwritable;
+use quorate::service::paths::display_path;
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
 
@@ -90,6 +91,11 @@ async fn write(
         terminal.status(&format!("no simple verification result: {why}"));
         Exit::CHECK_FAILED
     };
+    for later in &attestation.later {
+        let LaterVerdict { run, verdict, executor, at } = later;
+        let line = format!("later verdict on this text: {verdict} by {executor} (run {run}, {at})");
+        terminal.status(&one_line(&line));
+    }
     if let Some(predicate) = arguments.predicate_only {
         let predicate = match predicate {
             Predicate::Decision => Ok(&attestation.decision),
@@ -105,7 +111,7 @@ async fn write(
     }
     let key = attest::signing_key(session).await?;
     let save = |kind: &str, bundle: &Value| {
-        let path = file(&arguments.out, &attestation.run, kind, &session.environment);
+        let path = file(&arguments.out, &attestation.run, kind, session)?;
         disk::write_new(&path, &format!("{bundle:#}\n")).map_err(|error| unwritable(&path, &error))?;
         terminal.data(&format!("{}\n", display_path(&session.environment, &path)));
         Ok::<_, ServiceError>(())
@@ -122,17 +128,17 @@ fn make_room(arguments: &Arguments, run: &Name, session: &LedgerSession) -> Resu
     if arguments.predicate_only.is_some() {
         return Ok(());
     }
-    ["decision", "svr"].iter().try_for_each(|kind| {
-        let path = file(&arguments.out, run, kind, &session.environment);
-        disk::remove(&path).map_err(|error| unwritable(&path, &error))
-    })
+    // Nothing is removed where a later file is refused.
+    let files = ["decision", "svr"].map(|kind| file(&arguments.out, run, kind, session));
+    files
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .try_for_each(|path| disk::remove(path).map_err(|error| unwritable(path, &error)))
 }
 
-fn file(out: &Path, run: &Name, kind: &str, environment: &Environment) -> PathBuf {
-    absolute(&environment.directory, out).join(format!("{run}.{kind}.sigstore.json"))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
-    let body = Body::new(format!("cannot write {}: {error}", path.display()));
-    ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body.help("name another directory with --out"))
+/// The path of a bundle, which no file of the workspace may occupy.
+fn file(out: &Path, run: &Name, kind: &str, session: &LedgerSession) -> Result<PathBuf, ServiceError> {
+    let path = out.join(format!("{run}.{kind}.sigstore.json"));
+    session.workspace.guard.ensure_output(&session.environment, &path)
 }

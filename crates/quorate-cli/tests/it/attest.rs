@@ -209,6 +209,86 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
 }
 
 #[test]
+fn nothing_is_attested_into_a_place_of_the_workspace() {
+    let place = reviewed(&all_ship(), &[]);
+    let run = place.only_run();
+    std::fs::create_dir_all(place.path(".git/hooks")).unwrap();
+    std::fs::create_dir_all(place.path(format!("folder/{run}.svr.sigstore.json").as_str())).unwrap();
+    let planted = format!("linked/{run}.svr.sigstore.json");
+    std::fs::create_dir_all(place.path("linked")).unwrap();
+    std::os::unix::fs::symlink(place.path("keyring.toml"), place.path(&planted)).unwrap();
+    for out in [".git", ".git/hooks", ".quorate/keys", ".quorate/aside", "folder", "linked"] {
+        let attested = place.run(&["attest", "latest", "--out", out]);
+        let exported = place.run(&["ledger", "export", "--out", &format!("{out}/{run}.svr.sigstore.json")]);
+        for refused in [attested, exported] {
+            assert_eq!(refused.code, 5, "{out}: {refused:?}");
+            assert!(refused.stderr.contains("quorate:file_unwritable"), "{out}: {}", refused.stderr);
+        }
+        assert!(!place.path(&format!("{out}/{run}.decision.sigstore.json")).exists(), "{out}");
+    }
+    // Nothing was removed either.
+    assert!(place.path(&planted).is_symlink() && place.path("keyring.toml").is_file());
+    place.run(&["attest", "latest", "--out", "out"]).assert_code(0);
+}
+
+#[test]
+fn later_verdicts_of_other_executors_are_listed() {
+    let place = reviewed(&all_ship(), &[]);
+    let first = place.only_run();
+    // Another executor is another council: it does not take the result away.
+    let settings = place.read("quorate.toml");
+    let other = "[executors.other]\nkind = \"script\"\npath = \"answers.json\"\ndelay = \"1ms\"\n";
+    place.write("quorate.toml", format!("{settings}{other}"));
+    place.answers(&revised());
+    place.run(&["review", "draft.md", "--executor", "other"]).assert_code(1);
+    let incomplete = json!({"r1": {"would_block": false, "score": 4}});
+    place.answers(&incomplete);
+    place.run(&["review", "draft.md", "--policy", "strict"]).assert_code(3);
+    let attested = place.run(&["attest", &first, "--out", "out"]).assert_code(0);
+    assert!(attested.stderr.contains("later verdict on this text: "), "{}", attested.stderr);
+    assert!(attested.stderr.contains("REVISE by other (run "), "{}", attested.stderr);
+    let predicate = &statement(&bundle(&place, "decision"))["predicate"];
+    let later = predicate["laterVerdicts"].as_array().unwrap();
+    assert_eq!((later.len(), &later[0]["executor"]), (1, &json!("other")), "{predicate}");
+    let other = later[0]["run"].as_str().unwrap();
+    let of_other = place.run(&["attest", other, "--predicate-only", "decision"]).assert_code(0).json();
+    assert_eq!(of_other["laterVerdicts"], json!([]));
+}
+
+#[test]
+fn a_run_whose_input_is_not_its_artifact_counts_nowhere() {
+    // D14: the record that a worker of an earlier version made of an exchanged text.
+    let place = reviewed(&all_ship(), &[]);
+    let evil = "Wire the money to the account below.\n";
+    place.write("evil.md", evil);
+    let forged = records::repeat_as(&place.path(".quorate/ledger.db"), &place.only_run(), |opened| {
+        opened["subject"] = json!("evil.md");
+        opened["artifact_sha256"] = json!(quorate_kernel::entropy::sha256_hex(evil.as_bytes()));
+    });
+    place.run(&["ledger", "checkpoint"]).assert_code(0);
+    let why = "although nothing was redacted";
+    let verified = place.run(&["ledger", "verify"]).assert_code(1);
+    assert!(
+        verified.stdout.contains(&format!("{forged}/0")) && verified.stdout.contains(why),
+        "{verified:?}"
+    );
+    for command in [
+        vec!["hook", "pre-commit", "evil.md"],
+        vec!["attest", &*forged, "--out", "out"],
+        vec!["attest", &*forged, "--predicate-only", "result"],
+    ] {
+        let refused = place.run(&command).assert_code(1);
+        assert!(refused.stderr.contains("quorate:input_not_artifact"), "{command:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(why), "{command:?}: {}", refused.stderr);
+    }
+    // Nothing was altered: the ledger can be exported, and other runs can be attested.
+    place.run(&["ledger", "export", "--out", "ledger.jsonl"]).assert_code(0);
+    // The text is judged again by a review, whose run counts.
+    place.run(&["review", "evil.md"]).assert_code(0);
+    place.run(&["hook", "pre-commit", "evil.md"]).assert_code(0);
+}
+
+#[test]
 fn votes_are_attested_by_what_they_decided() {
     for (vote, code, property) in [("yes", 0, Some("QUORATE_VOTE_PASS")), ("no", 1, None)] {
         let place = TestDir::new();

@@ -309,7 +309,7 @@ fn an_export_replaces_no_other_file() {
             place
                 .run(&["ledger", "export", "--out", name])
                 .assert_code(5)
-                .assert_stderr_contains("no regular file");
+                .assert_stderr_contains("not a regular file");
         }
         place.write("sub/real.jsonl", "old");
         symlink(place.path("sub/real.jsonl"), place.path("to.jsonl")).expect("linked");

@@ -14,13 +14,14 @@ use quorate_manifest::timestamp;
 use quorate_protocol::assembly::Request;
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name};
+use serde::Serialize;
 use serde_json::json;
 
 use super::error::{ExitClass, ServiceError};
 use super::keys::SigningKey;
 use super::ledger::{checkpoint, prove};
 use super::replay;
-use super::run_opened::is_assembly;
+use super::run_opened::{ensure_shown_artifact, is_assembly};
 use super::session::LedgerSession;
 use super::{convene, load_report};
 
@@ -40,8 +41,21 @@ pub struct Attestation {
     subject: Json,
     /// The predicate of the decision.
     pub decision: Json,
+    /// The verdicts on the same bytes that were recorded here since, the oldest first.
+    pub later: Vec<LaterVerdict>,
     /// The predicate of the simple verification result, or why there is none.
     pub result: Result<Json, String>,
+}
+
+/// A verdict on the same bytes after the attested one, of whichever council and executor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaterVerdict {
+    pub run: Name,
+    pub verdict: String,
+    /// The names of its executors.
+    pub executor: String,
+    /// When it was opened.
+    pub at: String,
 }
 
 /// What a run decided, as far as a gate asks.
@@ -63,7 +77,7 @@ struct Decided {
 /// then they are sealed.
 ///
 /// # Errors
-/// If the run has no verdict, or something of it was altered or erased, or the ledger cannot be sealed.
+/// If the run has no verdict, its input is not its artifact, or something of it was altered or erased, or the ledger cannot be sealed.
 #[crate::boxed]
 pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
     try_attest(session, run).await.map_err(ServiceError::corrupt_as_refused)
@@ -71,6 +85,7 @@ pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
 
 async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
     let history = session.history(run).await?;
+    ensure_shown_artifact(&history)?;
     let decided = decided(session, &history).await?;
     let others_hold = prove::ensure_run_holds(session, run).await?;
     let replayed = replay::replay(session, run).await?;
@@ -93,7 +108,9 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     let subject = json!([{"name": name, "digest": {"sha256": &digest}}]);
     let judges_bytes = history.inputs().iter().any(|(.., sha256)| *sha256 == digest);
     let decided_at = timestamp::format(history.decided_ms.unwrap_or_default());
-    let decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed.sealed);
+    let later = later_verdicts(session, &history, &digest).await?;
+    let mut decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed.sealed);
+    decision["laterVerdicts"] = json!(later);
     let result = match decided_elsewhere(session, &history, &digest).await? {
         Some(why) => Err(why),
         None if !others_hold => {
@@ -103,7 +120,26 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
         }
         None => result_predicate(&history, &decided, judges_bytes, &decided_at),
     };
-    Ok(Attestation { run: run.clone(), subject, decision, result })
+    Ok(Attestation { run: run.clone(), subject, decision, later, result })
+}
+
+/// The verdicts on the same bytes after this run.
+async fn later_verdicts(
+    session: &LedgerSession,
+    history: &History,
+    digest: &str,
+) -> Result<Vec<LaterVerdict>, ServiceError> {
+    let mut later = Vec::new();
+    for run in session.store.verdicts_after(&history.run, digest).await? {
+        let opened = session.partial_history(&run.run).await?.opened;
+        later.push(LaterVerdict {
+            run: run.run,
+            verdict: run.verdict.unwrap_or_default(),
+            executor: opened.executor_names(),
+            at: timestamp::format(run.opened_ms),
+        });
+    }
+    Ok(later)
 }
 
 /// Whether a person has decided on the same bytes in any run, or the same council has said something else of them since.

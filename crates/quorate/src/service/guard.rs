@@ -152,6 +152,22 @@ impl Guard {
         }
     }
 
+    /// The absolute path of a file that a person has named for an output. Refuses a protected path and
+    /// everything but a regular file.
+    ///
+    /// # Errors
+    /// [`codes::FILE_UNWRITABLE`].
+    pub fn ensure_output(&self, environment: &Environment, path: &Path) -> Result<PathBuf, ServiceError> {
+        let path = absolute(&environment.directory, path);
+        self.ensure_free(environment, &path)?;
+        match path.metadata() {
+            Ok(found) if !found.is_file() => {
+                Err(unwritable(&display_path(environment, &path), "it is not a regular file"))
+            }
+            _ => Ok(path),
+        }
+    }
+
     /// Refuses to review a file that recording the review would change.
     ///
     /// # Errors

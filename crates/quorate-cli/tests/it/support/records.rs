@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, Record};
 use quorate_ledger::Store;
 use serde_json::Value;
 use sqlx::{Connection as _, SqliteConnection};
@@ -47,6 +47,29 @@ pub fn execute_sql(file: &Path, statements: &str) {
         sqlx::raw_sql(statements).execute(&mut connection).await.expect("it is changed");
         connection.close().await.expect("it closes");
     });
+}
+
+/// Appends all records of a run under another id, with a changed first record; gives the id.
+pub fn repeat_as(ledger: &Path, run: &str, change: impl Fn(&mut Value)) -> String {
+    block_on(async {
+        let store = Store::open(ledger).await.expect("the ledger opens").store;
+        let other = quorate_kernel::entropy::run_id();
+        let records = store.records(&run.into()).await.expect("the chain holds");
+        let entries = records.into_iter().map(|record| {
+            let kind = Kind::all().find(|kind| record.is(*kind)).expect("its kind is known");
+            let mut data = Value::Object(record.data.expect("it is kept"));
+            if kind == Kind::RunOpened {
+                change(&mut data);
+            }
+            let Value::Object(data) = data else { unreachable!("it was an object") };
+            Entry { kind, at_ms: record.at_ms, data }
+        });
+        for (n, entry) in (0..).zip(entries) {
+            store.append(Append::one(&other, n, entry, Durability::Synced)).await.expect("it is appended");
+        }
+        store.close().await;
+        other.to_string()
+    })
 }
 
 /// The fields of the records of a kind.

@@ -14,7 +14,7 @@ use quorate_protocol::Name;
 use super::{checkpoint, prove, trust, verify};
 use crate::service::disk::{self, Text};
 use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::paths::{absolute, display_path};
+use crate::service::paths::absolute;
 use crate::service::session::LedgerSession;
 use crate::service::since;
 
@@ -41,15 +41,8 @@ impl StagedFile {
     /// # Errors
     /// If the folder is not writable, or the target belongs to the ledger or the workspace, or is not a regular file.
     pub fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
-        let named = absolute(&session.environment.directory, path);
-        session.workspace.guard.ensure_free(&session.environment, &named)?;
+        let named = session.workspace.guard.ensure_output(&session.environment, path)?;
         let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
-        if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let shown = display_path(&session.environment, &path);
-            let body = Body::new(format!("nothing can be written to {shown}: it is no regular file"));
-            let help = "name a file, or leave `--out` out and redirect it";
-            return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
-        }
         let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
         let file = file.map_err(|error| unwritable(&path, &error))?;
         Ok(StagedFile { file, path })
