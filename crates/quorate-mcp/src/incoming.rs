@@ -1,10 +1,12 @@
 //! Parses incoming messages: a line or a body that is no message gets an answer. If its request id can be read, the answer
 //! carries it.
 
+use std::time::Duration;
+
 use rmcp::model::{ErrorData, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// The longest message, in bytes: a line, or the body of a request.
@@ -26,9 +28,20 @@ impl InvalidMessage {
         InvalidMessage { error: ErrorData::invalid_request(message, None), id }
     }
 
+    /// Its body did not arrive in time.
+    pub(super) fn incomplete(deadline: Duration) -> InvalidMessage {
+        let message = format!("Invalid Request: the body did not arrive within {} s", deadline.as_secs_f64());
+        InvalidMessage { error: ErrorData::invalid_request(message, None), id: None }
+    }
+
     pub(super) fn empty() -> InvalidMessage {
         let message = "Parse error: the body is empty; it has to be one JSON-RPC 2.0 message";
         InvalidMessage { error: ErrorData::parse_error(message, None), id: None }
+    }
+
+    fn of_request(message: &str, id: Option<RequestId>) -> InvalidMessage {
+        let message = format!("Invalid Request: {message}");
+        InvalidMessage { error: ErrorData::invalid_request(message, None), id }
     }
 
     /// The answer. An unreadable id is null, as JSON-RPC requires; the library would omit it.
@@ -40,12 +53,28 @@ impl InvalidMessage {
 /// The members that identify a message, however deep the rest is nested.
 #[derive(Deserialize)]
 struct Outline {
+    /// `Some(Value::Null)` where the message has `id: null`, which makes it no notification.
+    #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
     method: Option<String>,
 }
 
-/// The parser's text for a number that does not fit; it has no error kind for it.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+impl Outline {
+    /// Whether it asks something under `id: null`. JSON-RPC answers under that id, and MCP forbids it.
+    fn has_null_id(&self) -> bool {
+        self.id == Some(Value::Null) && self.method.is_some()
+    }
+}
+
+/// The parser's texts for a number that does not fit, and for too many levels; it has no error kinds for them.
 const OUT_OF_RANGE: &str = "number out of range";
+const TOO_DEEP: &str = "recursion limit exceeded";
+const NUMBER_TOO_LARGE: &str = "a number is out of range: it does not fit in 64 bits";
+const NULL_ID: &str = "its id is null: use a string or an integer";
 
 /// A message without byte order mark and surrounding white space.
 pub(super) fn without_blanks(bytes: &[u8]) -> &[u8] {
@@ -62,6 +91,14 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
         return Ok(None);
     }
     let error = match serde_json::from_slice::<Message>(bytes) {
+        Ok(Message::Notification(message)) => {
+            // The library takes a request with `id: null` for a notification.
+            let outline = serde_json::from_slice::<Outline>(bytes);
+            return match outline.is_ok_and(|outline| outline.has_null_id()) {
+                true => Err(InvalidMessage::of_request(NULL_ID, None)),
+                false => Ok(Some(Message::Notification(message))),
+            };
+        }
         Ok(message) => return Ok(Some(message)),
         Err(error) => error,
     };
@@ -70,21 +107,26 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
         return Err(InvalidMessage { error, id: None });
     }
     let outline = serde_json::from_slice::<Outline>(bytes).ok();
-    let id = outline.as_ref().and_then(|outline| {
-        outline.id.as_ref().and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok())
-    });
+    let written = outline.as_ref().and_then(|outline| outline.id.as_ref());
+    let id = written.and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+    let why = error.to_string();
     let message = match (error.is_syntax(), bytes.first(), &outline) {
-        // Valid JSON fails only for a number beyond 64 bits, or for its depth.
-        (true, _, Some(_)) if error.to_string().starts_with(OUT_OF_RANGE) => {
-            let message = "Invalid params: a number is out of range: it does not fit in 64 bits";
+        (true, _, Some(_)) if why.starts_with(OUT_OF_RANGE) => {
+            let message = format!("Invalid params: {NUMBER_TOO_LARGE}");
             return Err(InvalidMessage { error: ErrorData::invalid_params(message, None), id });
         }
-        (true, ..) => "it is nested too deeply: 128 levels at most".to_owned(),
+        (true, ..) if why.starts_with(OUT_OF_RANGE) => NUMBER_TOO_LARGE.to_owned(),
+        (true, ..) if why.starts_with(TOO_DEEP) => "it is nested too deeply: 128 levels at most".to_owned(),
+        (true, ..) => why,
         (false, Some(b'['), _) => "batches are not served: send one message at a time".to_owned(),
         (false, _, Some(Outline { id: None, method: Some(_) })) => return Ok(None),
+        (false, _, Some(outline)) if outline.has_null_id() => NULL_ID.to_owned(),
+        (false, _, Some(Outline { id: Some(Value::Number(number)), .. })) if id.is_none() => {
+            format!("its id {number} is not an integer of 64 bits")
+        }
         _ => "it is no JSON-RPC 2.0 message".to_owned(),
     };
-    Err(InvalidMessage { error: ErrorData::invalid_request(format!("Invalid Request: {message}"), None), id })
+    Err(InvalidMessage::of_request(&message, id))
 }
 
 /// Finds the id of a message that is too long to store: the value of the key `id` of the outermost object.
@@ -177,6 +219,10 @@ mod tests {
             ("{}", -32600, Value::Null),
             (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":1e400}}"#, -32602, json!(7)),
             (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, -32600, Value::Null),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, Value::Null),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"notifications/initialized"}"#, -32600, Value::Null),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"no/such","params":{}}"#, -32600, Value::Null),
+            (r#"{"id":null,"method":"ping"}"#, -32600, Value::Null),
         ] {
             let said = said(text);
             let short: String = text.chars().take(60).collect();
@@ -187,7 +233,20 @@ mod tests {
                 "{short}: {said}"
             );
         }
-        assert!(said("{\"jsonrpc\":\"2.0\",\"id\":7,\"a\":-1e999}").to_string().contains("out of range"));
+        for (text, message) in [
+            (r#"{"jsonrpc":"2.0","id":7,"a":-1e999}"#, "a number is out of range"),
+            (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, "a number is out of range"),
+            ("[1e400]", "a number is out of range"),
+            (
+                r#"{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}"#,
+                "not an integer of 64 bits",
+            ),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "its id is null"),
+            (&with_id, "nested too deeply"),
+        ] {
+            let said = said(text)["error"]["message"].to_string();
+            assert!(said.contains(message), "{text:.60}: {said}");
+        }
     }
 
     #[test]

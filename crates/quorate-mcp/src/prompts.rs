@@ -1,11 +1,16 @@
 //! Prompts: what a person asks of an assistant that has these tools, as clients offer it in a menu.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use quorate_diagnostics::invisible::escape_invisible;
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 
+use serde_json::json;
+
 use super::ServerState;
+use super::failure::Failure;
 use super::resources;
 
 /// A prompt.
@@ -14,8 +19,10 @@ struct Entry {
     about: &'static str,
     /// The name and description of its argument.
     argument: Option<(&'static str, &'static str)>,
-    /// What the person says, with the argument in it.
+    /// The person's request, with the argument in it; a path is a JSON string.
     text: fn(&str) -> String,
+    /// Whether the argument is the path of a text of the workspace.
+    takes_path: bool,
     /// Whether the run that the argument names is enclosed.
     encloses_run: bool,
     /// Whether it has the assistant change something.
@@ -29,10 +36,11 @@ const ALL: [Entry; 3] = [
         argument: Some(("path", "The text, relative to the workspace")),
         text: |path| {
             format!(
-                "Have `{path}` reviewed with the tool council_review, and show me its verdict and brief as they are. Do not \
+                "Have the file {path} reviewed with the tool council_review, and show me its verdict and brief as they are. Do not \
                  change the text unless I ask for it, and do not override the verdict."
             )
         },
+        takes_path: true,
         encloses_run: false,
         writes: true,
     },
@@ -45,6 +53,7 @@ const ALL: [Entry; 3] = [
              overrides, cost. Check with ledger_verify that the record holds, and say so."
                 .to_owned()
         },
+        takes_path: false,
         encloses_run: false,
         writes: false,
     },
@@ -57,6 +66,7 @@ const ALL: [Entry; 3] = [
              would have to change. Quote only what is in it."
                 .to_owned()
         },
+        takes_path: false,
         encloses_run: true,
         writes: false,
     },
@@ -102,6 +112,7 @@ pub(super) async fn get(
                 ErrorData::invalid_params(format!("`{}` takes `{name}`: {about}", entry.name), None)
             })?,
     };
+    let value = if entry.takes_path { quoted_path(state, &value)? } else { value };
     let known = entry.argument.map_or("", |(name, _)| name);
     if let Some(other) = arguments.keys().find(|key| *key != known) {
         return Err(ErrorData::invalid_params(format!("`{}` takes no `{other}`", entry.name), None));
@@ -112,4 +123,14 @@ pub(super) async fn get(
         messages.push(PromptMessage::new(Role::User, rmcp::model::ContentBlock::resource(contents)));
     }
     Ok(GetPromptResult::new(messages).with_description(entry.about))
+}
+
+/// The path of an existing text below the root, as the tools name it, on one line and in quotation marks: what a client
+/// sends as a path may be instructions.
+fn quoted_path(state: &ServerState, path: &str) -> Result<String, ErrorData> {
+    let artifact = state
+        .root
+        .artifact(Path::new(path))
+        .map_err(|error| Failure::from(error).error(&state.environment.redactor))?;
+    Ok(json!(escape_invisible(&artifact.display_name)).to_string())
 }

@@ -22,11 +22,11 @@ mod talks;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::host::Host;
+pub use quorate::service::http_server::Deadlines;
 use quorate::service::jobs::Jobs;
 use quorate::service::manifests::find_root;
 use quorate::service::root::Root;
@@ -45,21 +45,6 @@ use talks::Talks;
 
 /// The most concurrent computations outside of jobs. Further requests wait.
 const MAX_CONCURRENT_READS: usize = 16;
-
-/// How long a request may take to arrive. Answers, and streams of them, have no limit.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    /// For its headers; a connection without a request ends then, too.
-    pub headers: Duration,
-    /// For its body.
-    pub body: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Deadlines { headers: Duration::from_secs(10), body: Duration::from_secs(30) }
-    }
-}
 
 /// The settings of a server.
 #[derive(Debug, Clone, Default)]

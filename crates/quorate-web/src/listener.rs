@@ -2,23 +2,18 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use quorate::service::error::ServiceError;
+use quorate::service::http_server;
 use quorate_diagnostics::{Body, codes};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::guard::{self, Guard, OPEN};
 use crate::{Request, Server, routes};
-
-/// The pause after a connection that could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A bound listener that does not answer yet.
 pub struct Listener {
@@ -71,7 +66,8 @@ impl Listener {
         let (sender, mut links) = mpsc::unbounded_channel();
         let router: Router = routes::router(server, &guard, sender)
             .layer(middleware::from_fn_with_state(guard, guard::check_request));
-        let serve = accept(self.listener, router, server.deadlines.headers);
+        let service = TowerToHyperService::new(router);
+        let serve = http_server::accept(self.listener, service, server.deadlines.headers);
         let announce = async {
             while let Some(secret) = links.recv().await {
                 used(&link(&url, &secret));
@@ -85,36 +81,17 @@ impl Listener {
     }
 }
 
-/// Accepts connections, each of which is a task of its own.
-async fn accept(listener: TcpListener, router: Router, patience: Duration) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(answer(stream, router.clone(), patience))),
-            // The client has gone, or the process has too many open files and has to close some first.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
-/// Answers the requests of a connection. One whose headers do not arrive in time ends it, as it would hold it for as long as its
-/// client likes.
-async fn answer(stream: TcpStream, router: Router, patience: Duration) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(patience)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // A client that breaks off has no one to be told.
-    let _ = connection.await;
-}
-
 fn link(url: &str, secret: &str) -> String {
     format!("{url}{OPEN}?t={secret}")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use quorate::service::environment::Environment;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
     use tokio::time::{Instant, timeout};
 
     use super::*;

@@ -24,6 +24,8 @@ pub mod fmt;
 pub mod guard;
 pub mod host;
 pub mod http_guard;
+#[cfg(feature = "http-server")]
+pub mod http_server;
 pub mod identity;
 pub mod init;
 pub mod jobs;

@@ -73,7 +73,7 @@ mod served {
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::error::{ExitClass, ServiceError};
-    use quorate_mcp::http::{self, Listener, Origin};
+    use quorate_mcp::http::{self, Deadlines, Listener, Origin};
     use quorate_mcp::{Manifest, Request, ServerState, stdio};
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
@@ -94,6 +94,7 @@ mod served {
                 address: *address,
                 token: crate::environment::token(arguments.token_env.as_deref(), codes::MCP_EXPOSED)?,
                 origins: origins(&arguments.origins)?,
+                deadlines: Deadlines::default(),
             }),
             None => None,
         };
@@ -109,7 +110,8 @@ mod served {
                     let url = format!("http://{}{}", listening.address(), http::PATH);
                     terminal.data(&format!("{}\n", json!({"url": url})));
                     terminal.hint(&format!("listening on {url}"));
-                    listening.serve(&state).await
+                    listening.serve(&state).await;
+                    Ok(())
                 }
             }
         };

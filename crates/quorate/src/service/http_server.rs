@@ -1,0 +1,66 @@
+//! The connections of an HTTP server, as all servers of Quorate accept them: a client that sends a part of a request holds
+//! its connection for a bounded time, whether or not it knows a token. The front ends own their routes and answers.
+
+use std::error::Error;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+
+/// The pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a request may take to arrive. Answers, and streams of them, have no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For its headers; a connection without a request ends then, too.
+    pub headers: Duration,
+    /// For its body.
+    pub body: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines { headers: Duration::from_secs(10), body: Duration::from_secs(30) }
+    }
+}
+
+/// Accepts connections until the future is dropped. Each is a task of its own.
+pub async fn accept<S, B>(listener: TcpListener, service: S, headers: Duration)
+where
+    S: Service<
+            Request<Incoming>,
+            Response = Response<B>,
+            Future: Send,
+            Error: Into<Box<dyn Error + Send + Sync>>,
+        > + Clone
+        + Send
+        + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(answer(stream, service.clone(), headers))),
+            // The client has gone, or the process has too many open files and has to close some first.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Answers the requests of a connection, and closes it if the headers of one do not arrive in time.
+async fn answer<S, B>(stream: TcpStream, service: S, headers: Duration)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error: Into<Box<dyn Error + Send + Sync>>>,
+    B: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(headers)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that breaks off reads no error.
+    let _ = connection.await;
+}
