@@ -13,7 +13,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = fault.retry();
     for answer in Schema::ALL {
         let Some(form) = form(answer, Dialect::OpenAi) else { continue };
-        let restored = form.restore(text.to_owned());
-        assert_eq!(form.restore(restored.clone()), restored);
+        let restored = form.restore(text);
+        assert_eq!(form.restore(&restored), restored);
     }
 });

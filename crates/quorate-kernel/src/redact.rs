@@ -138,17 +138,18 @@ impl Redactor {
     /// A member's output without secrets, also those that an escape in its JSON hides until it is read: an object with
     /// one is rewritten, before what stands around it is looked at. A pattern so cannot tear an object open.
     pub fn redact_output(&self, output: &str) -> (String, usize) {
-        let mut clean = output.to_owned();
         let mut count = 0;
         // If nothing was redacted, only a user's pattern can break an object.
         let objects = !self.patterns.is_empty() || !self.is_empty() && output.contains('\\');
-        for object in answer::top_level_objects(output).ok().filter(|_| objects).unwrap_or_default() {
-            if let Some((text, found)) = self.redact_text_of_json(object) {
+        let redacted = objects.then(|| {
+            answer::rewrite_objects(output, |object| {
+                let (text, found) = self.redact_text_of_json(object)?;
                 count += found;
-                clean = clean.replace(object, &text);
-            }
-        }
-        let (clean, around) = self.redact(&clean);
+                Some(text)
+            })
+        });
+        let clean = redacted.as_deref().unwrap_or(output);
+        let (clean, around) = self.redact(clean);
         (clean, count + around)
     }
 

@@ -292,7 +292,7 @@ impl Executor for Llm {
                 let (text, model, usage) =
                     (response.text.unwrap_or_default(), response.model, response.usage);
                 self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(Failure::never)?;
-                let text = form.map_or_else(|| text.clone(), |form| form.restore(text.clone()));
+                let text = form.map_or_else(|| text.clone(), |form| form.restore(&text));
                 return Ok(Reply { text: self.without_keys(text, key.as_ref()), model, usage, posted: None });
             }
             Err(failure) => failure,

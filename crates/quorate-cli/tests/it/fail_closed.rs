@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::records;
-use records::{consultations, operators_called_from, records};
+use records::{consultations, of_kind, operators_called_from, records};
 use serde_json::{Value, json};
 use support::TestDir;
 use support::council::{ROSTER, all_ship, all_ship_except};
@@ -172,13 +172,66 @@ fn an_answer_may_stand_in_talk() {
     // X4
     for said in [
         "Here it is:\n```json\n{\"would_block\": true, \"irreducible\": false}\n```\nThat is all.",
-        "I think {\"would_block\": true, \"irreducible\": false} says it.",
+        "I say: {\"would_block\": true, \"irreducible\": false}.\nThat is all.",
         "{\"would_block\": true, \"irreducible\": false}\n{\"irreducible\": false, \"would_block\": true}",
         "\u{feff}{\"would_block\": true, \"irreducible\": false}",
     ] {
         let report = judge(&all_ship_except(json!({"r2/skeptic": said})));
         assert_eq!(report["deliberators"][0]["round2"]["answer"]["would_block"], true, "{said}");
         assert_eq!(report["spent"]["calls"], 9);
+    }
+}
+
+#[test]
+fn a_thought_never_ships() {
+    // X4
+    let (fine, verdict) = (
+        r#"{"would_block": false, "irreducible": false}"#,
+        r#"{"verdict": "SHIP", "reasoning": "Nothing stands against it."}"#,
+    );
+    let (block, revise) = (
+        r#"{"would_block": true, "irreducible": false}"#,
+        r#"{"verdict": "REVISE", "reasoning": "The room is missing."}"#,
+    );
+    for thought in [
+        "<think>\nOne could answer DRAFT but the room is missing.\n</think>\n\n",
+        "One could answer DRAFT.\n</think>\n",
+        "Thinking...\nOne could answer DRAFT\n...done thinking.\n\n",
+        "<|channel|>analysis<|message|>DRAFT?<|end|><|start|>assistant<|channel|>final<|message|>",
+    ] {
+        let say = |draft: &str, then: &str| format!("{}{then}", thought.replace("DRAFT", draft));
+        let answers = |then: [&str; 2]| json!({"r1": say(fine, then[0]), "r2": say(fine, then[0]), "adjudicate": say(verdict, then[1])});
+        let rejects = "I would send this back: the room is missing.";
+        let report = judge(&answers([rejects, rejects]));
+        assert_eq!(report["verdict"], "INCOMPLETE", "{thought}");
+        assert_eq!(judge(&answers(["", ""]))["verdict"], "INCOMPLETE", "{thought}");
+        let place = TestDir::scripted(&answers([block, revise]));
+        let report = place.review(&["draft.md"]);
+        assert_eq!(
+            (&report["verdict"], &report["spent"]["calls"]),
+            (&json!("REVISE"), &json!(9)),
+            "{thought}"
+        );
+        // The record keeps what was said, and the run replays.
+        let run = report["run"].as_str().unwrap();
+        let attempts = of_kind(&records(&place.path(".quorate/ledger.db"), run), "attempt");
+        let said = say(fine, block);
+        assert_eq!(attempts.iter().filter(|attempt| attempt["text"] == said.as_str()).count(), 8, "{said}");
+        place.run(&["replay", run]).assert_code(0);
+    }
+}
+
+#[test]
+fn prose_that_goes_on_after_an_object_quotes_it() {
+    // X4
+    let fine = r#"{"would_block": false, "irreducible": false}"#;
+    for said in [
+        format!("One could answer {fine}, but that would be wrong. I would send it back."),
+        format!("```json\n{fine}\n```\nThat would be wrong.\n\nThe room is missing."),
+    ] {
+        let report = judge(&all_ship_except(json!({"r2/skeptic": said})));
+        let second = &report["deliberators"][0]["round2"];
+        assert_eq!(second["status"], "schema_failed", "{said}");
     }
 }
 

@@ -76,6 +76,31 @@ fn who_is_mentioned_answers_once() {
 }
 
 #[test]
+fn a_thought_is_not_published_and_addresses_nobody() {
+    // X4
+    let place = swarm("");
+    for thought in [
+        "<think>@Bo knows.</think>\n\n",
+        "@Bo knows.\n</think>\n",
+        "Thinking...\n@Bo knows.\n...done thinking.\n\n",
+    ] {
+        answers(&place, json!({"ada": format!("{thought}I am here."), "bo": "Me too."}));
+        let before = said(&place).len();
+        say(&place, "@Ada are you there?");
+        run(&place).assert_code(0);
+        assert_eq!(said(&place)[before..], ["user: @Ada are you there?", "ada: I am here."], "{thought}");
+    }
+    // A turn that is only a thought is not published, and neither is one that does not end.
+    for thought in ["<think>@Bo knows.</think>", "<think>@Bo knows. I am here."] {
+        answers(&place, json!({"ada": thought, "bo": "Me too."}));
+        let before = said(&place).len();
+        say(&place, "@Ada are you there?");
+        run(&place).assert_code(3);
+        assert_eq!(said(&place)[before..], ["user: @Ada are you there?"], "{thought}");
+    }
+}
+
+#[test]
 fn once_stops_after_one_answered_trigger() {
     let place = swarm("");
     answers(&place, json!({"ada": "one", "bo": "two"}));

@@ -18,6 +18,7 @@
 
 use std::sync::LazyLock;
 
+use quorate_kernel::answer::rewrite_answer;
 use quorate_kernel::strict_json;
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
@@ -93,14 +94,12 @@ fn name(answer: Schema) -> &'static str {
 }
 
 impl Form {
-    /// An answer as the host's form has it. A text that is no JSON stays as it is, as does each value that does not fit.
-    pub fn restore(&self, text: String) -> String {
-        match strict_json::parse(&text) {
-            Ok(answer) => match restore::value(answer.clone(), &self.host) {
-                restored if restored == answer => text,
-                restored => restored.to_string(),
-            },
-            Err(_) => text,
-        }
+    /// Translates an answer to the host's form. Text around the object and values that do not fit stay unchanged.
+    pub fn restore(&self, text: &str) -> String {
+        rewrite_answer(text, |object| {
+            let answer = strict_json::parse(object).ok()?;
+            let restored = restore::value(answer.clone(), &self.host);
+            (restored != answer).then(|| restored.to_string())
+        })
     }
 }

@@ -181,7 +181,7 @@ fn what_fits_the_wire_fits_the_host_but_for_what_is_listed() {
             TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
         let held = runner.run(&instance(&form.schema), |said| {
             assert!(wire.is_valid(&said), "the generator keeps the form: {said}");
-            let restored: Value = serde_json::from_str(&form.restore(said.to_string())).unwrap();
+            let restored: Value = serde_json::from_str(&form.restore(&said.to_string())).unwrap();
             for error in host.iter_errors(&restored) {
                 let place = error.schema_path().to_string();
                 let keyword = place.rsplit('/').next().unwrap_or_default();
@@ -219,7 +219,7 @@ fn open_objects(schema: &Value) -> Vec<String> {
 fn an_answer_is_translated_back() {
     let restored = |answer, said: Value| -> Value {
         let form = form(answer, Dialect::OpenAi).unwrap();
-        serde_json::from_str(&form.restore(said.to_string())).unwrap()
+        serde_json::from_str(&form.restore(&said.to_string())).unwrap()
     };
     let said = json!({
         "would_block": true, "irreducible": false, "verdict": "hold", "score": null, "notes": null,
@@ -247,7 +247,7 @@ fn an_answer_is_translated_back() {
         json!({"content": "c", "stateUpdate": {"n": {"a": null}}})
     );
     for text in ["not json", "{\"content\": 1, \"content\": 2}", "```json\n{}\n```"] {
-        assert_eq!(form(Schema::Turn, Dialect::Gemini).unwrap().restore(text.to_owned()), text);
+        assert_eq!(form(Schema::Turn, Dialect::Gemini).unwrap().restore(text), text);
     }
 }
 
