@@ -13,7 +13,7 @@ use super::changes::{self, Change, Interrupted, MAX_TEXTS, Reviewed};
 use super::commit_files::CommitFiles;
 use super::error_format;
 use super::event::{self, WorkflowRun};
-use super::patterns::Patterns;
+use super::patterns::{Patterns, ensure_readable};
 use crate::commands::review::{Outcome, ReviewSettings};
 use crate::exit::{Exit, exit_with_error};
 use crate::render::paint::one_line;
@@ -224,7 +224,14 @@ async fn changed_texts(
     if commit.is_complete {
         let among_all = patterns.unmatched(commit.paths());
         unmatched.retain(|pattern| among_all.contains(pattern));
+        ensure_readable(&unmatched)?;
         changes::warn_of_unmatched(&unmatched, terminal);
+    } else {
+        for pattern in &unmatched {
+            if commit.find(pattern).await?.is_none() {
+                ensure_readable(&[pattern])?;
+            }
+        }
     }
     let mut texts = Vec::with_capacity(chosen.len());
     for file in chosen {

@@ -1,4 +1,5 @@
-//! The patterns that choose texts of a pull request by their paths.
+//! The patterns that choose texts of a pull request by their paths. A pattern also chooses the file of exactly that name, since
+//! names such as `app/[slug]/page.md` are common.
 
 use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
@@ -14,6 +15,11 @@ pub(super) struct Patterns(Vec<Pattern>);
 
 struct Pattern {
     written: String,
+    /// `None` where it cannot be read as a pattern, as `[post-id].md`: then it has to name a file.
+    glob: Option<Glob>,
+}
+
+struct Glob {
     matcher: GlobMatcher,
     /// The same, byte by byte; `None` where it is too large.
     automaton: Option<DFA>,
@@ -21,24 +27,26 @@ struct Pattern {
 
 impl Patterns {
     /// # Errors
-    /// When a pattern cannot be read, or matches no path of a repository: then it would choose nothing, and all would pass.
+    /// When a pattern matches no path of a repository: then it would choose nothing, and all would pass.
     pub(super) fn new(patterns: &[String]) -> Result<Patterns, ServiceError> {
         let pattern = |written: &String| {
             ensure_fits_a_path(written)?;
-            let matcher = subjects::path_matcher(written)?;
-            // As globset builds its own.
-            let automaton = DFA::builder()
-                .syntax(syntax::Config::new().utf8(false).dot_matches_new_line(true))
-                .thompson(thompson::Config::new().utf8(false))
-                .build(matcher.glob().regex());
-            Ok(Pattern { written: written.clone(), matcher, automaton: automaton.ok() })
+            let glob = subjects::path_matcher(written).ok().map(|matcher| {
+                // As globset builds its own.
+                let automaton = DFA::builder()
+                    .syntax(syntax::Config::new().utf8(false).dot_matches_new_line(true))
+                    .thompson(thompson::Config::new().utf8(false))
+                    .build(matcher.glob().regex());
+                Glob { matcher, automaton: automaton.ok() }
+            });
+            Ok(Pattern { written: written.clone(), glob })
         };
         patterns.iter().map(pattern).collect::<Result<_, _>>().map(Patterns)
     }
 
     /// Whether a path of a pull request is chosen.
     pub(super) fn choose(&self, path: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.matcher.is_match(path))
+        self.0.iter().any(|pattern| pattern.matches(path))
     }
 
     /// Whether a path below this one could be chosen: if it is no folder but a link, that path is not seen.
@@ -50,14 +58,33 @@ impl Patterns {
     pub(super) fn unmatched<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Vec<&str> {
         let mut left: Vec<&Pattern> = self.0.iter().collect();
         for path in paths {
-            left.retain(|pattern| !pattern.matcher.is_match(path));
+            left.retain(|pattern| !pattern.matches(path));
         }
         left.into_iter().map(|pattern| &*pattern.written).collect()
     }
 }
 
+/// Refuses one of the patterns that match no file, if it cannot be read: a typing error would let everything pass.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn ensure_readable(unmatched: &[&str]) -> Result<(), ServiceError> {
+    unmatched.iter().try_for_each(|written| subjects::path_matcher(written).map(drop))
+}
+
 impl Pattern {
+    fn matches(&self, path: &str) -> bool {
+        self.written == path || self.glob.as_ref().is_some_and(|glob| glob.matcher.is_match(path))
+    }
+
     /// Whether it matches a path that begins with this folder.
+    fn matches_below(&self, folder: &str) -> bool {
+        let is_named = self.written.strip_prefix(folder).is_some_and(|below| below.starts_with('/'));
+        is_named || self.glob.as_ref().is_some_and(|glob| glob.matches_below(folder))
+    }
+}
+
+impl Glob {
     fn matches_below(&self, folder: &str) -> bool {
         // What cannot be told counts as a match: the change is then not reviewed, and fails.
         let Some(automaton) = &self.automaton else { return true };
@@ -161,6 +188,35 @@ mod tests {
         ] {
             assert_eq!(patterns(&[written]).choose_below(folder), expected, "{written} {folder}");
         }
+    }
+
+    #[test]
+    fn a_pattern_also_chooses_the_file_of_its_name() {
+        for name in [
+            "app/[slug]/page.md",
+            "app/[...slug]/page.md",
+            "app/[[...slug]]/page.md",
+            "app/[post-id]/page.md",
+            "app/(group)/page.md",
+            "docs/{a}.md",
+            "docs/{a,b.md",
+            "docs/what*.md",
+            "docs/why?.md",
+            "docs/a[b.md",
+        ] {
+            let patterns = patterns(&["x/*.md", name]);
+            assert!(patterns.choose(name), "{name}");
+            assert!(patterns.unmatched(["x/a.md", name].into_iter()).is_empty(), "{name}");
+            assert!(patterns.choose_below(name.split('/').next().unwrap_or_default()), "{name}");
+            assert!(!patterns.choose(&format!("{name}/other")), "{name}");
+        }
+        let folder = patterns(&["app/[post-id]/page.md"]);
+        assert!(folder.choose_below("app/[post-id]") && !folder.choose_below("app/[post"));
+        // A name that is also a pattern chooses both.
+        let both = patterns(&["app/[slug]/page.md"]);
+        assert!(both.choose("app/[slug]/page.md") && both.choose("app/s/page.md"));
+        assert!(ensure_readable(&["app/[slug]/page.md", "a/*.md"]).is_ok());
+        assert!(ensure_readable(&["a/*.md", "docs/{a,b.md"]).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Reviewed};
 use super::error_format;
 use super::git::{Becomes, Repository};
-use super::patterns::Patterns;
+use super::patterns::{Patterns, ensure_readable};
 use crate::commands::report;
 use crate::commands::review::batch::{json, worst};
 use crate::commands::review::{Outcome, ReviewSettings};
@@ -131,6 +131,7 @@ async fn prepare<'p>(
         let among_all = patterns.unmatched(paths.iter().map(String::as_str));
         unmatched.retain(|pattern| among_all.contains(pattern));
     }
+    ensure_readable(&unmatched)?;
     repository.write_base(base.path()).await?;
     // What cannot be written is known before anything is asked. This is what an interruption leaves.
     save_json(task, &[], Exit::INTERRUPTED, environment)?;

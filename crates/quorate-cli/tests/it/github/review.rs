@@ -180,6 +180,37 @@ fn a_pointer_to_a_text_is_not_judged() {
 }
 
 #[test]
+fn a_path_with_the_characters_of_a_pattern_is_reviewed() {
+    let names = [
+        "app/[slug]/page.md",
+        "app/[post-id]/page.md",
+        "app/[...all]/page.md",
+        "docs/{a}.md",
+        "docs/what*.md",
+    ];
+    let texts = names.map(|name| (name, HOLDS));
+    let place = merge(&[], &[&texts[..], &[("drafts/a.md", HOLDS)]].concat());
+    let run = |patterns: &[&str]| {
+        let mut command = place.command(&[&["github", "review"], patterns].concat());
+        finish(command.env("GITHUB_ACTIONS", "true").spawn().unwrap())
+    };
+    for name in names {
+        let reviewed = run(&[name]);
+        assert!(matches!(reviewed.code, 1 | 2), "{name}: {reviewed:?}");
+        assert!(reviewed.stdout.contains(&format!("file={name},")), "{name}: {reviewed:?}");
+        assert!(!reviewed.stdout.contains("pattern_unmatched"), "{name}: {reviewed:?}");
+    }
+    let all = run(&[&names[..], &["drafts/*.md"]].concat());
+    assert_eq!(all.stdout.matches("title=council%3A").count(), names.len() + 1, "{all:?}");
+    // One that names no file has to be a pattern.
+    run(&["app/[post-id]/other.md", "drafts/*.md"]).assert_code(64);
+    // In a folder of the checkout, paths are from its root as well.
+    let mut command = place.command_in("app", &["github", "review", "drafts/*.md"]);
+    let reviewed = finish(command.env("GITHUB_ACTIONS", "true").spawn().unwrap());
+    assert!(reviewed.stdout.contains("file=drafts/a.md,"), "{reviewed:?}");
+}
+
+#[test]
 fn patterns_that_match_nothing_are_told() {
     let place = merge(&[("posts/a.md", SHIPS)], &[("drafts/a.md", SHIPS)]);
     let run = |patterns: &[&str]| {
