@@ -2,6 +2,20 @@
 //
 // Made from the schemas of `quorate schema`; CONTRIBUTING.md says how.
 
+/** why there is no answer; absent where there is one, and where the member was not asked */
+export interface Failure {
+  /** the beginning of what the member said in place of an answer */
+  readonly excerpt?: string;
+  /** the HTTP status of the last response, if it is an error */
+  readonly http?: number;
+  /** the status: timed_out, failed, schema_failed, over_budget, cancelled, late or erased */
+  readonly kind: string;
+  /** the reason in a sentence */
+  readonly message: string;
+  /** calls that repeat one that failed; re-prompts do not count */
+  readonly retries: number;
+}
+
 export interface Money {
   readonly amount: string;
   readonly currency: string;
@@ -32,6 +46,7 @@ export interface Adjudicator {
   readonly answer: { readonly [key: string]: unknown } | null;
   /** what the member was asked through; absent where it was not asked */
   readonly executor?: string;
+  readonly failure?: Failure;
   /** the kind of that executor */
   readonly kind?: string;
   /** the model that answered, or the one that was asked where no answer names one */
@@ -46,6 +61,7 @@ export interface Adjudicator {
 export interface Answer {
   /** the answer as it was given; see `quorate schema answer` */
   readonly answer: { readonly [key: string]: unknown } | null;
+  readonly failure?: Failure;
   /** answered, timed_out, failed, …; not_asked where the member was not asked */
   readonly status: string;
 }
@@ -171,6 +187,7 @@ export interface AssemblyFragment {
 export interface AssemblyConsultation {
   readonly answer: unknown;
   readonly executor: string | null;
+  readonly failure?: Failure;
   readonly invocation: string;
   readonly ms: number | null;
   readonly status: string;
@@ -181,6 +198,7 @@ export interface AssemblyMember {
   readonly consultations?: readonly AssemblyConsultation[];
   /** what the member was asked through; absent where it was not asked */
   readonly executor?: string;
+  readonly failure?: Failure;
   readonly id: string;
   /** the kind of that executor */
   readonly kind?: string;

@@ -135,6 +135,21 @@ impl Report {
         self.sources.retain(|file, _| keep(file));
     }
 
+    /// Gives files other names, where `rename` has one.
+    pub fn rename_files(&mut self, rename: impl Fn(&str) -> Option<String>) {
+        let renamed = |file: &Arc<str>| rename(file).map_or_else(|| file.clone(), Arc::from);
+        let refused = self.refusals.iter_mut().map(|refusal| &mut refusal.body);
+        let warned = self.warnings.iter_mut().map(|warning| &mut warning.body);
+        for body in refused.chain(warned) {
+            for place in
+                body.place.iter_mut().chain(body.related.iter_mut().map(|related| &mut related.place))
+            {
+                place.file = renamed(&place.file);
+            }
+        }
+        self.sources = self.sources.iter().map(|(file, text)| (renamed(file), text.clone())).collect();
+    }
+
     /// Moves the diagnostics and sources of `other` into this report.
     pub fn absorb(&mut self, other: Report) {
         self.refusals.extend(other.refusals);

@@ -466,6 +466,7 @@ impl CallState {
             model,
             version,
             recorded,
+            http_status: noted.http_status,
         };
         (next, attempt)
     }

@@ -61,6 +61,8 @@ pub struct Attempt {
     pub version: Option<String>,
     /// Whether the reply was given to an earlier question of the same content.
     pub recorded: bool,
+    /// The HTTP status of a response that is an error.
+    pub http_status: Option<u16>,
 }
 
 impl Attempt {
@@ -78,6 +80,7 @@ impl Attempt {
             model: self.model,
             version: self.version,
             recorded: self.recorded,
+            http_status: self.http_status,
         };
         Entry::from_data(data, at_ms)
     }

@@ -20,6 +20,7 @@ use crate::ports::ledger::{Kind, Record};
 use crate::record::{
     self, Attempt, Compares, Consultation, Input, Match, Override, RunEnded, RunIntent, RunOpened, Status,
 };
+pub use open_invocation::FailedAttempts;
 use open_invocation::OpenInvocation;
 
 /// What a run's records say.
@@ -34,6 +35,8 @@ pub struct History {
     pub fed: Vec<FedEvent>,
     /// Consultations that came too late to be fed.
     pub late: Vec<Consultation>,
+    /// What the attempts of each invocation without an answer say, by its id.
+    pub failed: BTreeMap<Name, FailedAttempts>,
     /// What follows from it, as recorded: kind and body.
     pub facts: Vec<(String, Map<String, Json>)>,
     /// When the outcome was recorded, if there is one.
@@ -102,6 +105,7 @@ const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Ou
 struct Fold {
     fed: Vec<FedEvent>,
     late: Vec<Consultation>,
+    failed: BTreeMap<Name, FailedAttempts>,
     facts: Vec<(String, Map<String, Json>)>,
     decided_ms: Option<i64>,
     ended: Option<RunEnded>,
@@ -193,6 +197,7 @@ impl History {
             opened_ms: first.at_ms,
             fed: fold.fed,
             late: fold.late,
+            failed: fold.failed,
             facts: fold.facts,
             decided_ms: fold.decided_ms,
             ended: fold.ended,
@@ -332,16 +337,22 @@ impl Fold {
         } else if kind == Kind::Attempt.as_str() {
             let attempt = record::read::<Attempt>(&data).ok();
             let attempt = attempt.filter(|attempt| !attempt.invocation.is_empty());
-            let Attempt { invocation, spent, .. } = attempt.ok_or("an attempt names its invocation")?;
-            let begun = self.open_invocations.entry(invocation).or_default();
+            let attempt = attempt.ok_or("an attempt names its invocation")?;
+            let begun = self.open_invocations.entry(attempt.invocation.clone()).or_default();
             begun.attempts += 1;
-            let usage = spent.unwrap_or_default().usage();
+            begun.failed.add(&attempt);
+            let usage = attempt.spent.unwrap_or_default().usage();
             begun.usage.add(usage);
             begun.charged.add(Amount::settled(begun.reserved.take().unwrap_or_default(), &usage));
         } else if kind == Kind::Consultation.as_str() {
             const UNREADABLE: &str = "a consultation has invocation, status and answer";
             let ended: Consultation = record::read(&data).map_err(|_| UNREADABLE)?;
             let open_invocation = self.open_invocations.remove(&ended.invocation);
+            let failed = open_invocation.as_ref().filter(|_| ended.answer.is_none());
+            match failed.map(|begun| begun.failed.clone()) {
+                Some(failed) => drop(self.failed.insert(ended.invocation.clone(), failed)),
+                None => drop(self.failed.remove(&ended.invocation)),
+            }
             let calls = ended.spent.calls.unwrap_or(0);
             // No call was left this time: those in flight when an earlier process died still count.
             match open_invocation {

@@ -297,9 +297,12 @@ impl Executor for Llm {
             }
             Err(failure) => failure,
         };
-        if failure.is_free {
-            invocation.notes.note(|noted| noted.usage = Some(call::nothing()));
-        }
+        invocation.notes.note(|noted| {
+            noted.http_status = failure.http_status;
+            if failure.is_free {
+                noted.usage = Some(call::nothing());
+            }
+        });
         let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
         if failure.is_auth
             && let (Some(source), Some(key)) = (&self.config.service.key, &key)

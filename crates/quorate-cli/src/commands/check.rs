@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use quorate_diagnostics::render as diagnostic;
+use quorate_diagnostics::{Report as Diagnostics, render as diagnostic};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::MAX_BYTES;
 
@@ -12,6 +12,7 @@ use crate::render::{self, Format};
 use crate::terminal::Terminal;
 use quorate::service::check::{self, Outcome, Request};
 use quorate::service::environment::Environment;
+use quorate::service::repository_path::repository_path;
 use quorate::service::{disk, modularity};
 
 /// Check manifests, and report every problem
@@ -100,7 +101,8 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
         Ok(outcome) => outcome,
         Err(error) => return exit_with_error(&error, format.format(), terminal),
     };
-    let Outcome { files, skipped: passed_over, unreadable, notes, report } = outcome;
+    let Outcome { files, skipped: passed_over, unreadable, notes, mut report } = outcome;
+    name_for_hosts(&mut report, format, environment);
     let text = match format {
         OutputFormat::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
         OutputFormat::Concise => diagnostic::concise(&report),
@@ -124,15 +126,23 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
     if refusals > 0 || (arguments.strict && warnings > 0) { Exit::CHECK_FAILED } else { Exit::DONE }
 }
 
+/// Names files from the root of their repository in the formats that code hosts read.
+fn name_for_hosts(report: &mut Diagnostics, format: OutputFormat, environment: &Environment) {
+    if matches!(format, OutputFormat::Sarif | OutputFormat::Github) {
+        report.rename_files(|file| repository_path(&environment.directory, Path::new(file)));
+    }
+}
+
 fn count_of(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, terminal: &Terminal) -> Exit {
-    let scanned = match modularity::scan(&environment.directory.join(dir), dir) {
+    let mut scanned = match modularity::scan(&environment.directory.join(dir), dir) {
         Ok(scanned) => scanned,
         Err(error) => return exit_with_error(&error, format.format(), terminal),
     };
+    name_for_hosts(&mut scanned.report, format, environment);
     terminal
         .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();

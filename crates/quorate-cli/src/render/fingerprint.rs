@@ -14,11 +14,15 @@ pub(super) fn of_finding(report: &Report, finding: &Finding) -> String {
     };
     let is_alike = |other: &&Finding| other.by == finding.by && about(other) == about(finding);
     let before = report.findings.iter().take_while(|other| !std::ptr::eq(*other, finding)).filter(is_alike);
-    hash(&json!([finding.by, report.artifact, about(finding), before.count()]))
+    hash(&json!([finding.by, report.hosted_path(), about(finding), before.count()]))
 }
 
 pub(super) fn of_verdict(report: &Report) -> String {
-    hash(&json!(["council", report.artifact]))
+    hash(&json!(["council", report.hosted_path()]))
+}
+
+pub(super) fn of_failure(report: &Report, member: &str, round: Option<u8>) -> String {
+    hash(&json!(["council", report.hosted_path(), member, round]))
 }
 
 fn hash(parts: &serde_json::Value) -> String {

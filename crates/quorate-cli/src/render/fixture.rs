@@ -8,16 +8,24 @@ use quorate_protocol::Json;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
+use quorate::service::failure::Failure;
 use quorate::service::report::{Answer, Deliberator, Finding, Override, Report};
 
 pub(super) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
 
 pub(super) fn answered(answer: Json) -> Answer {
-    Answer { status: "answered".to_owned(), answer: answer.as_object().cloned(), message: None }
+    Answer { status: "answered".to_owned(), answer: answer.as_object().cloned(), ..Answer::default() }
 }
 
 pub(super) fn absent(status: &str, message: Option<&str>) -> Answer {
-    Answer { status: status.to_owned(), answer: None, message: message.map(str::to_owned) }
+    let failure = (status != "not_asked").then(|| Failure {
+        kind: status.to_owned(),
+        message: message.unwrap_or("no reason is recorded").to_owned(),
+        http: None,
+        retries: 0,
+        excerpt: None,
+    });
+    Answer { status: status.to_owned(), answer: None, message: message.map(str::to_owned), failure }
 }
 
 pub(super) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) -> Answer {
@@ -54,6 +62,7 @@ pub(super) fn ship() -> Report {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         artifact: "drafts/launch.md".to_owned(),
+        repository_path: None,
         text: Some(Arc::from(TEXT)),
         artifact_type: "blog_post".to_owned(),
         tier: 2,

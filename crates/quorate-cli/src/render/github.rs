@@ -3,7 +3,7 @@
 
 use quorate_diagnostics::render::github::annotation;
 
-use super::wording::undecided;
+use super::wording::{self, undecided};
 use super::{level, sarif};
 use quorate::service::report::{Finding, Report};
 
@@ -32,7 +32,7 @@ fn of_finding(report: &Report, finding: &Finding) -> String {
 fn file(report: &Report) -> &str {
     match &*report.artifact {
         "-" => "",
-        path => path.strip_prefix("./").unwrap_or(path),
+        _ => report.hosted_path(),
     }
 }
 
@@ -61,6 +61,11 @@ fn verdict(report: &Report) -> String {
         format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)
     });
     let brief = report.revision_brief.as_ref().map_or_else(String::new, |brief| format!("\n{brief}"));
+    let failures: String = report
+        .failures()
+        .into_iter()
+        .map(|(member, round, failure)| format!("\n{}", wording::failure(member, round, failure)))
+        .collect();
     let notes: String = report.all_notes().iter().map(|note| format!("\n{note}")).collect();
-    format!("{because}{person}{brief}{notes}\nRun {}", report.run)
+    format!("{because}{person}{brief}{failures}{notes}\nRun {}", report.run)
 }

@@ -1,10 +1,11 @@
-//! A report as a GitLab Code Quality report: a list with an entry for each finding, and one for a verdict that is not SHIP.
+//! A report as a GitLab Code Quality report: a list with an entry for each finding, one for a verdict that is not SHIP, and
+//! one for each missing answer.
 
 use quorate_diagnostics::render::Level;
 use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
-use super::wording::undecided;
+use super::wording::{self, undecided};
 use super::{fingerprint, level, sarif};
 use quorate::service::report::{Finding, Report};
 
@@ -26,9 +27,19 @@ fn entries(report: &Report) -> Vec<Value> {
             "check_name": "council",
             "fingerprint": fingerprint::of_verdict(report),
             "severity": severity(level::of_verdict(report.verdict)),
-            "location": {"path": path(report), "lines": {"begin": 1}},
+            "location": {"path": report.hosted_path(), "lines": {"begin": 1}},
         }));
     }
+    entries.extend(report.failures().into_iter().map(|(member, round, failure)| {
+        json!({
+            "description": wording::failure(member, round, failure),
+            "check_name": sarif::id(member),
+            "fingerprint": fingerprint::of_failure(report, member, round),
+            "severity": severity(level::of_failure(report)),
+            "location": {"path": report.hosted_path(), "lines": {"begin": 1}},
+            "failure": failure,
+        })
+    }));
     entries
 }
 
@@ -39,13 +50,8 @@ fn entry(report: &Report, finding: &Finding) -> Value {
         "check_name": sarif::id(&finding.by),
         "fingerprint": fingerprint::of_finding(report, finding),
         "severity": severity(level::of_member(report, &finding.by)),
-        "location": {"path": path(report), "lines": {"begin": finding.line.unwrap_or(1).max(1)}},
+        "location": {"path": report.hosted_path(), "lines": {"begin": finding.line.unwrap_or(1).max(1)}},
     })
-}
-
-/// GitLab matches paths as the repository has them.
-fn path(report: &Report) -> &str {
-    report.artifact.strip_prefix("./").unwrap_or(&report.artifact)
 }
 
 fn severity(level: Level) -> &'static str {
@@ -66,7 +72,16 @@ mod tests {
         for report in [ship(), revise(), hold(), incomplete(), open()] {
             let list: Vec<Value> = serde_json::from_str(&gitlab_of(&[&report])).unwrap();
             let is_ship = report.verdict == Some(Verdict::Ship);
-            assert_eq!(list.len(), report.findings.len() + usize::from(!is_ship));
+            let failures = report.failures();
+            assert_eq!(list.len(), report.findings.len() + usize::from(!is_ship) + failures.len());
+            for (member, _, failure) in failures {
+                let names = |entry: &&Value| {
+                    let description = entry["description"].as_str().unwrap();
+                    description.contains(member)
+                        && description.contains(failure.message.split('\n').next().unwrap())
+                };
+                assert!(list.iter().any(|entry| names(&entry)), "{member}: {list:#?}");
+            }
             let mut fingerprints: Vec<&str> = Vec::new();
             for entry in &list {
                 assert!(entry["location"]["lines"]["begin"].as_u64().unwrap() >= 1);

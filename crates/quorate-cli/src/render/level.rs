@@ -7,7 +7,8 @@
 //! | SHIP              | note                         | note       |
 //! | INCOMPLETE, open  | warning                      | note       |
 //!
-//! The verdict itself is an error on HOLD, a warning on REVISE and if missing, and a note on SHIP.
+//! The verdict itself is an error on HOLD, a warning on REVISE and if missing, and a note on SHIP. A missing answer is a note
+//! on SHIP, and a warning otherwise.
 
 use quorate_diagnostics::render::Level;
 use quorate_protocol::policy::Verdict;
@@ -24,6 +25,11 @@ pub(super) fn of_member(report: &Report, member: &str) -> Level {
         (Some(Verdict::Hold), false) | (_, true) => Level::Warning,
         (_, false) => Level::Note,
     }
+}
+
+/// The level of a missing answer.
+pub(super) fn of_failure(report: &Report) -> Level {
+    if report.verdict == Some(Verdict::Ship) { Level::Note } else { Level::Warning }
 }
 
 pub(super) fn of_verdict(verdict: Option<Verdict>) -> Level {

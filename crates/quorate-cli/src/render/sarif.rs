@@ -7,7 +7,8 @@ use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
 use super::deliberator_row;
-use super::{fingerprint, level};
+use super::{fingerprint, level, wording};
+use quorate::service::failure::Failure;
 use quorate::service::report::{self, Report};
 
 pub(crate) fn sarif(report: &Report) -> String {
@@ -38,6 +39,7 @@ fn of(report: &Report) -> Value {
     run["invocations"] = json!([{
         "executionSuccessful": !matches!(report.verdict, None | Some(Verdict::Incomplete)),
         "exitCode": report.exit_code(),
+        "toolExecutionNotifications": notifications(report),
     }]);
     run["properties"] = properties(report);
     if let Some(results) = run["results"].as_array_mut() {
@@ -50,6 +52,19 @@ fn of(report: &Report) -> Value {
         }
     }
     log
+}
+
+/// One for each missing answer.
+fn notifications(report: &Report) -> Vec<Value> {
+    let one = |(member, round, failure): (&str, Option<u8>, &Failure)| {
+        json!({
+            "descriptor": {"id": id(member)},
+            "level": "error",
+            "message": {"text": wording::failure(member, round, failure)},
+            "properties": {"member": member, "round": round, "failure": failure},
+        })
+    };
+    report.failures().into_iter().map(one).collect()
 }
 
 fn properties(report: &Report) -> Value {
@@ -86,7 +101,7 @@ fn finding(report: &Report, lines: Option<&LineIndex<'_>>, raised: &report::Find
         rule: id(&raised.by),
         level: level::of_member(report, &raised.by),
         message: raised.issue.clone(),
-        file: Some(report.artifact.clone()),
+        file: Some(report.hosted_path().to_owned()),
         region: region(report, lines, raised),
         fix: raised.fix.clone(),
     }
@@ -179,6 +194,15 @@ mod tests {
         assert_eq!(levels(&revise()), ["warning", "warning", "note", "warning", "note"]);
         let shipped = Report { verdict: Some(Verdict::Ship), ..revise() };
         assert!(levels(&shipped).iter().all(|level| level == "note"));
-        assert_eq!(run(&incomplete())["invocations"][0]["executionSuccessful"], false);
+        let invocation = &run(&incomplete())["invocations"][0];
+        assert_eq!(invocation["executionSuccessful"], false);
+        let notifications = invocation["toolExecutionNotifications"].as_array().unwrap();
+        assert_eq!(notifications.len(), incomplete().failures().len());
+        assert_eq!(notifications[0]["properties"]["failure"]["kind"], "timed_out");
+        assert_eq!(
+            notifications[0]["message"]["text"],
+            "voice_identity (round 2): timed out: no answer within 90 s"
+        );
+        assert_eq!(notifications[0]["level"], "error");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::Usage;
 
 use super::paint::one_line;
+use quorate::service::failure::Failure;
 
 pub(crate) fn status(word: &str) -> String {
     match word {
@@ -27,6 +28,12 @@ pub(crate) fn step(word: &str) -> String {
             _ => code.to_owned(),
         },
     }
+}
+
+/// Why a member gave no answer, in a sentence: `skeptic (round 1): timed out: no answer within 5 s`.
+pub(super) fn failure(member: &str, round: Option<u8>, failure: &Failure) -> String {
+    let round = round.map_or_else(String::new, |round| format!(" (round {round})"));
+    format!("{}{round}: {}: {}", one_line(member), status(&failure.kind), one_line(&failure.message))
 }
 
 /// A duration in readable precision: `21 ms`, `3.2 s`, `4 min 05 s`.

@@ -204,6 +204,9 @@ fn a_thought_never_ships() {
         let rejects = "I would send this back: the room is missing.";
         let report = judge(&answers([rejects, rejects]));
         assert_eq!(report["verdict"], "INCOMPLETE", "{thought}");
+        let failure = &report["deliberators"][0]["round1"]["failure"];
+        assert_eq!((&failure["kind"], &failure["retries"]), (&json!("schema_failed"), &json!(0)));
+        assert_eq!(failure["message"], format!("no JSON object in the answer, which begins \"{rejects}\""));
         assert_eq!(judge(&answers(["", ""]))["verdict"], "INCOMPLETE", "{thought}");
         let place = TestDir::scripted(&answers([block, revise]));
         let report = place.review(&["draft.md"]);
@@ -232,6 +235,12 @@ fn prose_that_goes_on_after_an_object_quotes_it() {
         let report = judge(&all_ship_except(json!({"r2/skeptic": said})));
         let second = &report["deliberators"][0]["round2"];
         assert_eq!(second["status"], "schema_failed", "{said}");
+        assert_eq!(
+            second["failure"]["message"],
+            "text follows the JSON object; end the output with the object"
+        );
+        let excerpt = second["failure"]["excerpt"].as_str().unwrap();
+        assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(excerpt), "{excerpt}");
     }
 }
 

@@ -42,7 +42,17 @@ fn sarif_schema() -> Value {
                             }
                         }}
                     },
-                    "invocations": {"type": "array", "items": {"type": "object", "required": ["executionSuccessful"], "properties": {"executionSuccessful": {"type": "boolean"}}}},
+                    "invocations": {"type": "array", "items": {"type": "object", "required": ["executionSuccessful"], "properties": {
+                        "executionSuccessful": {"type": "boolean"},
+                        "toolExecutionNotifications": {"type": "array", "items": {
+                            "type": "object", "required": ["message"],
+                            "properties": {
+                                "message": {"$ref": "#/$defs/message"},
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "descriptor": {"type": "object", "properties": {"id": {"type": "string"}}, "additionalProperties": false}
+                            }
+                        }}
+                    }}},
                     "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
                     "results": {"type": "array", "items": {"$ref": "#/$defs/result"}}
                 }
@@ -158,6 +168,78 @@ fn nothing_in_a_text_makes_another_annotation() {
     let verdict = lines[0];
     assert!(verdict.contains("REVISE") && verdict.contains("%0A::warning file=x::b"), "{verdict}");
     assert!(text.lines().count() >= 4);
+}
+
+#[test]
+fn every_format_says_why_a_member_failed() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    place.write(
+        "quorate.toml",
+        "[defaults]\nexecutor = \"own\"\n[executors.own]\nkind = \"agent-cli\"\ncommand = \"false\"\nretries = 1\n",
+    );
+    let reason = "`false` ended with exit code 1";
+    let review = |format: &str| {
+        let output = place.run(&["review", "draft.md", "--trust", "--format", format]).assert_code(3);
+        assert!(output.stdout.contains(reason), "{format}: {}", output.stdout);
+        output
+    };
+    let json = review("json").json();
+    let failure = json!({"kind": "failed", "message": reason, "retries": 1});
+    for member in 0..4 {
+        assert_eq!(json["deliberators"][member]["round1"]["failure"], failure);
+    }
+    assert!(json["adjudicator"].get("failure").is_none(), "it was not asked");
+    let run = json["run"].as_str().unwrap();
+    let shown = place.run(&["show", run, "--format", "json"]).assert_code(0).json();
+    assert_eq!(shown["deliberators"], json["deliberators"]);
+    let sarif = review("sarif").json();
+    validates(&sarif);
+    let notifications = sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"].as_array().unwrap();
+    assert_eq!(notifications.len(), 4);
+    assert_eq!(notifications[0]["properties"]["failure"], failure);
+    assert_eq!(notifications[0]["message"]["text"], format!("skeptic (round 1): failed: {reason}"));
+    assert!(review("github").stdout.contains("skeptic (round 1): failed"));
+    let gitlab = review("gitlab").json();
+    let named = |member: &str| {
+        let entries = gitlab.as_array().unwrap().iter();
+        entries.filter(|entry| entry["description"].as_str().unwrap().starts_with(member)).count()
+    };
+    for member in ["skeptic", "voice_identity", "evidence", "strategy"] {
+        assert_eq!(named(member), 1, "{gitlab:#}");
+    }
+    assert_eq!(gitlab[1]["failure"], failure);
+}
+
+#[test]
+fn paths_are_from_the_root_of_the_repository() {
+    let place = council("docs/blog/x.md");
+    let uri = |sarif: &Value| {
+        sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].clone()
+    };
+    let sarif = |below: &str, name: &str| {
+        uri(&place.run_in(below, &["review", name, "--format", "sarif"]).assert_code(1).json())
+    };
+    assert_eq!(sarif("docs/blog", "x.md"), "x.md", "without git the path is as given");
+    // A worktree has a file `.git`.
+    place.write(".git", "gitdir: elsewhere\n");
+    let absolute = place.path("docs/blog/x.md").to_str().unwrap().to_owned();
+    for (below, name) in
+        [("docs/blog", "x.md"), ("docs", "./blog/x.md"), ("docs/blog", "../blog/x.md"), ("docs", &*absolute)]
+    {
+        assert_eq!(sarif(below, name), "docs/blog/x.md", "{below} {name}");
+        let github = place.run_in(below, &["review", name, "--format", "github"]).assert_code(1).stdout;
+        assert!(github.lines().all(|line| line.contains("file=docs/blog/x.md")), "{github}");
+        let gitlab = place.run_in(below, &["review", name, "--format", "gitlab"]).assert_code(1).json();
+        let is_from_root = |entry: &Value| entry["location"]["path"] == "docs/blog/x.md";
+        assert!(gitlab.as_array().unwrap().iter().all(is_from_root), "{gitlab:#}");
+    }
+    let several = place.run_in("docs/blog", &["review", "x.md", "x.md", "--format", "sarif"]).json();
+    assert_eq!(uri(&several), "docs/blog/x.md");
+    place.write("docs/council.yaml", "deliberators: []\nnonsense: 1\n");
+    let checked = place.run_in("docs", &["check", "council.yaml", "--format", "sarif"]).assert_code(1).json();
+    assert_eq!(uri(&checked), "docs/council.yaml");
+    let checked = place.run_in("docs", &["check", "council.yaml", "--format", "github"]).assert_code(1);
+    checked.assert_stdout_contains("file=docs/council.yaml");
 }
 
 #[test]

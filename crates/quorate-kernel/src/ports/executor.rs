@@ -100,6 +100,8 @@ pub struct AttemptInfo {
     pub recorded: bool,
     /// The last lines that the other side printed beside its answer; quoted where the attempt times out.
     pub last_words: Option<String>,
+    /// The HTTP status of a response that is an error.
+    pub http_status: Option<u16>,
 }
 
 impl Notes {

@@ -42,6 +42,9 @@ pub struct Attempt {
     /// Whether the reply came from a recording, or is missing there: no executor was called.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
     pub recorded: bool,
+    /// The HTTP status of a response that is an error.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

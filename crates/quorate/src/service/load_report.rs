@@ -12,6 +12,7 @@ use super::budget;
 use super::error::ServiceError;
 use super::paths::{display_ledger, display_path};
 use super::report::{LedgerLocation, Report};
+use super::repository_path::repository_path;
 use super::session::LedgerSession;
 
 /// What an incomplete run of the queue is told by.
@@ -49,6 +50,10 @@ pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<s
 
 fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, imported: bool) -> Report {
     let mut report = Report::of(history, text);
+    report.repository_path = match &*report.artifact {
+        "-" => None,
+        named => repository_path(&session.environment.directory, Path::new(named)),
+    };
     let near = |path: String| display_path(&session.environment, Path::new(&path));
     report.council = report.council.map(near);
     let ledger = session.store.address();

@@ -17,6 +17,7 @@ use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
 use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
 
+use super::failure::Failure;
 use super::member_usage::{MemberUsage, RecordedAnswers, with_usage};
 pub use notes::erased_note;
 use notes::{not_judged_notes, withheld_note};
@@ -35,6 +36,8 @@ pub struct Report {
     pub opened_ms: i64,
     /// The artifact: a path, or `-`.
     pub artifact: String,
+    /// Its path from the root of its git repository, where the caller found one.
+    pub repository_path: Option<String>,
     /// The stored text (redacted); `None` if it was erased.
     pub text: Option<Arc<str>>,
     pub artifact_type: String,
@@ -124,8 +127,10 @@ pub struct Answer {
     pub status: String,
     /// The answer, verbatim.
     pub answer: Option<Map<String, Json>>,
-    /// Why there is no answer.
+    /// The reason for a missing answer, where the record says more than the status.
     pub message: Option<String>,
+    /// The reason for a missing answer, in full.
+    pub failure: Option<Failure>,
 }
 
 /// A deliberator's finding.
@@ -177,7 +182,11 @@ impl Answer {
     }
 
     fn json(&self) -> Json {
-        json!({"status": self.status, "answer": self.answer})
+        let mut json = json!({"status": self.status, "answer": self.answer});
+        if let Some(failure) = &self.failure {
+            json["failure"] = json!(failure);
+        }
+        json
     }
 }
 
@@ -192,6 +201,7 @@ impl Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             artifact: opened.subject.clone().unwrap_or_default(),
+            repository_path: None,
             text,
             artifact_type: opened.artifact_type.clone().unwrap_or_default(),
             tier: opened.tier.unwrap_or(0),
@@ -285,6 +295,22 @@ impl Report {
             ),
         };
         (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
+    }
+
+    /// The path that code hosts know the artifact by: from the root of its repository, else its name.
+    pub fn hosted_path(&self) -> &str {
+        let named = self.artifact.strip_prefix("./").unwrap_or(&self.artifact);
+        self.repository_path.as_deref().unwrap_or(named)
+    }
+
+    /// Every missing answer: the member, the round (`None` for the adjudicator), and why.
+    pub fn failures(&self) -> Vec<(&str, Option<u8>, &Failure)> {
+        let of_rounds = self.deliberators.iter().flat_map(|deliberator| {
+            let rounds = [(1, &deliberator.round1), (2, &deliberator.round2)];
+            rounds.map(|(round, answer)| (&*deliberator.id, Some(round), answer.failure.as_ref()))
+        });
+        let all = of_rounds.chain([(ADJUDICATOR, None, self.adjudicator.failure.as_ref())]);
+        all.filter_map(|(member, round, failure)| Some((member, round, failure?))).collect()
     }
 
     /// The verdict's word; without one, whether it is still pending.
@@ -498,6 +524,7 @@ fn answer(history: &History, step: &str, member: &str) -> Answer {
         status: ended.status.as_str().to_owned(),
         answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
         message: ended.text.clone().filter(|text| !text.trim().is_empty()),
+        failure: Failure::of(history, ended),
     }
 }
 

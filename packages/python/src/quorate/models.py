@@ -31,6 +31,7 @@ __all__ = [
     "AssemblyVote",
     "Convening",
     "Deliberator",
+    "Failure",
     "Finding",
     "LedgerAcceptedKey",
     "LedgerCheckpoints",
@@ -53,6 +54,22 @@ __all__ = [
     "Spent",
     "Verification",
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """why there is no answer; absent where there is one, and where the member was not asked."""
+
+    excerpt: str | None = None
+    """the beginning of what the member said in place of an answer."""
+    http: int | None = None
+    """the HTTP status of the last response, if it is an error."""
+    kind: str
+    """the status: timed_out, failed, schema_failed, over_budget, cancelled, late or erased."""
+    message: str
+    """the reason in a sentence."""
+    retries: int
+    """calls that repeat one that failed; re-prompts do not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +105,7 @@ class Adjudicator:
     """the answer as it was given; see `quorate schema answer`."""
     executor: str | None = None
     """what the member was asked through; absent where it was not asked."""
+    failure: Failure | None = None
     kind: str | None = None
     """the kind of that executor."""
     model: str | None = None
@@ -103,6 +121,7 @@ class Adjudicator:
 class Answer:
     answer: dict[str, object] | None
     """the answer as it was given; see `quorate schema answer`."""
+    failure: Failure | None = None
     status: str
     """answered, timed_out, failed, …; not_asked where the member was not asked."""
 
@@ -239,6 +258,7 @@ class AssemblyFragment:
 class AssemblyConsultation:
     answer: object
     executor: str | None
+    failure: Failure | None = None
     invocation: str
     ms: int | None
     status: str
@@ -250,6 +270,7 @@ class AssemblyMember:
     consultations: tuple[AssemblyConsultation, ...] | None = None
     executor: str | None = None
     """what the member was asked through; absent where it was not asked."""
+    failure: Failure | None = None
     id: str
     kind: str | None = None
     """the kind of that executor."""

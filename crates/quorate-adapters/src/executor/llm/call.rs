@@ -30,11 +30,13 @@ pub(super) struct CallFailure {
     pub(super) is_auth: bool,
     /// Whether no model was asked, so that nothing is charged: nothing was sent, or the service turned the request down.
     pub(super) is_free: bool,
+    /// The HTTP status, where it is one of an error.
+    pub(super) http_status: Option<u16>,
 }
 
 impl CallFailure {
     fn of(failure: Failure, outcome: Outcome) -> Self {
-        CallFailure { failure, outcome, is_auth: false, is_free: false }
+        CallFailure { failure, outcome, is_auth: false, is_free: false, http_status: None }
     }
 
     /// A request that could not be made.
@@ -295,7 +297,8 @@ pub(super) fn failed(service: &Service, key: Option<&Secret>, mut fault: Fault) 
         message = format!("{message} (it was {})", source.describe());
     }
     let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
-    CallFailure { failure: Failure::Failed { message, retry: fault.retry() }, outcome, is_auth, is_free }
+    let failure = Failure::Failed { message, retry: fault.retry() };
+    CallFailure { failure, outcome, is_auth, is_free, http_status: fault.status }
 }
 
 fn unreached(service: &Service, key: Option<&Secret>, error: &reqwest::Error) -> CallFailure {

@@ -206,7 +206,7 @@ impl Answer {
                 },
             },
         };
-        let AttemptInfo { usage, model, version, recorded: _, last_words } = info;
+        let AttemptInfo { usage, model, version, recorded: _, last_words, http_status: _ } = info;
         Answer { result, model, version, last_words, usage }
     }
 

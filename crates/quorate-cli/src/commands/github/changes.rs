@@ -167,10 +167,14 @@ pub(super) async fn review_all(
 ) -> Result<Vec<Reviewed>, Interrupted> {
     let mut all = Vec::with_capacity(changes.len());
     for Change { path, artifact } in changes {
-        let (outcome, session) = match artifact {
+        let (mut outcome, session) = match artifact {
             Err(error) => (Outcome::Failed(error), None),
             Ok(artifact) => Box::pin(review(artifact, &settings, environment, terminal)).await,
         };
+        if let Outcome::Judged(report) = &mut outcome {
+            // Its name is from the repository's root already.
+            report.repository_path = None;
+        }
         if matches!(outcome, Outcome::Interrupted) {
             return Err(Interrupted);
         }

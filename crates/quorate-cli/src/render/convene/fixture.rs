@@ -31,6 +31,7 @@ fn consultation(
         status: status.to_owned(),
         answer,
         message: message.map(str::to_owned),
+        failure: None,
         executor: "claude".to_owned(),
         ms: 1200,
     }

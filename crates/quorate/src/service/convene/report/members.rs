@@ -7,6 +7,8 @@ use quorate_kernel::record;
 use quorate_protocol::{Json, assembly};
 use serde_json::{Map, json};
 
+use crate::service::failure::Failure;
+
 /// A member and all its questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
@@ -33,8 +35,10 @@ pub struct Consultation {
     pub status: String,
     /// The answer, as given.
     pub answer: Option<Map<String, Json>>,
-    /// The reason for a missing answer.
+    /// The reason for a missing answer, where the record says more than the status.
     pub message: Option<String>,
+    /// The reason for a missing answer, in full.
+    pub failure: Option<Failure>,
     pub executor: String,
     /// How long it took, in milliseconds.
     pub ms: u64,
@@ -45,7 +49,7 @@ impl Member {
     pub(super) fn all(roster: &[assembly::Member], history: &History) -> Vec<Member> {
         let mut by_member: BTreeMap<&str, Vec<Consultation>> = BTreeMap::new();
         for data in history.consultations() {
-            by_member.entry(&data.member).or_default().push(Consultation::of(data));
+            by_member.entry(&data.member).or_default().push(Consultation::of(history, data));
         }
         let of = |one: &assembly::Member| Member::of(one, by_member.remove(&*one.id).unwrap_or_default());
         roster.iter().map(of).collect()
@@ -74,6 +78,9 @@ impl Member {
         if let Some(message) = self.consultations.last().and_then(|one| one.message.as_ref()) {
             json["message"] = json!(message);
         }
+        if let Some(failure) = self.consultations.last().and_then(|one| one.failure.as_ref()) {
+            json["failure"] = json!(failure);
+        }
         if self.consultations.len() > 1 {
             json["consultations"] = self.consultations.iter().map(Consultation::json).collect();
         }
@@ -82,21 +89,26 @@ impl Member {
 }
 
 impl Consultation {
-    fn of(ended: &record::Consultation) -> Consultation {
+    fn of(history: &History, ended: &record::Consultation) -> Consultation {
         Consultation {
             invocation: ended.invocation.to_string(),
             status: ended.status.as_str().to_owned(),
             answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
             message: ended.text.clone(),
+            failure: Failure::of(history, ended),
             executor: ended.executor.clone(),
             ms: ended.spent.ms.unwrap_or_default(),
         }
     }
 
     fn json(&self) -> Json {
-        json!({
+        let mut json = json!({
             "invocation": self.invocation, "status": self.status, "answer": self.answer,
             "executor": self.executor, "ms": self.ms,
-        })
+        });
+        if let Some(failure) = &self.failure {
+            json["failure"] = json!(failure);
+        }
+        json
     }
 }
