@@ -84,7 +84,7 @@ fn line(number: u64, count: u64) -> Value {
         "persisted": true,
         "run": run,
         "verdict": verdict,
-        "policy": "seed/1",
+        "policy": "seed/2",
         "partial": false,
         "artifact_path": artifact,
         "artifact_sha256": format!("{:016x}{:016x}{:016x}{:016x}", mixed(number, 3), mixed(number, 4), mixed(number, 5), mixed(number, 6)),

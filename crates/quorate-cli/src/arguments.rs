@@ -192,7 +192,7 @@ enum FailOnArgument {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PolicyArgument {
-    /// HOLD for 3+ irreducible blocks, and for 3+ blocks unless the adjudicator asks for REVISE; else SHIP with the brief
+    /// HOLD for 3+ blocks, unless none is irreducible and the adjudicator asks for REVISE; else SHIP with the brief
     Seed,
     /// HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP
     Strict,

@@ -64,7 +64,7 @@ impl Policy {
     /// The id and version that every record carries.
     pub fn id(self) -> &'static str {
         match self {
-            Policy::Seed => "seed/1",
+            Policy::Seed => "seed/2",
             Policy::Strict => "strict/1",
         }
     }

@@ -66,11 +66,11 @@ pub(super) fn ship() -> Report {
         text: Some(Arc::from(TEXT)),
         artifact_type: "blog_post".to_owned(),
         tier: 2,
-        policy: "seed/1".to_owned(),
+        policy: "seed/2".to_owned(),
         rounds: 2,
         verdict: Some(Verdict::Ship),
         missing: Vec::new(),
-        because: "0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/1 makes that SHIP.".to_owned(),
+        because: "0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/2 makes that SHIP.".to_owned(),
         unjudged: None,
         reasoning: "Nobody found anything that should stop it.".to_owned(),
         revision_brief: None,
@@ -110,7 +110,7 @@ pub(super) fn revise() -> Report {
     let finding = |by, quote, issue, fix| found(TEXT, by, quote, issue, fix);
     Report {
         verdict: Some(Verdict::Revise),
-        because: "2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.".to_owned(),
+        because: "2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.".to_owned(),
         reasoning: "The numbers carry the argument, and neither has a source.\nTwo of four say so.\n\n- the growth has no base\n- the promise about the price binds the company longer than anybody can know today".to_owned(),
         revision_brief: Some("Name the base of the 90%. Drop the promise.".to_owned()),
         dissent_summary: Some("Voice would ship it.".to_owned()),
@@ -144,7 +144,7 @@ pub(super) fn hold() -> Report {
     let blocks = |id| deliberator(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
     let mut report = Report {
         verdict: Some(Verdict::Hold),
-        because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.".to_owned(),
+        because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.".to_owned(),
         reasoning: String::new(),
         findings: vec![
             found(TEXT, "evidence", "日本語も「速い」です。", "Nobody measured it.", Some("Measure it.")),

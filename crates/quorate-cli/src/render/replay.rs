@@ -96,8 +96,8 @@ mod tests {
         let differences = vec![
             Difference {
                 kind: "rule".to_owned(),
-                recorded: Some(json!({"blocks": 1, "policy": "seed/1"})),
-                replayed: Some(json!({"blocks": 2, "policy": "seed/1"})),
+                recorded: Some(json!({"blocks": 1, "policy": "seed/2"})),
+                replayed: Some(json!({"blocks": 2, "policy": "seed/2"})),
             },
             Difference { kind: "outcome".to_owned(), recorded: None, replayed: Some(json!({})) },
         ];

@@ -99,7 +99,7 @@ fn markdown_revise() {
     insta::assert_snapshot!(markdown(&revise(), Extent::Screen), @r#"
     ## REVISE (rubric: 5 findings; content not judged): `drafts/launch.md`
 
-    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.
+    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.
 
     | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
     | --- | --- | --- | --- | --- | --- | --- |
@@ -152,7 +152,7 @@ fn markdown_revise() {
 
     - No model was asked: the answers come from the \`rubric\` executor, which does not judge content.
 
-    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/1; executor rubric; 9 calls, 12 ms</sub>
+    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor rubric; 9 calls, 12 ms</sub>
     "#);
 }
 
@@ -161,7 +161,7 @@ fn markdown_hold() {
     insta::assert_snapshot!(markdown(&hold(), Extent::Screen), @r#"
     ## HOLD: `drafts/launch.md`
 
-    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.
+    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
 
     A person decided **SHIP**: see below.
 
@@ -198,14 +198,14 @@ fn markdown_hold() {
 
     - Ungrounded: voice\_identity blocks without a quote that stands in the text.
 
-    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/1; executor claude; 9 calls, 1 min 23 s</sub>
+    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor claude; 9 calls, 1 min 23 s</sub>
     "#);
 }
 
 #[test]
 fn github_has_an_annotation_for_each_finding_and_the_verdict() {
     insta::assert_snapshot!(github(&hold()), @r#"
-    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote that stands in the text.%0ARun r7k2m9q4xa1bc
+    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote that stands in the text.%0ARun r7k2m9q4xa1bc
     ::error file=drafts/launch.md,line=4,col=44,title=council/evidence::Nobody measured it.%0AFix: Measure it.
     ::error file=drafts/launch.md,title=council/voice_identity::A superlative.%0AQuoted, but not in the text: "we are the%0Abest <in> the world"
     "#);
@@ -214,7 +214,7 @@ fn github_has_an_annotation_for_each_finding_and_the_verdict() {
     report.findings.truncate(1);
     report.findings[0].issue = "50%\n::error::no".to_owned();
     insta::assert_snapshot!(github(&report), @"
-    ::warning title=council%3A REVISE (rubric%3A 1 finding; content not judged)::2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.%0AName the base of the 90%25. Drop the promise.%0ANo model was asked: the answers come from the `rubric` executor, which does not judge content.%0ARun r7k2m9q4xa1bc
+    ::warning title=council%3A REVISE (rubric%3A 1 finding; content not judged)::2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.%0AName the base of the 90%25. Drop the promise.%0ANo model was asked: the answers come from the `rubric` executor, which does not judge content.%0ARun r7k2m9q4xa1bc
     ::warning title=council/evidence::50%25%0A::error::no%0AFix: Say 90%25 of what, and link the report.
     ");
 }

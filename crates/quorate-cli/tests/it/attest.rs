@@ -161,7 +161,7 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
         attested.stderr
     );
     let predicate = &statement(&bundle(&place, "decision"))["predicate"];
-    assert_eq!((&predicate["verdict"], &predicate["policy"]), (&json!("REVISE"), &json!("seed/1")));
+    assert_eq!((&predicate["verdict"], &predicate["policy"]), (&json!("REVISE"), &json!("seed/2")));
     place.run(&["attest", "latest", "--predicate-only", "result"]).assert_code(1);
     // A person's decision makes no result, in either direction, and one that was made before goes.
     place

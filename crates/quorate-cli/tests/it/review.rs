@@ -73,7 +73,7 @@ fn the_json_object_has_every_key_of_the_interface() {
     assert!(id.len() == 13 && id.starts_with('r'), "{id}");
     assert_eq!(
         (&report["verdict"], &report["exit"], &report["policy"]),
-        (&json!("SHIP"), &json!(0), &json!("seed/1"))
+        (&json!("SHIP"), &json!(0), &json!("seed/2"))
     );
     assert_eq!((&report["executor"], &report["model_asked"]), (&json!("scripted"), &json!(false)));
     let deliberators = report["deliberators"].as_array().unwrap();

@@ -51,6 +51,20 @@ mod tests {
     }
 
     #[test]
+    fn the_adjudicator_is_told_the_rule_that_the_policy_applies() {
+        // C3
+        let (_, text) = all().find(|(name, _)| *name == ADJUDICATOR).expect("a prompt");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for rule in [
+            "You may be stricter than the count, never looser",
+            "When three or more deliberators block and none of the blocks is irreducible, you may answer exactly `REVISE`",
+            "Without such reasons answer `HOLD`.",
+        ] {
+            assert!(text.contains(rule), "{rule}");
+        }
+    }
+
+    #[test]
     fn each_deliberator_prompt_has_its_scope_rounds_and_fields() {
         for (name, text) in all().filter(|(name, _)| *name != ADJUDICATOR) {
             for needed in [

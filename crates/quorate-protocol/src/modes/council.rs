@@ -21,7 +21,7 @@ pub use cross_read::TEXT_CAP;
 pub use setup::{CrossRead, FailFast, Rounds, Setup};
 
 /// The mode and its version.
-pub const VERSION: &str = "council/3";
+pub const VERSION: &str = "council/4";
 /// The step of the first answers.
 pub const FIRST: &str = "r1";
 /// The step of the second answers.

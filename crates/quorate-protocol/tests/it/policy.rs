@@ -99,7 +99,7 @@ fn says(policy: Policy, blocks: i32, irreducible: i32, asked: Verdict) -> Verdic
     let by_policy = match policy {
         Policy::Seed if irreducible >= 3 => Verdict::Hold,
         Policy::Seed if blocks >= 3 => {
-            if asked == Verdict::Revise {
+            if asked == Verdict::Revise && irreducible == 0 {
                 Verdict::Revise
             } else {
                 Verdict::Hold
@@ -248,6 +248,32 @@ fn answer(
             if round == "r1" { first.result() } else { second.result() }
         }
     }
+}
+
+/// C3: the adjudicator lowers three blocks to REVISE only if all of them are reducible.
+#[test]
+fn a_downgrade_needs_reducible_blocks_alone() {
+    let verdict = |blocks: usize, irreducible: usize, asked| {
+        let position = |at: usize| Position { block: at < blocks, irreducible: at < irreducible };
+        let given: Vec<Positions> = (0..MEMBERS)
+            .map(|at| Positions { first: Some(position(at)), last: Some(position(at)) })
+            .collect();
+        judge(Policy::Seed, &given, MINIMUM, Some(asked)).verdict
+    };
+    for blocks in 3..=MEMBERS {
+        for irreducible in 0..=blocks {
+            let lowered = if irreducible == 0 { Verdict::Revise } else { Verdict::Hold };
+            assert_eq!(verdict(blocks, irreducible, Verdict::Revise), Ok(lowered), "{blocks} {irreducible}");
+            assert_eq!(
+                verdict(blocks, irreducible, Verdict::Ship),
+                Ok(Verdict::Hold),
+                "{blocks} {irreducible}"
+            );
+        }
+    }
+    // Two irreducible blocks alone are below the count of the policy.
+    assert_eq!(verdict(2, 2, Verdict::Ship), Ok(Verdict::Ship));
+    assert_eq!(verdict(2, 2, Verdict::Revise), Ok(Verdict::Revise));
 }
 
 /// C3: under `strict` irreducible counts without a block; under `seed` only with one.

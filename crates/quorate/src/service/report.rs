@@ -42,7 +42,7 @@ pub struct Report {
     pub text: Option<Arc<str>>,
     pub artifact_type: String,
     pub tier: u64,
-    /// `seed/1` or `strict/1`.
+    /// `seed/2` or `strict/1`.
     pub policy: String,
     /// How many rounds the council has.
     pub rounds: u8,

@@ -7,10 +7,10 @@ use super::*;
 fn everybody_passes() {
     insta::assert_snapshot!(human(&ship(), Extent::Full, TextOptions::default()), @"
     SHIP  drafts/launch.md
-    0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/1 makes that SHIP.
+    0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/2 makes that SHIP.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1, 3 earlier verdicts consulted
+      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
       executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator     round 1  round 2  score  block  irreducible  what changed
@@ -29,11 +29,11 @@ fn everybody_passes() {
 fn some_block_and_some_moved() {
     insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions::default()), @"
     REVISE  (rubric: 5 findings; content not judged)  drafts/launch.md
-    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that
+    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
     REVISE.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1, 3 earlier verdicts consulted
+      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
       executor rubric (no model was asked), 9 calls, 12 ms
 
       deliberator     round 1         round 2         score  block  irreducible  what changed
@@ -95,11 +95,11 @@ fn some_block_and_some_moved() {
 fn hold_with_an_ungrounded_block_and_an_override() {
     insta::assert_snapshot!(human(&hold(), Extent::Full, TextOptions::default()), @"
     HOLD  drafts/launch.md
-    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.
+    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
     A person decided SHIP: see below.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1, 3 earlier verdicts consulted
+      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
       executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator     round 1       round 2       score  block            irreducible  what changed
@@ -141,7 +141,7 @@ fn answers_are_missing() {
     Fewer than 3 of 4 deliberators gave a valid second answer.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1, 3 earlier verdicts consulted
+      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
       executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator     round 1       round 2             score  block  irreducible  what changed
@@ -168,7 +168,7 @@ fn nothing_is_decided() {
     Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the recorded answers.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1
+      type     blog_post, tier 2, policy seed/2
       executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator  round 1  round 2  score  block  irreducible  what changed
@@ -182,11 +182,11 @@ fn nothing_is_decided() {
 fn one_round_without_its_text() {
     insta::assert_snapshot!(human(&one_round(), Extent::Full, TextOptions::default()), @"
     REVISE  (rubric: 1 finding; content not judged)  drafts/launch.md
-    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that
+    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
     REVISE.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1, 3 earlier verdicts consulted
+      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
       executor rubric (no model was asked), 9 calls, 12 ms
 
       deliberator  round 1      score  block  irreducible
@@ -220,11 +220,11 @@ fn narrow_terminal() {
     REVISE  drafts/launch.md
     (rubric: 5 findings; content not judged)
     2 of 4 block, 0 of them irreducibly; the
-    adjudicator asks for REVISE; policy seed/1 makes
+    adjudicator asks for REVISE; policy seed/2 makes
     that REVISE.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/1, 3
+      type     blog_post, tier 2, policy seed/2, 3
                earlier verdicts consulted
       executor rubric (no model was asked), 9 calls,
                12 ms
