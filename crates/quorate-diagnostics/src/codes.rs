@@ -235,6 +235,9 @@ codes! {
     warning SUPERSEDES_WITHOUT_EFFECT = "quorate:supersedes_without_effect", "quorate/supersedes_without_effect.md";
     warning PLAYBOOKS_MANY = "quorate:playbooks_many", "quorate/playbooks_many.md";
     warning MEMBERS_MISSING = "quorate:members_missing", "quorate/members_missing.md";
+    warning MEMBER_FIELD_DROPPED = "quorate:member_field_dropped", "quorate/member_field_dropped.md";
+    warning TTL_OUT_OF_RANGE = "quorate:ttl_out_of_range", "quorate/ttl_out_of_range.md";
+    warning LOCKED_TRAIT_DOUBTFUL = "quorate:locked_trait_doubtful", "quorate/locked_trait_doubtful.md";
     warning TERMINAL_REPLACED = "quorate:terminal_replaced", "quorate/terminal_replaced.md";
     warning RULE_WITHOUT_EFFECT = "quorate:rule_without_effect", "quorate/rule_without_effect.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
@@ -276,6 +279,11 @@ pub const ERASURE_BEHIND: WarningCode = WarningCode(ERASURE_UNFINISHED.0);
 impl RefusalCode {
     pub const fn as_str(self) -> &'static str {
         self.0
+    }
+
+    /// The code as a warning: this command goes on, and another one would refuse.
+    pub const fn as_warning(self) -> WarningCode {
+        WarningCode(self.0)
     }
 }
 

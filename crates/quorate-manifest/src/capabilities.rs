@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::assembly::Mode;
+use crate::assembly::{MatchMode, Mode};
 
 /// What the running program supports.
 pub trait Capabilities: Send + Sync {
@@ -32,6 +32,13 @@ pub trait Capabilities: Send + Sync {
     /// The reason why the pattern cannot be used.
     fn check_pattern(&self, pattern: &str) -> Result<(), String>;
 
+    /// Whether a locked trait, under the mode in which it is declared, matches no text or every text; `None` for a trait that
+    /// matches some texts, or if the program cannot tell.
+    fn trait_reach(&self, text: &str, declared: MatchMode) -> Option<TraitReach> {
+        let _ = (text, declared);
+        None
+    }
+
     /// Whether an embedder is registered, which compares texts by meaning.
     fn has_embedder(&self) -> bool;
 
@@ -51,6 +58,15 @@ pub enum PublicKeyError {
     Malformed(String),
 }
 
+/// What a locked trait matches, if that is not what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraitReach {
+    /// No text.
+    Never,
+    /// Every text.
+    Always,
+}
+
 /// A kind of synthesis rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleKind {
@@ -66,15 +82,24 @@ pub struct RuleKind {
     pub rule_kind_params: &'static [(&'static str, &'static [&'static str])],
     /// The parameters that are ISO 8601 durations.
     pub duration_params: &'static [&'static str],
+    /// The parameters that are durations in milliseconds.
+    pub millisecond_params: &'static [&'static str],
     pub ends_synthesis: EndsSynthesis,
     /// The parameters that name a class of proposals.
     pub class_params: &'static [&'static str],
-    /// Whether a rule of the kind decides regardless of the votes, so that a veto after it has no effect.
+    /// Whether a rule of the kind decides regardless of the answers, so that a later rule for the same decision never runs.
+    /// Applies to modes in which the first rule that decides sets the result: voting and hierarchy.
     pub always_decides: bool,
-    /// The parameters that have an effect only in the first rule of the kind, in peer mode.
+    /// The parameters with which a rule of a kind that always decides may leave the decision to the next rule.
+    pub conditional_params: &'static [&'static str],
+    /// The parameters that a rule of the kind reads only in some of its modes.
+    pub mode_params: &'static [(&'static str, &'static [Mode])],
+    /// The parameters that have an effect only in the first rule of the kind.
     pub first_rule_only_params: &'static [&'static str],
     /// `(parameter, other, value)`: the parameter has an effect only if `other` has this value.
     pub dependent_params: &'static [(&'static str, &'static str, &'static str)],
+    /// `(parameter, other)`: the parameter has no effect in a rule that has `other`.
+    pub shadowed_params: &'static [(&'static str, &'static str)],
 }
 
 /// Whether a rule that fires ends the synthesis.

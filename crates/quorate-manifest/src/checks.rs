@@ -7,7 +7,9 @@ mod gather_unknown;
 mod governance_exceeded;
 mod governance_widened;
 mod hierarchy;
+mod locked_trait_doubtful;
 mod locked_trait_match_mode;
+mod member_field_dropped;
 mod member_id_collision;
 mod member_persona_unresolvable;
 mod member_without_phase;
@@ -21,6 +23,7 @@ mod synthesis_rule_invalid;
 mod synthesis_terminal_chain;
 mod synthesis_unknown_member;
 mod terminal_replaced;
+mod ttl_out_of_range;
 mod unusable_duration;
 pub(crate) mod xref_unresolvable;
 
@@ -34,6 +37,7 @@ pub(crate) const ALL: &[fn(&CheckContext<'_, '_>)] = &[
     appliesto_unresolvable::check,
     member_persona_unresolvable::check,
     field_without_effect::check,
+    member_field_dropped::check,
     member_without_phase::check,
     members_missing::check,
     gather_unknown::check,
@@ -47,8 +51,10 @@ pub(crate) const ALL: &[fn(&CheckContext<'_, '_>)] = &[
     terminal_replaced::check,
     risk_levels_invalid::check,
     pattern_invalid::check,
+    locked_trait_doubtful::check,
     locked_trait_match_mode::check,
     unusable_duration::check,
+    ttl_out_of_range::check,
     xref_unresolvable::check,
     governance_widened::check,
     governance_exceeded::check,

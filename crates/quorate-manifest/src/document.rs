@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use quorate_diagnostics::codes;
-use quorate_diagnostics::{Body, Place, Report};
+use quorate_diagnostics::{Body, Place, Refusal, Report};
 use serde::de::DeserializeOwned;
 
 use crate::decode::{self, decode};
@@ -198,6 +198,18 @@ impl Document {
 
     pub fn refused(&self) -> bool {
         self.report.has_refusals()
+    }
+
+    /// Whether its tree is complete: it may violate its schema, and is refused for nothing else.
+    pub(crate) fn is_readable(&self) -> bool {
+        let violates = |refusal: &Refusal| refusal.code == self.doctype.invalid_code();
+        self.report.refusals.iter().all(violates)
+    }
+
+    /// Whether a top-level key is refused.
+    pub(crate) fn refuses(&self, key: &str) -> bool {
+        let at_key = |refusal: &Refusal| refusal.body.place.as_ref().is_some_and(|place| place.path == key);
+        self.report.refusals.iter().any(at_key)
     }
 
     /// The Markdown below the frontmatter.

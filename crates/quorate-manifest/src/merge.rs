@@ -12,24 +12,15 @@ pub enum Strategy {
     Override,
     /// Only the child's value; nothing is inherited.
     Local,
-    /// A list of mappings: items with the same id (the value of the given key) are merged or replaced in place, new ones
-    /// are appended.
-    ById(&'static str, Items),
+    /// A list of mappings: the child's item replaces the parent's item with the same id (the value of the given key) in its
+    /// place, new ones are appended.
+    ById(&'static str),
     /// A list: the child's new items are appended.
     Union,
     /// Mappings are merged key by key, at any depth.
     Deep,
     /// A mapping with its own table.
     Fields(&'static [Row]),
-}
-
-/// How items with the same id are merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Items {
-    /// The child's fields override one by one.
-    Fieldwise,
-    /// The child's item replaces the parent's.
-    Whole,
 }
 
 /// How one key is merged.
@@ -75,7 +66,7 @@ fn merge_entry(parent: &Entry, child: &Entry, strategy: Strategy) -> Entry {
     let in_parent = |value: Node| Entry { value, ..parent.clone() };
     match strategy {
         Strategy::Override | Strategy::Local => child.clone(),
-        Strategy::ById(key, items) => in_parent(by_id(&parent.value, &child.value, key, items)),
+        Strategy::ById(key) => in_parent(by_id(&parent.value, &child.value, key)),
         Strategy::Union => in_parent(union(&parent.value, &child.value)),
         Strategy::Fields(table) => in_parent(merge(&parent.value, &child.value, table)),
         Strategy::Deep => match (&parent.value.kind, &child.value.kind) {
@@ -96,19 +87,12 @@ fn deep(parent: &Node, child: &Node) -> Node {
     Node { kind: Kind::Map(entries), span: parent.span.clone(), document: parent.document }
 }
 
-fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
+fn by_id(parent: &Node, child: &Node, key: &str) -> Node {
     let same =
         |first: &Node, second: &Node| first.key(key).map(|id| &id.kind) == second.key(key).map(|id| &id.kind);
-    let overriding = |item: &Node| child.items().iter().find(|overriding| same(item, overriding));
-    let mut merged: Vec<Node> = parent
-        .items()
-        .iter()
-        .map(|item| match (overriding(item), items) {
-            (None, _) => item.clone(),
-            (Some(overriding), Items::Whole) => overriding.clone(),
-            (Some(overriding), Items::Fieldwise) => merge(item, overriding, &[]),
-        })
-        .collect();
+    let replacing = |item: &Node| child.items().iter().find(|replacing| same(item, replacing)).cloned();
+    let mut merged: Vec<Node> =
+        parent.items().iter().map(|item| replacing(item).unwrap_or_else(|| item.clone())).collect();
     let new = child.items().iter().filter(|item| !parent.items().iter().any(|known| same(known, item)));
     merged.extend(new.cloned());
     Node { kind: Kind::Seq(merged), span: parent.span.clone(), document: parent.document }

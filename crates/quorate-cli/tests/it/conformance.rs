@@ -33,7 +33,7 @@ fn every_public_example_is_accepted() {
     let Some(examples) = examples() else { return };
     let place = TestDir::new();
     copy(&examples, &place, "");
-    let mut tried = 0;
+    let (mut tried, mut dead_rules) = (0, 0);
     for folder in ["aip-12", "aip-24", "aip-25", "aip-47", "aip-48"] {
         for entry in
             std::fs::read_dir(place.path(folder)).unwrap().flatten().filter(|entry| entry.path().is_file())
@@ -44,12 +44,17 @@ fn every_public_example_is_accepted() {
             for said in report["diagnostics"].as_array().unwrap() {
                 // Each stands alone, under a name of its own.
                 let code = said["code"].as_str().unwrap();
-                assert!(["quorate:filename", "persona_extends_missing"].contains(&code), "{file}: {said}");
+                let known = ["quorate:filename", "persona_extends_missing"];
+                // V4: its majority comes after a quorum, which always decides.
+                let dead =
+                    code == "quorate:rule_without_effect" && file.ends_with("/02-exec-voting-board.md");
+                assert!(known.contains(&code) || dead, "{file}: {said}");
+                dead_rules += usize::from(dead);
             }
             tried += 1;
         }
     }
-    assert_eq!(tried, 26, "some examples were not found");
+    assert_eq!((tried, dead_rules), (26, 1), "some examples were not found");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use crate::pattern;
 
 /// The lifetime of an overlay.
 const DEFAULT_TTL_DAYS: u32 = 14;
+/// The limits of an overlay's lifetime, in days; a run clamps other values (A5).
+pub const OVERLAY_TTL_DAYS: std::ops::RangeInclusive<i64> = 1..=30;
 
 /// Which records of a run are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]

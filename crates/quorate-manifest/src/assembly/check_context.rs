@@ -7,6 +7,7 @@ use quorate_diagnostics::codes::{RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place, Report};
 
 use super::{Assembly, Mode};
+use crate::document::Document;
 use crate::governance::Policies;
 use crate::loader::{Chain, Loader};
 use crate::tree::Node;
@@ -52,6 +53,21 @@ impl<'r, 'w> CheckContext<'r, 'w> {
 
     pub(crate) fn member_ids(&self) -> Vec<&'r str> {
         self.members().iter().filter_map(|member| member.key("id")?.as_str()).collect()
+    }
+
+    /// The entry of the nearest ancestor that an entry of a document's list replaces, by its id.
+    pub(crate) fn replaced(
+        &self,
+        document: usize,
+        list: &[&str],
+        entry: &Node,
+    ) -> Option<(&'r Arc<Document>, &'r Node)> {
+        let id = entry.key("id").and_then(Node::as_str)?;
+        self.chain.documents[..document].iter().rev().find_map(|ancestor| {
+            let entries = ancestor.root.at_path(list).map_or(&[][..], Node::items);
+            let same_id = |other: &&Node| other.key("id").and_then(Node::as_str) == Some(id);
+            Some((ancestor, entries.iter().find(same_id)?))
+        })
     }
 
     pub(crate) fn place(&self, node: &Node, path: impl Into<String>) -> Place {

@@ -37,18 +37,25 @@ const DEFAULT_RISK_LEVELS: [RiskLevel; 4] = [
     RiskLevel { lowest: 9, highest: 10, label: RiskLabel::Escalate },
 ];
 
-const DEFAULT_TIMEOUT_MS: u32 = 30_000;
+pub(crate) const DEFAULT_TIMEOUT_MS: u32 = 30_000;
 /// The gather strategy of a member without `gatherInput`.
-const DEFAULT_STRATEGY: &str = "working-memory";
+pub(crate) const DEFAULT_STRATEGY: &str = "working-memory";
 const DEFAULT_MAX_ACTIVE: u8 = 10;
 
 /// Loads an assembly from its document. The report has all diagnostics of it and its ancestors.
 pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let ChainOutcome { chain, report: chain_report, visited, .. } = loader.chain(leaf, &CHAIN_RULES);
+    let ChainOutcome { chain, broken, report: chain_report, visited } = loader.chain(leaf, &CHAIN_RULES);
     visited.iter().for_each(|document| report.absorb(document.report.clone()));
     report.absorb(chain_report);
-    let Some(chain) = chain else { return Loaded { value: None, report } };
+    let Some(chain) = chain else {
+        // M2: a violation of the schema hides no changed one-way switch.
+        if broken.is_none() && visited.iter().all(|document| document.is_readable()) {
+            let documents: Vec<Arc<Document>> = visited.into_iter().rev().collect();
+            report.absorb(inherited_minimums::check(&documents));
+        }
+        return Loaded { value: None, report };
+    };
     report.absorb(checks::collisions(&chain.documents));
     report.absorb(inherited_minimums::check(&chain.documents));
     let value = resolve(loader, &chain, &mut report);

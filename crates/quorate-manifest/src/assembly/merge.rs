@@ -1,6 +1,5 @@
 //! How the keys of an ASSEMBLY.md are merged along a chain (AIP-24, "Merge strategy"; M6).
 
-use crate::merge::Items::{Fieldwise, Whole};
 use crate::merge::Row;
 use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
 use crate::merge::row;
@@ -15,7 +14,7 @@ pub const TABLE: &[Row] = &[
     row("extends", Local),
     row("appliesTo", Local),
     row("mode", Override),
-    row("members", ById("id", Fieldwise)),
+    row("members", ById("id")),
     row("synthesis", Fields(SYNTHESIS)),
     row("lockedTraits", Union),
     row("matchMode", Override),
@@ -29,7 +28,7 @@ pub const TABLE: &[Row] = &[
     row("metadata", Deep),
 ];
 
-const SYNTHESIS: &[Row] = &[row("rules", ById("id", Whole)), row("riskLevels", Override)];
+const SYNTHESIS: &[Row] = &[row("rules", ById("id")), row("riskLevels", Override)];
 
 const AUDIT: &[Row] =
     &[row("consultations", Fields(&[])), row("overlays", Fields(&[])), row("signing", Override)];

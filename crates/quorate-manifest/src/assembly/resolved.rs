@@ -55,7 +55,7 @@ pub struct Member {
     pub mode_settings: ModeSettings,
     pub timeout_ms: u32,
     pub gather: Gather,
-    /// Index in [`Chain::documents`] of the document that declares the member first.
+    /// Index in [`Chain::documents`] of the document whose entry applies.
     pub document: usize,
 }
 

@@ -10,7 +10,7 @@ use crate::tree::Node;
 use crate::tree::reader::nearest;
 
 /// Fields of members, each with the only mode that reads it.
-const FIELDS: [(&str, Mode); 5] = [
+pub(super) const FIELDS: [(&str, Mode); 5] = [
     ("phase", Mode::Advisory),
     ("triggers", Mode::Advisory),
     ("weight", Mode::Voting),
@@ -35,7 +35,8 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     approvals(view);
 }
 
-/// Parameters that have an effect only in the first rule of their kind, or only with another parameter.
+/// Parameters that a rule does not read: in this mode, after the first rule of their kind, or beside or without another
+/// parameter.
 fn params(view: &CheckContext<'_, '_>) {
     let mut seen: Vec<(&str, &Node)> = Vec::new();
     for (at, rule) in view.rules().iter().enumerate() {
@@ -43,13 +44,29 @@ fn params(view: &CheckContext<'_, '_>) {
         let Some((kind, params)) = view.loader.capabilities.rule_kind(word).zip(rule.key("params")) else {
             continue;
         };
+        // Refused: it has no meaning in this mode at all.
+        if !kind.modes.contains(&view.mode) {
+            continue;
+        }
         let warn = |name: &str, message: String, help: String| {
             let place = view.key_place(params, name, format!("synthesis.rules[{at}].params.{name}"));
             view.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
         };
         let first = seen.iter().find(|(kind, _)| *kind == word).map(|(_, rule)| *rule);
-        for name in kind.first_rule_only_params.iter().filter(|name| params.key(name).is_some()) {
-            if let Some(first) = first.filter(|_| view.mode == Mode::Peer) {
+        for (name, modes) in kind.mode_params.iter().filter(|(name, _)| params.key(name).is_some()) {
+            if !modes.contains(&view.mode) {
+                let modes: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
+                let message =
+                    format!("a rule of kind `{word}` does not read `{name}` in {} mode", view.mode.as_str());
+                warn(name, message, format!("remove it; it is a parameter of {} mode", modes.join(" and ")));
+            }
+        }
+        let is_read = |name: &str| {
+            let modes = kind.mode_params.iter().find(|(param, _)| *param == name);
+            params.key(name).is_some() && modes.is_none_or(|(_, modes)| modes.contains(&view.mode))
+        };
+        for name in kind.first_rule_only_params.iter().filter(|name| is_read(name)) {
+            if let Some(first) = first {
                 let id = first.key("id").and_then(Node::as_str).unwrap_or_default();
                 let message = format!(
                     "`{name}` has an effect only in the first rule of kind `{word}`, which is `{id}`"
@@ -57,12 +74,19 @@ fn params(view: &CheckContext<'_, '_>) {
                 warn(name, message, format!("move it to `{id}`, or remove it"));
             }
         }
-        for (name, other, value) in
-            kind.dependent_params.iter().filter(|(name, ..)| params.key(name).is_some())
-        {
-            if params.key(other).and_then(Node::as_str) != Some(value) && view.mode == Mode::Peer {
+        for (name, other, value) in kind.dependent_params.iter().filter(|(name, ..)| is_read(name)) {
+            if params.key(other).and_then(Node::as_str) != Some(value) {
                 let message = format!("`{name}` has no effect without `{other}: {value}`");
                 warn(name, message, format!("add `{other}: {value}`, or remove `{name}`"));
+            }
+        }
+        for (name, other) in kind.shadowed_params.iter().filter(|(name, _)| is_read(name)) {
+            if is_read(other) {
+                warn(
+                    name,
+                    format!("`{name}` has no effect beside `{other}`"),
+                    "remove one of the two".to_owned(),
+                );
             }
         }
         // A rule without the parameter counts as the first of its kind, too.

@@ -11,7 +11,7 @@ use crate::assembly::check_context::CheckContext;
 use crate::duration::IsoDuration;
 use crate::governance::MinimumRetention;
 use crate::timestamp;
-use crate::tree::Node;
+use crate::tree::{Kind, Node};
 
 const RETENTION: &[&str] = &["audit", "consultations", "retention"];
 const ENABLED: &[&str] = &["audit", "consultations", "enabled"];
@@ -54,26 +54,52 @@ fn retention(view: &CheckContext<'_, '_>) {
 
 fn ttl(view: &CheckContext<'_, '_>) {
     let default = default_ttl(view.manifest.audit.as_ref());
-    check_ttl(view, default, "overlays hold", &|bound| written_place(view, TTL, bound));
-    for (rule, node) in view
-        .manifest
-        .synthesis
-        .iter()
-        .flat_map(|synthesis| synthesis.rules.iter().flatten())
-        .zip(view.rules())
-    {
-        let Some(kind) = view.loader.capabilities.rule_kind(&rule.kind) else { continue };
-        for param in kind.duration_params {
-            let Some(node) = node.at_path(&["params", param]) else { continue };
-            let Some(Ok(iso)) = node.as_str().map(str::parse) else { continue };
-            let path = format!("synthesis.rules[{}].params.{param}", rule.id);
-            check_ttl(view, iso, "overlays of this rule hold", &|_| view.place(node, path.clone()));
-        }
+    let written = Lifetime { ms: length_ms(default), text: default.to_string() };
+    check_ttl(view, &written, "overlays hold", &|bound| written_place(view, TTL, bound));
+    for (node, path, written) in rule_lifetimes(view) {
+        check_ttl(view, &written, "overlays of this rule hold", &|_| view.place(node, path.clone()));
     }
 }
 
+/// A lifetime of overlays.
+pub(super) struct Lifetime {
+    pub(super) ms: i64,
+    pub(super) text: String,
+}
+
+/// The lifetimes that rules write, each with its value and path.
+pub(super) fn rule_lifetimes<'r>(view: &CheckContext<'r, '_>) -> Vec<(&'r Node, String, Lifetime)> {
+    let mut lifetimes = Vec::new();
+    for (at, rule) in view.rules().iter().enumerate() {
+        let kind = rule.key("kind").and_then(Node::as_str);
+        let Some(kind) = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind)) else { continue };
+        let mut add = |param: &str, length: &dyn Fn(&Node) -> Option<Lifetime>| {
+            let Some(node) = rule.at_path(&["params", param]) else { return };
+            let path = format!("synthesis.rules[{at}].params.{param}");
+            lifetimes.extend(length(node).map(|written| (node, path, written)));
+        };
+        for param in kind.duration_params {
+            add(param, &|node| {
+                let iso: IsoDuration = node.as_str()?.parse().ok()?;
+                Some(Lifetime { ms: length_ms(iso), text: iso.to_string() })
+            });
+        }
+        for param in kind.millisecond_params {
+            add(param, &|node| {
+                let ms = match &node.kind {
+                    Kind::Int(ms) => *ms,
+                    Kind::Float(float) => float.to_integer()?,
+                    _ => return None,
+                };
+                Some(Lifetime { ms, text: format!("{ms} ms") })
+            });
+        }
+    }
+    lifetimes
+}
+
 /// Checks the lifetime of overlays against the limits of every governance file.
-fn check_ttl(view: &CheckContext<'_, '_>, iso: IsoDuration, what: &str, at: &dyn Fn(&Place) -> Place) {
+fn check_ttl(view: &CheckContext<'_, '_>, written: &Lifetime, what: &str, at: &dyn Fn(&Place) -> Place) {
     for bound in &view.policies.files {
         let governance = &bound.governance;
         let limits = [
@@ -82,8 +108,9 @@ fn check_ttl(view: &CheckContext<'_, '_>, iso: IsoDuration, what: &str, at: &dyn
         ];
         for (limit, beyond, word) in limits {
             let Some((limit, place)) = limit else { continue };
-            if length_ms(iso).cmp(&length_ms(*limit)) == beyond {
-                let message = format!("{what} for {iso}, and {} allows at {word} {limit}", bound.file);
+            if written.ms.cmp(&length_ms(*limit)) == beyond {
+                let message =
+                    format!("{what} for {}, and {} allows at {word} {limit}", written.text, bound.file);
                 let body = Body::new(message).at(at(&bound.bound_at)).related(place.clone(), "the limit");
                 view.refuse(codes::GOVERNANCE_EXCEEDED, body.help("write a time within its limits"));
             }
@@ -92,7 +119,7 @@ fn check_ttl(view: &CheckContext<'_, '_>, iso: IsoDuration, what: &str, at: &dyn
 }
 
 /// The length of a duration in milliseconds, counted from 2026-01-01, since months and years vary in length.
-fn length_ms(iso: IsoDuration) -> i64 {
+pub(super) fn length_ms(iso: IsoDuration) -> i64 {
     const NEW_YEAR_MS: i64 = 1_767_225_600_000;
     timestamp::add_duration(NEW_YEAR_MS, iso) - NEW_YEAR_MS
 }

@@ -1,6 +1,8 @@
 //! `quorate:rule_without_effect`: a rule that can never fire: no member votes on the class in its scope, the members it
 //! applies to do not vote on it, an earlier rule always decides, or its members receive no reports.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::Mode;
@@ -13,9 +15,13 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     match view.mode {
         Mode::Voting => {
             unknown_scopes(view);
-            unreachable_vetoes(view);
+            let dead = rules_after_a_decision(view);
+            unreachable_vetoes(view, &dead);
         }
-        Mode::Hierarchy => leaf_rules(view),
+        Mode::Hierarchy => {
+            leaf_rules(view);
+            rules_after_a_decision(view);
+        }
         Mode::Advisory | Mode::Peer => {}
     }
 }
@@ -44,10 +50,55 @@ fn unknown_scopes(view: &CheckContext<'_, '_>) {
     }
 }
 
-/// A veto that cannot fire is worse than no veto: readers of the manifest rely on it.
-fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
-    let mut always_decides: Option<&Node> = None;
+/// Rules after one that always decides, which never run (V4, H2). Returns their indices.
+fn rules_after_a_decision(view: &CheckContext<'_, '_>) -> BTreeSet<usize> {
+    let mut decided_by: BTreeMap<&str, &Node> = BTreeMap::new();
+    let mut dead = BTreeSet::new();
     for (at, rule) in view.rules().iter().enumerate() {
+        let kind = rule.key("kind").and_then(Node::as_str);
+        let kind = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind));
+        let Some(kind) = kind.filter(|kind| kind.modes.contains(&view.mode)) else { continue };
+        let decisions = decisions(view, rule);
+        let before: Option<Vec<&Node>> =
+            decisions.iter().map(|decision| decided_by.get(decision).copied()).collect();
+        if let Some(before) = before.as_ref().and_then(|rules| rules.first()) {
+            let message = format!("`{}` cannot fire: `{}` before it always decides", id(rule), id(before));
+            let place = view.key_place(rule, "kind", format!("synthesis.rules[{at}].kind"));
+            let help = format!(
+                "move it before `{}`, or remove it: the first rule that decides sets the result",
+                id(before)
+            );
+            let body = Body::new(message).at(place).help(help);
+            view.warn(
+                codes::RULE_WITHOUT_EFFECT,
+                body.related(view.key_place(before, "kind", ""), "this rule always decides"),
+            );
+            dead.insert(at);
+        }
+        let is_conditional = |name: &&str| rule.at_path(&["params", name]).is_some();
+        if kind.always_decides && !kind.conditional_params.iter().any(is_conditional) {
+            decisions.into_iter().for_each(|decision| {
+                decided_by.entry(decision).or_insert(rule);
+            });
+        }
+    }
+    dead
+}
+
+/// The decisions that a rule takes part in: the result of a vote, or what each of its nodes with children passes up.
+fn decisions<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r str> {
+    if view.mode != Mode::Hierarchy {
+        return vec!["result"];
+    }
+    let parents: BTreeSet<&str> =
+        view.members().iter().filter_map(|member| member.key("parent")?.as_str()).collect();
+    let ids = matching_members(view, rule).into_iter().filter_map(|member| member.key("id")?.as_str());
+    ids.filter(|id| parents.contains(id)).collect()
+}
+
+/// A veto that cannot fire is worse than no veto: readers of the manifest rely on it.
+fn unreachable_vetoes(view: &CheckContext<'_, '_>, dead: &BTreeSet<usize>) {
+    for (at, rule) in view.rules().iter().enumerate().filter(|(at, _)| !dead.contains(at)) {
         let Some(kind) =
             rule.key("kind").and_then(Node::as_str).and_then(|kind| view.loader.capabilities.rule_kind(kind))
         else {
@@ -64,12 +115,7 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
                 (Some(classes), Some(class)) => classes.contains(&class),
                 (Some(classes), None) => !classes.is_empty(),
             };
-            if let Some(before) = always_decides {
-                warn(
-                    format!("`{}` cannot fire: `{}` before it always decides", id(rule), id(before)),
-                    "move it to the front: the first rule that fires decides".to_owned(),
-                );
-            } else if !matching_members(view, rule).iter().any(votes) {
+            if !matching_members(view, rule).iter().any(votes) {
                 let on_class =
                     class.map_or(String::new(), |class| format!(" on proposals of the class `{class}`"));
                 warn(
@@ -95,9 +141,6 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
                     );
                 }
             }
-        }
-        if kind.always_decides {
-            always_decides = always_decides.or(Some(rule));
         }
     }
 }

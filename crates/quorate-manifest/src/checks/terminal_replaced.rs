@@ -11,11 +11,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     let documents = &view.chain.documents;
     for (index, document) in documents.iter().enumerate().skip(1) {
         for (at, rule) in rules(&document.root).iter().enumerate() {
-            let above = documents[..index].iter().rev().find_map(|document| {
-                let same_id = |other: &&Node| id(other).is_some() && id(other) == id(rule);
-                Some((document, rules(&document.root).iter().find(same_id)?))
-            });
-            let Some((parent, replaced)) = above else { continue };
+            let Some((parent, replaced)) = view.replaced(index, RULES, rule) else { continue };
             if !is_terminal(view, replaced) || replaced.to_json() == rule.to_json() {
                 continue;
             }
@@ -34,8 +30,10 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     }
 }
 
+const RULES: &[&str] = &["synthesis", "rules"];
+
 fn rules(root: &Node) -> &[Node] {
-    root.at_path(&["synthesis", "rules"]).map_or(&[], Node::items)
+    root.at_path(RULES).map_or(&[], Node::items)
 }
 
 fn id(rule: &Node) -> Option<&str> {

@@ -91,9 +91,11 @@ impl Loader<'_> {
         let broken = match self.walk(leaf, rules, &mut visited, &mut report) {
             Ok(()) => None,
             Err(WalkError::Broken(broken)) => Some(broken),
-            Err(WalkError::Refused) => return ChainOutcome { chain: None, broken: None, report, visited },
+            Err(WalkError::Refused) => {
+                return ChainOutcome { chain: None, broken: None, report, visited };
+            }
         };
-        if report.has_refusals() || leaf.refused() {
+        if report.has_refusals() || visited.iter().any(|document| document.refused()) {
             return ChainOutcome { chain: None, broken, report, visited };
         }
         let chain = match (broken, visited.get(1)) {
@@ -115,7 +117,7 @@ impl Loader<'_> {
     ) -> Result<(), WalkError> {
         let mut at = Arc::clone(leaf);
         while let Some(extends) = at.root.key("extends").and_then(Node::as_str) {
-            if at.refused() {
+            if !at.is_readable() || at.refuses("extends") {
                 return Err(WalkError::Refused);
             }
             let Ok(location) = at.path.resolve_parent(extends) else {
@@ -159,7 +161,7 @@ impl Loader<'_> {
                 }
             }
         }
-        if read.iter().any(|document| document.refused()) { Err(WalkError::Refused) } else { Ok(()) }
+        if read.iter().all(|document| document.is_readable()) { Ok(()) } else { Err(WalkError::Refused) }
     }
 
     fn refuse_escape(&self, leaf: &Document, at: &Document, report: &mut Report) -> WalkError {

@@ -1,6 +1,5 @@
 //! How the keys of a PERSONA.md are merged along a chain (AIP-25).
 
-use crate::merge::Items::Whole;
 use crate::merge::Row;
 use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
 use crate::merge::row;
@@ -18,11 +17,11 @@ pub const TABLE: &[Row] = &[
     row("voice", Fields(&[row("signaturePhrases", Union), row("tonality", Union)])),
     row(
         "boundaries",
-        Fields(&[row("refuses", Union), row("defers", Union), row("redirects", ById("topic", Whole))]),
+        Fields(&[row("refuses", Union), row("defers", Union), row("redirects", ById("topic"))]),
     ),
     row("defaultLocale", Override),
     row("multilingual", Union),
-    row("relationships", ById("persona", Whole)),
+    row("relationships", ById("persona")),
     row("identity", Override),
     row("appliesTo", Local),
     row("tags", Union),

@@ -132,14 +132,17 @@ proptest! {
             prop_assert_eq!(document, last(&format!("/{}", keys.join("/"))), "{:?}", keys);
         }
         for member in merged.key("members").map_or(&[][..], Node::items) {
+            let id = member.key("id").map(Node::to_json);
+            let entry = |document: &Value| {
+                let mut members = document["members"].as_array().into_iter().flatten();
+                members.find(|member| Some(&member["id"]) == id.as_ref()).cloned()
+            };
+            let names = |document: &Value| entry(document).is_some();
+            let last = documents.iter().rposition(names).expect("a document names the member");
             for field in ["role", "weight", "timeout_ms", "triggers", "gatherInput"] {
-                let id = member.key("id").map(Node::to_json);
-                let has = |document: &Value| {
-                    let mut members = document["members"].as_array().into_iter().flatten();
-                    members.any(|member| Some(&member["id"]) == id.as_ref() && member.get(field).is_some())
-                };
                 let document = member.key(field).map(|node| usize::from(node.document));
-                prop_assert_eq!(document, documents.iter().rposition(has), "{} of {:?}", field, id);
+                let expected = entry(&documents[last]).is_some_and(|entry| entry.get(field).is_some());
+                prop_assert_eq!(document, expected.then_some(last), "{} of {:?}", field, id);
             }
         }
         for held in &resolved.locked_traits {

@@ -29,10 +29,10 @@ fn over(parent: &Value, child: &Value) -> Value {
         let before = merged.get(key).cloned();
         let after = match (key.as_str(), before) {
             (_, None) => value.clone(),
-            ("members", Some(before)) => by_id(&before, value, leaf_by_leaf),
+            ("members", Some(before)) => by_id(&before, value),
             ("lockedTraits", Some(before)) => union(&before, value),
             ("synthesis", Some(before)) => each(&before, value, |key, before, after| match key {
-                "rules" => by_id(before, after, |_, after| after.clone()),
+                "rules" => by_id(before, after),
                 _ => after.clone(),
             }),
             ("audit", Some(before)) => each(&before, value, |key, before, after| match key {
@@ -78,11 +78,12 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn by_id(before: &Value, after: &Value, both: impl Fn(&Value, &Value) -> Value) -> Value {
+/// The later item replaces the earlier one with its id, in its place.
+fn by_id(before: &Value, after: &Value) -> Value {
     let mut merged = items(before).to_vec();
     for item in items(after) {
         match merged.iter_mut().find(|known| known["id"] == item["id"]) {
-            Some(known) => *known = both(known, item),
+            Some(known) => *known = item.clone(),
             None => merged.push(item.clone()),
         }
     }
