@@ -127,7 +127,7 @@ export interface Review {
   readonly override: null | Override;
   /** whether a member lacks output */
   readonly partial: boolean;
-  /** seed/1 or strict/1 */
+  /** seed/2 or strict/1 */
   readonly policy: string;
   readonly prior_verdicts_consulted: number;
   /** the adjudicator's */
@@ -158,6 +158,8 @@ export interface AssemblyVote {
   readonly member: string;
   readonly vote: string | null;
   readonly weight: string;
+  /** the placeholder for a rationale that touches a locked trait */
+  readonly withheld?: string;
 }
 
 export interface AssemblyDecision {

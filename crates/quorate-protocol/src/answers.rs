@@ -166,6 +166,19 @@ pub(crate) fn non_empty_text(object: &serde_json::Map<String, Json>, key: &str) 
     (!text.is_empty()).then(|| text.to_owned())
 }
 
+/// Every text in a JSON value, names of fields included (L1). In the value written as JSON, an escaped line break would hide
+/// a trait.
+pub(crate) fn texts(value: &Json) -> Vec<&str> {
+    match value {
+        Json::String(text) => vec![text],
+        Json::Array(items) => items.iter().flat_map(texts).collect(),
+        Json::Object(fields) => {
+            fields.iter().flat_map(|(key, value)| std::iter::once(&**key).chain(texts(value))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The strings of a list; none where there is no list.
 fn strings(object: &serde_json::Map<String, Json>, key: &str) -> Vec<String> {
     let items = present(object, key).and_then(Json::as_array).into_iter().flatten();

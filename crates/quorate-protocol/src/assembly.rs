@@ -72,7 +72,7 @@ pub struct Member {
     /// What the strategy is set up with.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Json>,
-    /// The layer that first named it, root first.
+    /// The layer whose entry applies, root first.
     pub layer: usize,
 }
 
@@ -135,7 +135,18 @@ pub enum Request {
     Hierarchy,
 }
 
+/// The trigger of a run whose mode has no triggers: a person, or a person's program, convened it.
+const CONVENED: &str = "manual";
+
 impl Request {
+    /// The event that started the run (D7).
+    pub fn trigger(&self) -> &str {
+        match self {
+            Request::Advisory { trigger, .. } => trigger,
+            Request::Voting { .. } | Request::Peer { .. } | Request::Hierarchy => CONVENED,
+        }
+    }
+
     /// The mode that can be asked for this.
     pub fn mode(&self) -> Mode {
         match self {

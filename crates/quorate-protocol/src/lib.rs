@@ -38,7 +38,14 @@ pub trait Protocol: Send {
     /// nothing and gives no commands.
     fn advance(&mut self, event: &TimedEvent) -> Vec<Command>;
 
-    /// The mode and its version, for example `council/3`. It changes when the commands of the mode would; a run can
+    /// The mode and its version, for example `council/4`. It changes when the commands of the mode would; a run can
     /// only be resumed by the version that opened it.
     fn version(&self) -> &'static str;
+
+    /// The lock result of an answer, for its consultation's record (D7): `pass`, `hit` or `unchecked`. `None` in a protocol
+    /// without locks.
+    fn lock_result(&self, answer: Option<&Json>) -> Option<&'static str> {
+        let _ = answer;
+        None
+    }
 }

@@ -21,6 +21,7 @@ mod item;
 mod items;
 mod marks;
 mod patterns;
+mod reach;
 mod search;
 mod spacing;
 mod target;
@@ -36,6 +37,7 @@ use search::{HitSink, Search, TraitSource};
 pub use excerpt::{excerpt, excerpt_parts};
 pub use fold::fold;
 pub use hit::{Hit, Layer};
+pub use reach::trait_reach;
 
 /// A trait as recorded in a run's setup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

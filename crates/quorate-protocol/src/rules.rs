@@ -161,10 +161,14 @@ mod tests {
 
     #[test]
     fn every_kind_says_where_it_holds_and_what_its_parameters_name() {
+        // M16, P2, V4.
         // `check` refuses and warns by this alone.
         let [advisory, voting, peer, hierarchy] = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy];
         let in_modes = |modes: &[Mode]| RuleKind { modes: modes.to_vec(), ..RuleKind::default() };
         let decides = || RuleKind { always_decides: true, ..in_modes(&[voting]) };
+        const GUIDED: &[Mode] = &[Mode::Advisory, Mode::Hierarchy];
+        const ADVISED: &[Mode] = &[Mode::Advisory];
+        const DISCUSSED: &[Mode] = &[Mode::Peer];
         let expected = [
             (
                 "aggregate",
@@ -173,21 +177,70 @@ mod tests {
                     member_map_params: &["peers"],
                     rule_kind_params: &[("terminationRule", &["no-new-objections", "all-pass"])],
                     duration_params: &["ttl"],
+                    millisecond_params: &["ttlMs"],
+                    always_decides: true,
+                    conditional_params: &["minSeverity", "maxSeverity"],
+                    mode_params: &[
+                        ("minSeverity", GUIDED),
+                        ("maxSeverity", GUIDED),
+                        ("topN", GUIDED),
+                        ("priority", ADVISED),
+                        ("priorityBase", ADVISED),
+                        ("ttl", ADVISED),
+                        ("ttlMs", ADVISED),
+                        ("maxRounds", DISCUSSED),
+                        ("terminationRule", DISCUSSED),
+                        ("topology", DISCUSSED),
+                        ("hub", DISCUSSED),
+                        ("peers", DISCUSSED),
+                        ("terminal", GUIDED),
+                    ],
+                    shadowed_params: &[
+                        ("priorityBase", "priority"),
+                        ("ttl", "ttlMs"),
+                        ("topology", "peers"),
+                        ("hub", "peers"),
+                    ],
                     first_rule_only_params: &["maxRounds", "terminationRule", "topology", "hub", "peers"],
                     dependent_params: &[("hub", "topology", "star")],
                     ..in_modes(&[advisory, peer, hierarchy])
                 },
             ),
-            ("escalate-on-severity", in_modes(&[hierarchy])),
-            ("majority", RuleKind { member_params: &["chair"], ..decides() }),
-            ("priority", RuleKind { duration_params: &["ttl"], ..in_modes(&[advisory]) }),
+            ("escalate-on-severity", RuleKind { always_decides: true, ..in_modes(&[hierarchy]) }),
+            (
+                "majority",
+                RuleKind {
+                    member_params: &["chair"],
+                    dependent_params: &[("chair", "tieBreaker", "chair-vote")],
+                    ..decides()
+                },
+            ),
+            (
+                "priority",
+                RuleKind {
+                    duration_params: &["ttl"],
+                    millisecond_params: &["ttlMs"],
+                    shadowed_params: &[("ttl", "ttlMs")],
+                    ..in_modes(&[advisory])
+                },
+            ),
             ("quorum", decides()),
             (
                 "terminal",
                 RuleKind {
                     duration_params: &["ttl"],
+                    millisecond_params: &["ttlMs"],
                     ends_synthesis: EndsSynthesis::Yes,
                     class_params: &["scope"],
+                    mode_params: &[
+                        ("triggerSeverity", GUIDED),
+                        ("triggerVote", &[Mode::Voting]),
+                        ("scope", &[Mode::Voting]),
+                        ("priority", ADVISED),
+                        ("ttl", ADVISED),
+                        ("ttlMs", ADVISED),
+                    ],
+                    shadowed_params: &[("ttl", "ttlMs")],
                     ..in_modes(&[advisory, voting, hierarchy])
                 },
             ),

@@ -59,11 +59,6 @@ const OUTCOMES: [(&str, &str); 17] = [
         "no_output",
         "The root of the hierarchy gave no output, and neither did any node below it. `quorate show RUN` says why.",
     ),
-    (
-        "no_resolution",
-        "Traits are locked, and the proposal has no resolution that could be compared with them.\n\
-         Add a line to it that begins with `Resolution:` and says what is to be decided.",
-    ),
     ("no_voters", "No member votes on proposals of this class."),
     ("no_votes", "No member cast a valid vote. `quorate resume RUN` asks again."),
     ("out_of_reach", "A message was addressed to members whom its author cannot reach, and was refused."),

@@ -246,11 +246,51 @@ fn a_consultation_says_everything_that_an_auditor_asks_for() {
     ]);
     assert_eq!(said, json!(["ask/ana", "ana", "voting", "budget", "0.3", 0, "answered", "script"]));
     assert_eq!(one["prompt_sha256"].as_str().map(str::len), Some(64));
+    assert_eq!((&one["trigger"], &one["lock"]), (&json!("manual"), &json!("pass")));
     let checks = of_kind(&all, "lock_check");
-    assert_eq!(
-        (checks.len(), checks[0]["candidate"].as_str(), checks[0]["result"].as_str()),
-        (1, Some("decision"), Some("pass"))
-    );
+    let checks: Vec<_> =
+        checks.iter().map(|check| (check["candidate"].clone(), check["result"].clone())).collect();
+    assert_eq!(checks, [(json!("rationale/ana"), json!("pass")), (json!("decision"), json!("pass"))]);
+}
+
+#[test]
+fn consultations_have_trigger_and_lock_result_in_every_mode() {
+    // D7
+    let advice = json!({"severity": 3, "concern": "It loses warmth.", "suggestion": "Go on."});
+    for (mode, keys, flag, said) in [
+        ("advisory", "phase: session", "--conversation", advice.clone()),
+        ("voting", "weight: 1", "--proposal", json!({"vote": "yes", "rationale": "It loses warmth."})),
+        ("peer", "timeout_ms: 9000", "--topic", message("It loses warmth.")),
+        ("hierarchy", "timeout_ms: 9000", "--request", advice),
+    ] {
+        let place = TestDir::new();
+        let members: &[(&str, &str)] = match mode {
+            "hierarchy" => &[("ana", keys), ("bob", "parent: ana"), ("cyd", "parent: ana")],
+            _ => &[("ana", keys), ("bob", keys), ("cyd", keys)],
+        };
+        write(&place, mode, members, "lockedTraits: [warmth]\n");
+        let calm = match mode {
+            "voting" => vote_answer("yes"),
+            "peer" => message("So be it."),
+            _ => json!({"severity": 3, "concern": "None.", "suggestion": "Go on."}),
+        };
+        answers(&place, &json!({"ana": said, "bob": calm, "cyd": {"$fail": "out"}}));
+        let trigger = if mode == "advisory" { "sample" } else { "manual" };
+        let more: &[&str] = if mode == "advisory" { &["--trigger", "sample"] } else { &[] };
+        convene(&place, flag, more);
+        let all = records::records(&place.path(".quorate/ledger.db"), &place.only_run());
+        let rows = of_kind(&all, "consultation");
+        let row = |member: &str| {
+            let row = rows.iter().find(|row| row["member"] == member).expect("a consultation");
+            (row["trigger"].clone(), row["lock"].clone())
+        };
+        let expected = |lock: &str| (json!(trigger), json!(lock));
+        assert_eq!(
+            [row("ana"), row("bob"), row("cyd")],
+            [expected("hit"), expected("pass"), expected("unchecked")],
+            "{mode}"
+        );
+    }
 }
 
 /// Peers who take their time, in three rounds.

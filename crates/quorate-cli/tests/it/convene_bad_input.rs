@@ -94,20 +94,32 @@ fn an_incomplete_vote_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_rationale_that_touches_a_locked_trait_refuses_the_decision() {
-    // V6: never pass, whatever the others say.
+fn a_rationale_that_touches_a_locked_trait_is_withheld_and_the_vote_counts() {
+    // V6: no member blocks a vote by quoting a trait.
     let rules = format!("{MAJORITY}lockedTraits: [warmth]\n");
     let poisoned = json!({"vote": "yes", "rationale": "Less **w**armth would help."});
     let (place, report, code) =
         board(&rules, &json!({"ana": poisoned, "bob": vote_answer("yes"), "cyd": vote_answer("yes")}));
-    assert_eq!((report["decision"]["result"].as_str(), code), (Some("refused"), 2));
+    assert_eq!((report["decision"]["result"].as_str(), code), (Some("pass"), 0));
+    assert_eq!(vote_of(&report, "ana"), "yes");
+    assert_eq!(report["decision"]["votes"][0]["withheld"], "withheld: touches `warmth`");
     let violation = &report["violations"][0];
     assert_eq!(violation["code"], "assembly_overlay_lock_violation");
     assert_eq!((violation["trait"].as_str(), violation["member"].as_str()), (Some("warmth"), Some("ana")));
-    assert_eq!(report["decision"]["text"], Value::Null, "no decision is written");
     let shown = place.run(&["show", &place.only_run(), "--format", "json"]).assert_code(0).json();
     assert_eq!(shown["decision"], report["decision"], "the consultation is kept, and so is why");
     assert_eq!(status(&shown, "ana"), "answered");
+    for format in ["human", "markdown"] {
+        let shown = place.run(&["show", &place.only_run(), "--format", format]).assert_code(0).stdout;
+        assert!(shown.contains("withheld: touches"), "{format}: {shown}");
+    }
+    // A trait in the proposal's own words refuses the decision, with a resolution or without.
+    for proposal in ["# T\n\nResolution: less warmth.\n", "# T\n\nLess warmth for all.\n"] {
+        place.write("p.md", proposal);
+        let ran =
+            place.run(&["convene", "ASSEMBLY.md", "--proposal", "p.md", "--format", "json"]).assert_code(2);
+        assert_eq!(ran.json()["outcome"]["code"], "locked", "{proposal}");
+    }
 }
 
 #[test]
@@ -373,12 +385,24 @@ fn signing_that_is_required_is_refused_before_anybody_is_asked() {
     let place = TestDir::new();
     write(&place, "voting", &[("ana", "")], "audit: {signing: required}\n");
     answers(&place, &json!({"_": vote_answer("yes")}));
-    place.run(&["check", "ASSEMBLY.md"]).assert_code(0);
+    // `check` names it before.
+    let warned = || {
+        let report = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).assert_code(0).json();
+        let codes = report["diagnostics"].as_array().unwrap().iter().map(|said| said["code"].to_string());
+        codes.collect::<Vec<_>>()
+    };
+    assert_eq!(warned(), ["\"quorate:signing_key_missing\""]);
     place.write("p.md", "# P\n");
     place
         .run(&["convene", ".", "--proposal", "p.md"])
         .assert_code(5)
         .assert_stderr_contains("quorate:signing_key_missing");
+    // A key in the keyring, and one that a command prints, which `check` does not run.
+    place.run(&["keys", "init"]).assert_code(0);
+    assert!(warned().is_empty());
+    let host = place.read("quorate.toml");
+    place.write("quorate.toml", format!("{host}\n[keys]\nsigning = {{command = [\"touch\", \"ran\"]}}\n"));
+    assert!(warned().is_empty() && !place.path("ran").exists());
 }
 
 #[test]

@@ -158,7 +158,6 @@ fn the_codes_of_outcomes_are_explained_too() {
         ("no_adjudication", "adjudicator"),
         ("no_answer", "resume"),
         ("no_output", "root"),
-        ("no_resolution", "Resolution:"),
         ("no_voters", "class"),
         ("no_votes", "resume"),
         ("out_of_reach", "cannot reach"),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures::future::{AbortHandle, Abortable, Aborted};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use quorate_protocol::{AbsenceReason, Command, Fact, FactKind, Invoke, Json, Name, TimedEvent, event};
+use quorate_protocol::{
+    AbsenceReason, Command, ConsultationResult, Fact, FactKind, Invoke, Json, Name, TimedEvent, event,
+};
 use serde_json::Map;
 use tokio::time::Instant;
 
@@ -418,7 +420,13 @@ impl RunLoop {
     fn recorded(&self, ended: Consultation, invoke: &Invoke) -> Result<record::Consultation, Error> {
         let config = self.member_config(&invoke.member)?;
         let about = config.executor.about();
+        let answer = match &ended.result {
+            ConsultationResult::Answered(answer) => Some(answer),
+            ConsultationResult::Absent(_) => None,
+        };
+        let lock = self.config.protocol.lock_result(answer);
         let mut data = ended.into_record(invoke, &config.executor_name, &about, config.weight);
+        data.more.extend(lock.map(|result| ("lock".to_owned(), Json::from(result))));
         data.more.extend(config.extra_fields.iter().map(|(key, value)| (key.clone(), value.clone())));
         Ok(data)
     }

@@ -185,6 +185,9 @@ pub struct CountedVote {
     pub weight: String,
     /// `yes`, `no`, `abstain`, `missing` or `cancelled`.
     pub vote: String,
+    /// The placeholder for a rationale that touches a locked trait (V6).
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
 
 /// A message that was delivered.

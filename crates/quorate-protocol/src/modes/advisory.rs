@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
 };
 use crate::answers::advice::Advice;
 use crate::assembly::{Member, Request, SENTINEL, Setup};
@@ -169,7 +169,7 @@ impl Advisory {
             member_index: index,
             parts: Vec::new(),
             task: TASK.into(),
-            extra_fields: vec![("phase", json!(member.phase)), ("trigger", json!(self.trigger))],
+            extra_fields: vec![("phase", json!(member.phase))],
         })
     }
 
@@ -324,7 +324,7 @@ impl Advisory {
                 kind: "fragment",
                 text: fragment.text.as_str().into(),
             };
-            effects.push(Effect::Check(Candidate { name, texts: vec![text] }));
+            effects.push(Effect::Check(Candidate { name, texts: vec![text], on_hit: OnHit::Drop }));
         }
         effects
     }
@@ -398,7 +398,7 @@ impl Mode for Advisory {
         context: &ModeContext,
         run_state: &mut RunState,
         candidate: &Name,
-        clean: bool,
+        result: &LockResult,
     ) -> Vec<Effect> {
         if !self.unchecked.remove(candidate) {
             return Vec::new();
@@ -407,7 +407,7 @@ impl Mode for Advisory {
             format!("fragment/{}", context.member(fragment.member_index).id) == **candidate
         };
         if let Some(at) = self.synthesis.fragments.iter().position(of) {
-            self.passed_check[at] = clean;
+            self.passed_check[at] = result.is_clean();
         }
         if self.unchecked.is_empty() {
             vec![Effect::End(self.guidance(context, run_state))]

@@ -22,7 +22,7 @@ use crate::{
     TimedEvent, answers,
 };
 
-pub(crate) use effect::{AskMember, Candidate, Completion, Effect, RunStatus, Text};
+pub(crate) use effect::{AskMember, Candidate, Completion, Effect, LockResult, OnHit, RunStatus, Text};
 pub(crate) use mode::{Mode, ModeContext};
 pub(crate) use state::RunState;
 
@@ -56,9 +56,9 @@ enum Stage {
 pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
         AssemblyMode::Advisory => "advisory/3",
-        AssemblyMode::Voting => "voting/5",
-        AssemblyMode::Peer => "peer/5",
-        AssemblyMode::Hierarchy => "hierarchy/4",
+        AssemblyMode::Voting => "voting/6",
+        AssemblyMode::Peer => "peer/6",
+        AssemblyMode::Hierarchy => "hierarchy/5",
     }
 }
 
@@ -206,13 +206,13 @@ impl Assembly {
                 Effect::Record(fact) => commands.push(Command::Record(fact)),
                 Effect::Check(candidate) => {
                     match check::check_text(&self.context, &mut self.run_state, candidate) {
-                        check::CheckResult::Ended { name, clean, facts } => {
+                        check::CheckResult::Ended { name, result, facts } => {
                             commands.extend(facts.into_iter().map(Command::Record));
                             queue.extend(self.mode.on_checked(
                                 &self.context,
                                 &mut self.run_state,
                                 &name,
-                                clean,
+                                &result,
                             ));
                         }
                         check::CheckResult::ByMeaning { candidate, asked } => {
@@ -253,6 +253,7 @@ impl Assembly {
         self.outstanding.insert(ask.id.clone(), ask.member_index);
         let mut marks = Map::new();
         marks.insert("mode".into(), json!(self.context.setup.mode));
+        marks.insert("trigger".into(), json!(self.context.setup.request.trigger()));
         marks.insert("layer".into(), json!(member.layer));
         marks.extend(ask.extra_fields.into_iter().map(|(key, value)| (key.to_owned(), value)));
         Invoke {
@@ -281,10 +282,10 @@ impl Assembly {
         result: &Result<Vec<crate::SemanticHit>, Arc<str>>,
     ) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
-        let (name, clean, facts) =
+        let (name, result, facts) =
             check::check_meaning(&self.context, &mut self.run_state, &candidate, result);
         let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();
-        let effects = self.mode.on_checked(&self.context, &mut self.run_state, &name, clean);
+        let effects = self.mode.on_checked(&self.context, &mut self.run_state, &name, &result);
         commands.extend(self.apply_effects(effects));
         commands
     }
@@ -327,5 +328,22 @@ impl Protocol for Assembly {
 
     fn version(&self) -> &'static str {
         version(self.context.setup.mode)
+    }
+
+    /// An answer that no trait touches as text may still touch one by meaning; that is compared for what an outcome would
+    /// persist of it, and the `lock_check` records have the result.
+    fn lock_result(&self, answer: Option<&Json>) -> Option<&'static str> {
+        let compares = self.context.setup.embeds && !self.context.locks.semantic_traits().is_empty();
+        Some(match answer {
+            None => "unchecked",
+            Some(answer) => {
+                let touches = |text: &str| !self.context.locks.check(text).is_empty();
+                match (answers::texts(answer).into_iter().any(touches), compares) {
+                    (true, _) => "hit",
+                    (false, true) => "unchecked",
+                    (false, false) => "pass",
+                }
+            }
+        })
     }
 }

@@ -5,7 +5,9 @@ mod outcome;
 
 use serde_json::json;
 
-use super::assembly::{AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, Text};
+use super::assembly::{
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, Text,
+};
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
 use crate::rules::branch::{Branch, Child, Rollup};
@@ -196,7 +198,7 @@ fn candidate(member: &Name, advice: &Advice) -> Candidate {
     };
     let mut texts = vec![text("concern", &advice.concern), text("suggestion", &advice.suggestion)];
     texts.extend(advice.evidence.iter().map(|piece| text("evidence", piece)));
-    Candidate { name: invocation_id(member), texts }
+    Candidate { name: invocation_id(member), texts, on_hit: OnHit::Drop }
 }
 
 /// The invocation of a node, and its id as a candidate.
@@ -266,13 +268,13 @@ impl Mode for Hierarchy {
         context: &ModeContext,
         run_state: &mut RunState,
         candidate: &Name,
-        clean: bool,
+        result: &LockResult,
     ) -> Vec<Effect> {
         let member = candidate.strip_prefix(NODE).and_then(|rest| rest.strip_prefix('/'));
         let Some(index) = member.and_then(|member| context.member_indices.get(member).copied()) else {
             return Vec::new();
         };
-        self.nodes[index].state = if clean { NodeState::Passed } else { NodeState::Refused };
+        self.nodes[index].state = if result.is_clean() { NodeState::Passed } else { NodeState::Refused };
         self.on_node_ended(context, run_state, index)
     }
 

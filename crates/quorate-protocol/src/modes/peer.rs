@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
 };
 use crate::answers::message::{Message, Recipients};
+use crate::answers::texts;
 use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
 use crate::{ApplyRule, Fact, FactKind, Json, Name, Part, PartKind};
@@ -131,7 +132,7 @@ impl Peer {
                 kind: "message",
                 text: message.message.as_str().into(),
             };
-            effects.push(Effect::Check(Candidate { name, texts: vec![text] }));
+            effects.push(Effect::Check(Candidate { name, texts: vec![text], on_hit: OnHit::Drop }));
         }
         if self.unchecked.is_empty() {
             effects.extend(self.close_round(context, run_state));
@@ -291,8 +292,8 @@ impl Mode for Peer {
                 };
                 let fact = run_state.record_rule(rule, true, &[], Json::Null);
                 self.unchecked.insert(name.clone());
-                let texts = strings(output).into_iter().map(text).collect();
-                vec![Effect::Record(fact), Effect::Check(Candidate { name, texts })]
+                let texts = texts(output).into_iter().map(text).collect();
+                vec![Effect::Record(fact), Effect::Check(Candidate { name, texts, on_hit: OnHit::Drop })]
             }
             Err(why) => {
                 run_state.note(format!("rule `{id}` could not be applied: {why}"));
@@ -309,13 +310,13 @@ impl Mode for Peer {
         context: &ModeContext,
         run_state: &mut RunState,
         candidate: &Name,
-        clean: bool,
+        result: &LockResult,
     ) -> Vec<Effect> {
         if !self.unchecked.remove(candidate) {
             return Vec::new();
         }
         if let Some(id) = candidate.strip_prefix("synthesis/") {
-            if !clean {
+            if !result.is_clean() {
                 self.synthesis.remove(id);
             }
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
@@ -323,7 +324,7 @@ impl Mode for Peer {
         }
         let member = candidate.rsplit('/').next().unwrap_or_default();
         if let Some(index) = context.member_indices.get(member).copied() {
-            match self.heard[index].as_ref().filter(|_| clean) {
+            match self.heard[index].as_ref().filter(|_| result.is_clean()) {
                 Some(message) => self.log.add(DeliveredMessage {
                     round: self.round,
                     from: index,
@@ -402,18 +403,5 @@ fn lock_refusal(context: &ModeContext, said: &str) -> String {
     match context.locks.check(said).first() {
         Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.trait_text),
         None => "it comes near to what nothing said here may touch".to_owned(),
-    }
-}
-
-/// Every text in what a custom rule gives, names of fields included (L1). Written as JSON, an escaped line
-/// break would hide what it is in.
-fn strings(output: &Json) -> Vec<&str> {
-    match output {
-        Json::String(text) => vec![text],
-        Json::Array(items) => items.iter().flat_map(strings).collect(),
-        Json::Object(fields) => {
-            fields.iter().flat_map(|(key, value)| std::iter::once(&**key).chain(strings(value))).collect()
-        }
-        _ => Vec::new(),
     }
 }

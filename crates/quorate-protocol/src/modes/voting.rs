@@ -5,11 +5,11 @@ mod decision;
 mod outline;
 mod proposal;
 
-use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::assembly::{AskMember, Completion, Effect, Mode, ModeContext, RunState, RunStatus};
+use super::assembly::{AskMember, Completion, Effect, LockResult, Mode, ModeContext, RunState, RunStatus};
 use crate::answers::vote::{Ballot, Vote};
 use crate::assembly::{Request, Rule, Setup};
 use crate::rules::votes::{CountedVote, Poll, Ruling};
@@ -51,7 +51,10 @@ pub(super) struct Voting {
     last_rule_asked: Option<usize>,
     /// The decision's text, as it was checked against the locks.
     checked_text: String,
-    concluded: bool,
+    /// The candidates that wait for the lock check.
+    unchecked: BTreeSet<Name>,
+    /// The results of the lock checks that did not pass, by candidate.
+    locked: BTreeMap<Name, LockResult>,
 }
 
 /// A count in progress: the rules evaluated so far, and whether missing voters count as no (V8).
@@ -82,11 +85,12 @@ impl Voting {
             pass_stands: None,
             last_rule_asked: None,
             checked_text: String::new(),
-            concluded: false,
+            unchecked: BTreeSet::new(),
+            locked: BTreeMap::new(),
         }
     }
 
-    fn poll<'a>(&'a self, context: &'a ModeContext, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
+    fn poll<'a>(&'a self, context: &'a ModeContext, missing: Option<Vote>) -> Poll<'a> {
         let counted = |voter: &VoterState| CountedVote {
             member: context.member(voter.index).id.clone(),
             weight: voter.weight.clone(),
@@ -96,7 +100,6 @@ impl Voting {
             votes: self.voters.iter().map(counted).collect(),
             class: self.class.as_deref(),
             run: &context.run,
-            later,
         }
     }
 
@@ -106,8 +109,7 @@ impl Voting {
         while let Some(rule) = rules.get(self.count.at) {
             self.last_rule_asked =
                 self.last_rule_asked.max(self.count.missing_as_no.then_some(self.count.at));
-            let later = &rules[self.count.at + 1..];
-            let poll = self.poll(context, later, self.count.missing_as_no.then_some(Vote::No));
+            let poll = self.poll(context, self.count.missing_as_no.then_some(Vote::No));
             match rules::built_in(&rule.kind) {
                 Some(logic) => match logic.decide.and_then(|decide| decide(rule, &poll)) {
                     Some(ruling) => return self.on_counted(context, run_state, ruling, Some(self.count.at)),
@@ -122,7 +124,7 @@ impl Voting {
             }
         }
         // V5
-        let poll = self.poll(context, &[], self.count.missing_as_no.then_some(Vote::No));
+        let poll = self.poll(context, self.count.missing_as_no.then_some(Vote::No));
         let ruling = majority::decide(&decision::default_rule(), &poll).unwrap_or(Ruling::new(false));
         self.on_counted(context, run_state, ruling, None)
     }
@@ -136,8 +138,8 @@ impl Voting {
         rule: Option<usize>,
     ) -> Vec<Effect> {
         if self.count.missing_as_no {
-            self.pass_stands = Some(ruling.pass && !self.may_reach_half(context));
-            return self.check_decision(context, run_state);
+            self.pass_stands = Some(ruling.pass);
+            return self.check_decision(context);
         }
         let pass = ruling.pass;
         self.decided = Some((ruling, rule));
@@ -147,46 +149,25 @@ impl Voting {
             return self.continue_count(context, run_state);
         }
         self.pass_stands = Some(true);
-        self.check_decision(context, run_state)
+        self.check_decision(context)
     }
 
-    /// Whether missing votes could bring a quorum to exactly a half, which it leaves to a later `majority`: a pass below that
-    /// half could then fail by one more yes.
-    fn may_reach_half(&self, context: &ModeContext) -> bool {
-        let rules = &context.setup.rules;
-        rules.iter().enumerate().any(|(at, rule)| {
-            let half = |missing| self.poll(context, &[], Some(missing)).tally(rule).compare_to_half();
-            rules::quorum::may_change_verdict(rule, &rules[at + 1..])
-                && half(Vote::No) == Some(Ordering::Less)
-                && half(Vote::Yes) != Some(Ordering::Less)
-        })
-    }
-
-    /// V7: whether what is out can still change the result. Only kinds of rules for which more yes never hurts are
-    /// trusted with that.
+    /// V7: whether what is out can still change the result. More yes never hurts under the built-in kinds of rules (V4); a
+    /// kind of the host's is not trusted with that.
     fn is_settled(&self, context: &ModeContext) -> bool {
         let rules = &context.setup.rules;
-        let monotone = rules.iter().enumerate().all(|(at, rule)| {
-            rules::built_in(&rule.kind).is_some()
-                && !rules::quorum::may_change_verdict(rule, &rules[at + 1..])
-        });
+        let monotone = rules.iter().all(|rule| rules::built_in(&rule.kind).is_some());
         let result = |as_vote: Vote| {
-            let poll = |later| {
-                let mut poll = self.poll(context, later, None);
-                for (vote, voter) in poll.votes.iter_mut().zip(&self.voters) {
-                    if voter.state == VoteStatus::Pending {
-                        vote.vote = Some(as_vote);
-                    }
+            let mut poll = self.poll(context, None);
+            for (vote, voter) in poll.votes.iter_mut().zip(&self.voters) {
+                if voter.state == VoteStatus::Pending {
+                    vote.vote = Some(as_vote);
                 }
-                poll
-            };
-            let decide = |(at, rule): (usize, &Rule)| {
-                rules::built_in(&rule.kind)?.decide.and_then(|decide| decide(rule, &poll(&rules[at + 1..])))
-            };
-            let decided = rules.iter().enumerate().find_map(decide);
-            decided
-                .or_else(|| majority::decide(&decision::default_rule(), &poll(&[])))
-                .map(|ruling| ruling.pass)
+            }
+            let decide =
+                |rule: &Rule| rules::built_in(&rule.kind)?.decide.and_then(|decide| decide(rule, &poll));
+            let decided = rules.iter().find_map(decide);
+            decided.or_else(|| majority::decide(&decision::default_rule(), &poll)).map(|ruling| ruling.pass)
         };
         // A member that is missing already may still turn a pass (V8), so only a count without missing members settles it.
         let lacking = self.voters.iter().any(|one| one.state == VoteStatus::Ended && one.ballot.is_none());
@@ -240,9 +221,6 @@ impl Mode for Voting {
                 "no_voters",
                 class,
             ))];
-        }
-        if let Some(ending) = decision::unresolved(self, context) {
-            return vec![Effect::End(ending)];
         }
         let ask = |voter: &VoterState| {
             let member = context.member(voter.index);
@@ -326,10 +304,16 @@ impl Mode for Voting {
         &mut self,
         context: &ModeContext,
         run_state: &mut RunState,
-        _: &Name,
-        clean: bool,
+        candidate: &Name,
+        result: &LockResult,
     ) -> Vec<Effect> {
-        self.conclude(context, run_state, clean)
+        if !self.unchecked.remove(candidate) {
+            return Vec::new();
+        }
+        if !result.is_clean() {
+            self.locked.insert(candidate.clone(), result.clone());
+        }
+        if self.unchecked.is_empty() { self.conclude(context, run_state) } else { Vec::new() }
     }
 
     fn on_budget_exhausted(

@@ -15,6 +15,7 @@ pub const KIND: &str = "escalate-on-severity";
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Hierarchy],
+        always_decides: true,
         params: json!({
             "type": "object",
             "additionalProperties": false,

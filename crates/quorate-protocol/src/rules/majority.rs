@@ -20,13 +20,14 @@ pub fn kind() -> RuleKind {
         always_decides: true,
         modes: vec![Mode::Voting],
         member_params: &["chair"],
+        dependent_params: &[("chair", "tieBreaker", "chair-vote")],
         params: json!({
             "type": "object",
             "additionalProperties": false,
             "properties": {
-                "tieBreaker": {"enum": ["chair-vote", "reject", "random"]},
+                "tieBreaker": {"enum": ["chair-vote", "reject", "random"], "default": "reject"},
                 "chair": {"type": "string", "minLength": 1},
-                "denominator": {"enum": ["total", "cast"]},
+                "denominator": {"enum": ["total", "cast"], "default": "total"},
                 "terminal": {"type": "boolean"}
             },
             "if": {"properties": {"tieBreaker": {"const": "chair-vote"}}, "required": ["tieBreaker"]},

@@ -16,13 +16,15 @@ pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory],
         duration_params: &["ttl"],
+        millisecond_params: &["ttlMs"],
+        shadowed_params: &[("ttl", "ttlMs")],
         params: json!({
             "type": "object",
             "additionalProperties": false,
             "properties": {
                 "triggerKind": {"type": "string", "minLength": 1},
                 "words": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-                "priority": {"type": "integer", "minimum": 0, "maximum": 100},
+                "priority": {"type": "integer", "minimum": 0, "maximum": 100, "default": DEFAULT_PRIORITY},
                 "ttl": {"type": "string", "minLength": 2},
                 "ttlMs": {"type": "integer", "minimum": 1},
                 "terminal": {"type": "boolean"}

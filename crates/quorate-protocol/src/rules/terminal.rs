@@ -18,16 +18,26 @@ pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory, Mode::Voting, Mode::Hierarchy],
         duration_params: &["ttl"],
+        millisecond_params: &["ttlMs"],
+        mode_params: &[
+            ("triggerSeverity", &[Mode::Advisory, Mode::Hierarchy]),
+            ("triggerVote", &[Mode::Voting]),
+            ("scope", &[Mode::Voting]),
+            ("priority", &[Mode::Advisory]),
+            ("ttl", &[Mode::Advisory]),
+            ("ttlMs", &[Mode::Advisory]),
+        ],
+        shadowed_params: &[("ttl", "ttlMs")],
         ends_synthesis: EndsSynthesis::Yes,
         class_params: &["scope"],
         params: json!({
             "type": "object",
             "additionalProperties": false,
             "properties": {
-                "triggerSeverity": {"type": "integer", "minimum": 0, "maximum": 10},
-                "triggerVote": {"enum": ["yes", "no"]},
-                "scope": {"type": "string", "minLength": 1},
-                "priority": {"type": "integer", "minimum": 0, "maximum": 100},
+                "triggerSeverity": {"type": "integer", "minimum": 0, "maximum": 10, "default": DEFAULT_TRIGGER_SEVERITY},
+                "triggerVote": {"enum": ["yes", "no"], "default": "no"},
+                "scope": {"type": "string", "minLength": 1, "default": "every class"},
+                "priority": {"type": "integer", "minimum": 0, "maximum": 100, "default": DEFAULT_PRIORITY},
                 "ttl": {"type": "string", "minLength": 2},
                 "ttlMs": {"type": "integer", "minimum": 1},
                 "terminal": {"type": "boolean"}

@@ -19,8 +19,6 @@ pub(crate) struct Poll<'a> {
     pub(crate) votes: Vec<CountedVote>,
     pub(crate) class: Option<&'a str>,
     pub(crate) run: &'a str,
-    /// The rules after the one that is asked.
-    pub(crate) later: &'a [Rule],
 }
 
 /// What a rule decides.

@@ -22,34 +22,41 @@ pub(super) struct Board {
     pub(super) votes: Vec<(String, String, String)>,
 }
 
-/// A member's vote with its reason, as it gave them.
+/// A member's vote with its reason, as it gave them; a reason that touches a locked trait is withheld (V6).
 pub(crate) struct Reason {
     pub(crate) at: At,
     pub(crate) member: String,
     pub(crate) word: String,
     pub(crate) reason: String,
+    pub(crate) reason_at: String,
 }
 
 impl Reason {
-    /// The vote in an answer, if there is one. `at` is the record of the answer.
-    pub(crate) fn of(member: &str, answer: &Map<String, Json>, at: At) -> Option<Reason> {
+    /// The vote in an answer, if there is one. `at` is the record of the answer, `decided` the decision of the outcome.
+    pub(crate) fn of(
+        member: &str,
+        answer: &Map<String, Json>,
+        at: At,
+        (decision, decided): (&Decision, &At),
+    ) -> Option<Reason> {
         let text = |key: &str| answer.get(key).and_then(Json::as_str).map(str::to_owned);
-        Some(Reason {
-            at,
-            member: member.to_owned(),
-            word: text("vote")?,
-            reason: text("rationale").unwrap_or_default(),
-        })
+        let withheld = decision.votes.iter().enumerate().find(|(_, vote)| vote.member == member);
+        let withheld = withheld.and_then(|(place, vote)| Some((place, vote.withheld.clone()?)));
+        let (reason, reason_at) = match withheld {
+            Some((place, text)) => (text, decided.to(&format!("/votes/{place}/withheld"))),
+            None => (text("rationale").unwrap_or_default(), at.to("/answer/rationale")),
+        };
+        Some(Reason { at, member: member.to_owned(), word: text("vote")?, reason, reason_at })
     }
 }
 
 /// The votes of a run that has some, in the order of its members.
 pub(super) fn reasons(report: &Report) -> Vec<Reason> {
-    let given = |member: &Member| Reason::of(&member.id, member.answer()?, At::default());
-    match report.decision {
-        Some(_) => report.members.iter().filter_map(given).collect(),
-        None => Vec::new(),
-    }
+    let Some(decision) = &report.decision else { return Vec::new() };
+    let nowhere = At::default();
+    let given =
+        |member: &Member| Reason::of(&member.id, member.answer()?, At::default(), (decision, &nowhere));
+    report.members.iter().filter_map(given).collect()
 }
 
 pub(super) struct Side {

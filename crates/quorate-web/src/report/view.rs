@@ -186,12 +186,7 @@ pub(super) fn page(file: &ReportFile) -> ReportPage {
         brief: text(&outcome.revision_brief),
         dissent: text(&outcome.dissent_summary),
         notes: notes(content),
-        reasons: content
-            .consultations
-            .iter()
-            .filter(|_| outcome.decision.is_some())
-            .filter_map(reason)
-            .collect(),
+        reasons: reasons(content, outcome, &at),
         facts: facts(content, outcome, &at),
         has_text: document.is_some(),
         lines: document.map(|text| document::lines(&text.text, &in_text)).unwrap_or_default(),
@@ -252,10 +247,15 @@ fn title(content: &Content) -> (String, String) {
     said.unwrap_or_else(|| (String::new(), String::new()))
 }
 
-/// The vote in an answer, if there is one.
-fn reason(asked: &Consulted) -> Option<Reason> {
-    let answer = asked.data.answer.as_ref()?.as_object()?;
-    Reason::of(&asked.data.member, answer, At::record(asked.n))
+/// The votes in the answers of a vote.
+fn reasons(content: &Content, outcome: &Outcome, at: &At) -> Vec<Reason> {
+    let Some(decision) = &outcome.decision else { return Vec::new() };
+    let decided = at.under("/decision");
+    let reason = |asked: &Consulted| {
+        let answer = asked.data.answer.as_ref()?.as_object()?;
+        Reason::of(&asked.data.member, answer, At::record(asked.n), (decision, &decided))
+    };
+    content.consultations.iter().filter_map(reason).collect()
 }
 
 /// What follows from the records, besides what they say themselves.

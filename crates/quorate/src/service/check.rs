@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::assembly::Mode;
+use quorate_manifest::assembly::audit::Signing;
+use quorate_manifest::assembly::{Mode, Resolved};
 use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::config;
 use quorate_manifest::doctype::Doctype;
@@ -18,12 +19,14 @@ use super::disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
+use super::keys::Keys;
 use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
 use super::paths::absolute;
 use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::review::members;
 use super::runtime;
+use super::signer;
 use super::trust::Trust;
 use super::workspace::boundary::FoundFile;
 use super::workspace::{self, PathOverrides, load_council};
@@ -115,13 +118,15 @@ fn check_workspace(
             FileOutcome::Assembly(report, resolved) => {
                 outcome.files += 1;
                 deduplicator.add(report, &mut outcome.report);
-                let followed = request.refs == Refs::Followed;
-                if let Some(resolved) =
-                    resolved.filter(|assembly| followed && assembly.mode == Mode::Advisory)
-                {
+                let Some(resolved) = resolved.filter(|_| request.refs == Refs::Followed) else {
+                    return Ok(());
+                };
+                if resolved.mode == Mode::Advisory {
                     let advice = describe_operators(&operator_ids(&resolved));
                     outcome.notes.push(format!("{}: advice {advice}", loader.display_name(location)));
                 }
+                let path = work.root.join(location.workspace_relative());
+                deduplicator.add(signing_warnings(environment, &path, &resolved), &mut outcome.report);
             }
             FileOutcome::Checked(doctype, report) => {
                 outcome.files += 1;
@@ -168,6 +173,19 @@ fn check_workspace(
         }
     }
     Ok(())
+}
+
+/// What keeps `convene` from signing a run of the assembly at this path, in the workspace that it would use.
+fn signing_warnings(environment: &Environment, path: &Path, resolved: &Resolved) -> Report {
+    if resolved.audit.signing != Signing::Required {
+        return Report::new();
+    }
+    let directory = path.parent().unwrap_or(path);
+    // Problems of the configuration are reported at its own file.
+    workspace::load(environment, &PathOverrides::default(), directory).map_or_else(
+        |_| Report::new(),
+        |workspace| signer::signing_warnings(&Keys::of(environment, &workspace), resolved),
+    )
 }
 
 /// Whether a file is in a folder of its scope.

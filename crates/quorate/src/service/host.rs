@@ -16,8 +16,10 @@ use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{BuildContext, Duplicate, Registry};
 use quorate_ledger::signing::{InvalidKey, PublicKey};
-use quorate_manifest::capabilities::{PublicKeyError, RuleKind};
+use quorate_manifest::assembly::MatchMode;
+use quorate_manifest::capabilities::{PublicKeyError, RuleKind, TraitReach};
 use quorate_protocol::gather;
+use quorate_protocol::locks::trait_reach;
 use quorate_protocol::rules::{Error, Rules};
 use regex::RegexBuilder;
 
@@ -204,6 +206,10 @@ impl quorate_manifest::Capabilities for Host {
                 error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
             }
         })
+    }
+
+    fn trait_reach(&self, text: &str, declared: MatchMode) -> Option<TraitReach> {
+        trait_reach(text, declared)
     }
 
     fn has_embedder(&self) -> bool {

@@ -52,16 +52,7 @@ impl Signer {
             Some(keys) => keys,
             None => keys.load_keyring()?.keys,
         };
-        let judge = keys::to_keyring(&ring);
-        let usable = match keys.signing_key().await? {
-            SigningKey::Missing(why) => Err(why),
-            SigningKey::Available(key, from) => {
-                match keys::unusable_reason(&judge, key.public().id(), keys.now_ms()) {
-                    None => Ok(key),
-                    Some(why) => Err(format!("{why}; it comes from {from}")),
-                }
-            }
-        };
+        let usable = usable_key(keys, &ring, keys.signing_key().await?);
         let key = match (usable, signing) {
             (Ok(key), _) => Some(key),
             (Err(why), Signing::Required) => return Err(key_missing(keys, governed, &why)),
@@ -165,6 +156,52 @@ impl Signer {
         Signer::new(keys, signing, None).await?.sign(store, stream);
         Ok(())
     }
+}
+
+/// A key that the keyring lets sign now, or why there is none.
+fn usable_key(keys: &Keys, ring: &[Key], found: SigningKey) -> Result<Arc<SecretKey>, String> {
+    match found {
+        SigningKey::Missing(why) => Err(why),
+        SigningKey::Available(key, from) => {
+            match keys::unusable_reason(&keys::to_keyring(ring), key.public().id(), keys.now_ms()) {
+                None => Ok(key),
+                Some(why) => Err(format!("{why}; it comes from {from}")),
+            }
+        }
+    }
+}
+
+/// What keeps `convene` from signing an assembly's run on this machine, as warnings for `check`. A key that a command prints
+/// counts as available, since `check` runs no command.
+pub fn signing_warnings(keys: &Keys, resolved: &Resolved) -> Report {
+    let mut report = Report::new();
+    let Err(error) = ensure_supported(resolved).and_then(|()| ensure_key(keys, resolved)) else {
+        return report;
+    };
+    let chain = &resolved.chain;
+    for refusal in error.report.refusals {
+        let mut body = Body::new(format!("`convene` refuses this assembly: {}", refusal.body.message));
+        body.help = refusal.body.help;
+        if let Some(node) = chain.merged.at_path(&["audit", "signing"]) {
+            let document = chain.document_of(node);
+            report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
+            body = body.at(chain.place(node, "audit.signing"));
+        }
+        report.warn(refusal.code.as_warning(), body);
+    }
+    report
+}
+
+/// Refuses required signatures that no key here can make.
+fn ensure_key(keys: &Keys, resolved: &Resolved) -> Result<(), ServiceError> {
+    let Some(found) = keys.signing_key_without_command()? else { return Ok(()) };
+    let bound = resolved.policies.effective_keys();
+    let governed = bound.is_some();
+    let ring = match bound {
+        Some(bound) => bound,
+        None => keys.load_keyring()?.keys,
+    };
+    usable_key(keys, &ring, found).map(|_| ()).map_err(|why| key_missing(keys, governed, &why))
 }
 
 /// The refusal of a key that is newer than the run and that none of the run's keys vouches for.

@@ -193,7 +193,7 @@ class Review(ShownReview):
     partial: bool
     """whether a member lacks output."""
     policy: str
-    """seed/1 or strict/1."""
+    """seed/2 or strict/1."""
     prior_verdicts_consulted: int
     reasoning: str
     """the adjudicator's."""
@@ -226,6 +226,8 @@ class AssemblyVote:
     member: str
     vote: str | None
     weight: str
+    withheld: str | None = None
+    """the placeholder for a rationale that touches a locked trait."""
 
 
 @dataclass(frozen=True, kw_only=True)

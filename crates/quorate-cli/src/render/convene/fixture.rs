@@ -141,6 +141,7 @@ pub(super) fn vote() -> Report {
         member: member.to_owned(),
         weight: weight.to_owned(),
         vote: vote.to_owned(),
+        withheld: None,
     };
     let mut auditor = unasked("auditor", "External Auditor");
     auditor.classes = Some(vec!["security".to_owned(), "audit".to_owned()]);

@@ -111,7 +111,13 @@ pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
 pub(super) fn notes(report: &Report) -> Vec<String> {
     let repeated = |note: &String| {
         report.violations.iter().any(|violation| {
-            note.starts_with(&format!("`{}` was dropped:", violation.candidate))
+            let of = |verb| format!("`{}` was {verb}:", violation.candidate);
+            let withheld = violation.member.as_deref().zip(violation.what.as_deref());
+            note.starts_with(&of("dropped"))
+                || note.starts_with(&of("withheld"))
+                || withheld.is_some_and(|(id, what)| {
+                    note.starts_with(&format!("the {what} of `{id}` was withheld:"))
+                })
                 || (violation.code == "out_of_reach"
                     && violation
                         .member

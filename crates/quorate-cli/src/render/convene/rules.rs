@@ -120,7 +120,6 @@ fn undecided_reason(report: &Report, rule: &AppliedRule) -> String {
                 None => format!("does not decide: {} {}", no_votes(report, rule), one_line(vote)),
             },
         },
-        ("quorum", _) => "does not decide: exactly half, which a later majority decides".to_owned(),
         _ => "does not decide".to_owned(),
     }
 }

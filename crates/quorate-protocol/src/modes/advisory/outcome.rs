@@ -1,5 +1,6 @@
 //! The advisory outcome: fragments with their expiry, the risk level, whether to escalate, and the input of a custom rule.
 
+use quorate_manifest::assembly::audit::OVERLAY_TTL_DAYS;
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::timestamp;
@@ -11,7 +12,7 @@ use crate::assembly::{Rule, SENTINEL, Setup};
 
 const DAY_MS: i64 = 86_400_000;
 /// The shortest and the longest time that an overlay may hold (A5).
-const TTL_RANGE_MS: (i64, i64) = (DAY_MS, 30 * DAY_MS);
+const TTL_RANGE_MS: (i64, i64) = (*OVERLAY_TTL_DAYS.start() * DAY_MS, *OVERLAY_TTL_DAYS.end() * DAY_MS);
 
 /// A fragment as the outcome has it.
 pub(super) fn fragment(context: &ModeContext, run_state: &mut RunState, fragment: &Fragment) -> Json {

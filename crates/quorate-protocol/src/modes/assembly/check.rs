@@ -1,11 +1,11 @@
 //! The lock check (L1): every text that an outcome would persist is checked against the locked traits. A hit drops the
-//! candidate and is recorded; the consultation stays.
+//! candidate, or withholds the touched text of a ballot (V6), and is recorded; the consultation stays.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::effect::{Candidate, Text};
+use super::effect::{Candidate, LockResult, OnHit, Text};
 use super::mode::ModeContext;
 use super::state::RunState;
 use crate::locks::{Hit, excerpt};
@@ -13,7 +13,7 @@ use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// How far a check got.
 pub(super) enum CheckResult {
-    Ended { name: Name, clean: bool, facts: Vec<Fact> },
+    Ended { name: Name, result: LockResult, facts: Vec<Fact> },
     ByMeaning { candidate: Candidate, asked: SemanticMatch },
 }
 
@@ -23,12 +23,11 @@ pub(super) fn check_text(
     run_state: &mut RunState,
     candidate: Candidate,
 ) -> CheckResult {
-    let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
-        context.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
-    };
-    let hits: Vec<(usize, Hit)> = candidate.texts.iter().enumerate().flat_map(found).collect();
+    let hits = hits(context, &candidate);
     let by_meaning = if context.setup.embeds { context.locks.semantic_traits() } else { Vec::new() };
-    if hits.is_empty() && !by_meaning.is_empty() {
+    // A hit drops the candidate whatever the comparison would find; a text that is kept needs both checks.
+    let is_open = hits.is_empty() || candidate.on_hit == OnHit::Withhold;
+    if is_open && !by_meaning.is_empty() {
         let traits = by_meaning.iter().map(|at| context.setup.locked_traits[*at].text.clone()).collect();
         let comparison = SemanticMatch {
             candidate: candidate.name.clone(),
@@ -37,60 +36,101 @@ pub(super) fn check_text(
         };
         return CheckResult::ByMeaning { candidate, asked: comparison };
     }
-    let reported: Vec<ReportedHit<'_>> = hits
-        .iter()
-        .map(|(at, hit)| {
-            let text = &candidate.texts[*at];
-            let excerpt = excerpt(&text.text, &hit.span);
-            ReportedHit { text, locked: &hit.trait_text, layer: hit.layer.as_str(), excerpt }
-        })
-        .collect();
-    let result = if reported.is_empty() { "pass" } else { "hit" };
-    let facts = facts(context, run_state, &candidate, result, &reported);
-    CheckResult::Ended { name: candidate.name.clone(), clean: reported.is_empty(), facts }
+    let reported = hits.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, &candidate)).collect();
+    let (result, facts) = report(context, run_state, &candidate, reported);
+    CheckResult::Ended { name: candidate.name.clone(), result, facts }
 }
 
-/// The result of the host's comparison by meaning. A failed one leaves the candidate unchecked, which drops it (L4).
+/// The hits in the texts of a candidate, each with the index of its text.
+fn hits(context: &ModeContext, candidate: &Candidate) -> Vec<(usize, Hit)> {
+    let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
+        context.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
+    };
+    candidate.texts.iter().enumerate().flat_map(found).collect()
+}
+
+/// The result of the host's comparison by meaning. A failed one leaves the candidate unchecked, so that none of its texts
+/// is persisted (L4).
 pub(super) fn check_meaning(
     context: &ModeContext,
     run_state: &mut RunState,
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
-) -> (Name, bool, Vec<Fact>) {
+) -> (Name, LockResult, Vec<Fact>) {
     let semantic_traits = context.locks.semantic_traits();
     let near = match result {
         Ok(near) => near,
         Err(why) => {
+            let effect = candidate.on_hit.past_participle();
             run_state
-                .note(format!("`{}` was dropped: the locks could not be checked: {why}", candidate.name));
+                .note(format!("`{}` was {effect}: the locks could not be checked: {why}", candidate.name));
             let mut facts = facts(context, run_state, candidate, "unchecked", &[]);
             run_state.count_violation();
             let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
             facts.push(Fact { kind: FactKind::Violation, data });
-            return (candidate.name.clone(), false, facts);
+            return (candidate.name.clone(), LockResult::Unchecked, facts);
         }
     };
-    let reported: Vec<ReportedHit<'_>> = near
-        .iter()
-        .filter_map(|near| {
-            let text = candidate.texts.get(near.text)?;
-            let locked = &context.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
-            let span = near.start..near.end;
-            let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
-            Some(ReportedHit { text, locked, layer: "meaning", excerpt: words.unwrap_or_default() })
+    let by_text = hits(context, candidate);
+    let by_text = by_text.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, candidate));
+    let by_meaning = near.iter().filter_map(|near| {
+        let text = candidate.texts.get(near.text)?;
+        let locked = &context.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
+        let span = near.start..near.end;
+        let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
+        Some(ReportedHit {
+            at: near.text,
+            text,
+            locked,
+            layer: "meaning",
+            excerpt: words.unwrap_or_default(),
         })
-        .collect();
-    let result = if reported.is_empty() { "pass" } else { "hit" };
-    let facts = facts(context, run_state, candidate, result, &reported);
-    (candidate.name.clone(), reported.is_empty(), facts)
+    });
+    let (result, facts) = report(context, run_state, candidate, by_text.chain(by_meaning).collect());
+    (candidate.name.clone(), result, facts)
 }
 
 /// A hit as recorded.
 struct ReportedHit<'a> {
+    /// The index of the text in its candidate.
+    at: usize,
     text: &'a Text,
     locked: &'a str,
     layer: &'a str,
     excerpt: String,
+}
+
+impl<'a> ReportedHit<'a> {
+    fn from_text(at: usize, hit: &'a Hit, candidate: &'a Candidate) -> Self {
+        let text = &candidate.texts[at];
+        let excerpt = excerpt(&text.text, &hit.span);
+        ReportedHit { at, text, locked: &hit.trait_text, layer: hit.layer.as_str(), excerpt }
+    }
+}
+
+impl OnHit {
+    fn past_participle(self) -> &'static str {
+        match self {
+            OnHit::Drop => "dropped",
+            OnHit::Withhold => "withheld",
+        }
+    }
+}
+
+/// The result of a check, and its records.
+fn report(
+    context: &ModeContext,
+    run_state: &mut RunState,
+    candidate: &Candidate,
+    hits: Vec<ReportedHit<'_>>,
+) -> (LockResult, Vec<Fact>) {
+    let word = if hits.is_empty() { "pass" } else { "hit" };
+    let facts = facts(context, run_state, candidate, word, &hits);
+    let result = match hits.is_empty() {
+        true => LockResult::Pass,
+        false => LockResult::Hit(hits.into_iter().map(|hit| (hit.at, hit.locked.to_owned())).collect()),
+    };
+    (result, facts)
 }
 
 fn facts(
@@ -115,10 +155,12 @@ fn facts(
         let author = hit.text.member.as_deref();
         let of =
             author.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
-        run_state.note(format!(
-            "`{}` was dropped: {of} touches the locked trait `{}`",
-            candidate.name, hit.locked
-        ));
+        run_state.note(match candidate.on_hit {
+            OnHit::Drop => {
+                format!("`{}` was dropped: {of} touches the locked trait `{}`", candidate.name, hit.locked)
+            }
+            OnHit::Withhold => format!("{of} was withheld: it touches the locked trait `{}`", hit.locked),
+        });
         let data: Json = json!({
             "candidate": &*candidate.name,
             "code": "assembly_overlay_lock_violation",

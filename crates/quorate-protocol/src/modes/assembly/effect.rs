@@ -1,5 +1,6 @@
 //! Effects: what a mode can request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -23,9 +24,53 @@ pub(crate) enum Effect {
 
 /// Something that may become part of an outcome.
 pub(crate) struct Candidate {
-    /// What it is called in records: `fragment/<member>`, `decision`, `message/<round>/<member>`, `node/<member>`.
+    /// Its name in records: `fragment/<member>`, `decision`, `rationale/<member>`, `message/<round>/<member>`,
+    /// `node/<member>`.
     pub(crate) name: Name,
     pub(crate) texts: Vec<Text>,
+    pub(crate) on_hit: OnHit,
+}
+
+/// What a locked trait in one of a candidate's texts does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnHit {
+    /// The whole candidate is dropped.
+    Drop,
+    /// The touched text alone is withheld, so every text is checked in every way (V6).
+    Withhold,
+}
+
+/// The result of checking a candidate against the locks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockResult {
+    Pass,
+    /// Each text that touches a trait, by its index in the candidate, with the trait.
+    Hit(Vec<(usize, String)>),
+    /// The host could not compare the texts by meaning (L4).
+    Unchecked,
+}
+
+impl LockResult {
+    pub(crate) fn is_clean(&self) -> bool {
+        *self == LockResult::Pass
+    }
+
+    /// The text at an index, or a placeholder for it if it touches a trait.
+    pub(crate) fn visible_text(&self, index: usize, text: &str) -> String {
+        match self {
+            LockResult::Pass => text.to_owned(),
+            LockResult::Unchecked => "withheld: the locked traits could not be checked".to_owned(),
+            LockResult::Hit(hits) => {
+                let touched =
+                    hits.iter().filter(|(at, _)| *at == index).map(|(_, locked)| format!("`{locked}`"));
+                let traits: Vec<String> = touched.collect::<BTreeSet<_>>().into_iter().collect();
+                match traits.is_empty() {
+                    true => text.to_owned(),
+                    false => format!("withheld: touches {}", traits.join(", ")),
+                }
+            }
+        }
+    }
 }
 
 /// One text of a candidate.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::effect::{Completion, Effect};
+use super::effect::{Completion, Effect, LockResult};
 use super::state::RunState;
 use crate::assembly::{Member, Setup};
 use crate::gather::Subject;
@@ -25,11 +25,6 @@ pub(crate) struct ModeContext {
 impl ModeContext {
     pub(crate) fn member(&self, index: usize) -> &Member {
         &self.setup.members[index]
-    }
-
-    /// Whether anything is locked.
-    pub(crate) fn has_locks(&self) -> bool {
-        !self.locks.is_empty()
     }
 
     pub(crate) fn subject_text(&self) -> &str {
@@ -69,7 +64,7 @@ pub(crate) trait Mode: Send {
         context: &ModeContext,
         run_state: &mut RunState,
         candidate: &Name,
-        clean: bool,
+        result: &LockResult,
     ) -> Vec<Effect>;
 
     /// The run's budget is spent before the mode has a result: completes the outcome with what is known, and marks

@@ -2,17 +2,21 @@
 
 use serde_json::{Map, json};
 
-use super::super::assembly::{Candidate, Completion, Effect, ModeContext, RunState, RunStatus, Text};
+use super::super::assembly::{
+    Candidate, Completion, Effect, LockResult, ModeContext, OnHit, RunState, RunStatus, Text,
+};
 use super::proposal::{resolution, title};
-use super::{Poll, VoteStatus, Voting, invocation_id, weight_text};
+use super::{Poll, VoteStatus, VoterState, Voting, invocation_id, weight_text};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
 use crate::rules::{self, majority};
 use crate::tally::Tally;
-use crate::{Fact, Json};
+use crate::{Fact, Json, Name};
 
-/// How the decision is called in records.
+/// The name of the decision in records.
 const DECISION: &str = "decision";
+/// The index of a rationale in its candidate; the evidence follows.
+const RATIONALE: usize = 0;
 
 /// The implicit rule of V5.
 pub(super) fn default_rule() -> Rule {
@@ -37,52 +41,32 @@ pub(super) fn without_decision(
     undecided(voting, context, Completion::without_artifact(stand, code, because))
 }
 
-/// The outcome of a proposal without a resolution when traits are locked: there is no text to check against the locks, so
-/// no member is asked (V6).
-pub(super) fn unresolved(voting: &Voting, context: &ModeContext) -> Option<Completion> {
-    if !context.has_locks() || resolution(context.subject_text()).is_some() {
-        return None;
-    }
-    let because = "traits are locked, and the proposal has no resolution that could be held against them: say what is \
-                   to be decided in a line that begins with `Resolution:`";
-    Some(without_decision(voting, context, RunStatus::Refused, "no_resolution", because.to_owned()))
-}
-
 /// An undecided outcome, with the votes cast.
 pub(super) fn undecided(voting: &Voting, context: &ModeContext, mut ending: Completion) -> Completion {
-    let tally = voting.poll(context, &[], None).tally(&default_rule());
+    let tally = voting.poll(context, None).tally(&default_rule());
     ending.artifact.insert(DECISION.into(), decision_json(voting, context, ending.result, &tally, None));
     ending.extra.insert("class".into(), json!(voting.class));
     ending
 }
 
 impl Voting {
-    /// Whether a member is one of those who decided alone, whose answers the outcome has in full (V4).
-    fn is_contribution_of(&self, context: &ModeContext, member: &crate::Name) -> bool {
-        let Some((ruling, Some(at))) = &self.decided else { return false };
-        rules::is_terminal(&context.setup.rules[*at]) && ruling.members.contains(member)
+    /// The result is known: checks the decision's text, and each member's rationale and evidence, against the locks. Only
+    /// the decision's text can refuse the decision: a member cannot block a vote by quoting a trait (V6).
+    pub(super) fn check_decision(&mut self, context: &ModeContext) -> Vec<Effect> {
+        self.checked_text = self.decision_text(context);
+        let decision =
+            Text { member: None, invocation: None, kind: DECISION, text: self.checked_text.as_str().into() };
+        let ballots = self.voters.iter().filter_map(|voter| ballot_candidate(context, voter));
+        let mut candidates: Vec<Candidate> = ballots.collect();
+        candidates.push(Candidate { name: DECISION.into(), texts: vec![decision], on_hit: OnHit::Drop });
+        self.unchecked = candidates.iter().map(|candidate| candidate.name.clone()).collect();
+        candidates.into_iter().map(Effect::Check).collect()
     }
 
-    /// The result is known: checks the decision's text, every rationale, and the evidence that the outcome has against the
-    /// locks.
-    pub(super) fn check_decision(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
-        let text = |member: Option<&crate::Name>, what, text: &str| Text {
-            member: member.cloned(),
-            invocation: member.map(|member| invocation_id(member)),
-            kind: what,
-            text: text.into(),
-        };
-        self.checked_text = self.decision_text(context);
-        let mut texts = vec![text(None, "decision", &self.checked_text)];
-        for voter in &self.voters {
-            let Some(ballot) = &voter.ballot else { continue };
-            let member = &context.member(voter.index).id;
-            texts.push(text(Some(member), "rationale", &ballot.rationale));
-            if self.is_contribution_of(context, member) {
-                texts.extend(ballot.evidence.iter().map(|quote| text(Some(member), "evidence", quote)));
-            }
-        }
-        vec![Effect::Check(Candidate { name: DECISION.into(), texts })]
+    /// A text of a member's ballot as the outcome has it.
+    fn visible_text(&self, member: &str, index: usize, text: &str) -> String {
+        let result = self.locked.get(&*rationale_name(member));
+        result.unwrap_or(&LockResult::Pass).visible_text(index, text)
     }
 
     /// The word of the result: a pass that does not stand is incomplete.
@@ -94,11 +78,13 @@ impl Voting {
         }
     }
 
-    /// V6: title, resolution, result, summary.
+    /// V6: title and resolution, or without a resolution the whole proposal; result and summary.
     fn decision_text(&self, context: &ModeContext) -> String {
         let proposal = context.subject_text();
-        let mut lines = vec![title(proposal).to_owned()];
-        lines.extend(resolution(proposal));
+        let mut lines = match resolution(proposal) {
+            Some(resolution) => vec![title(proposal).to_owned(), resolution],
+            None => vec![proposal.trim().to_owned()],
+        };
         let votes = |wanted: Option<Vote>| {
             self.voters.iter().filter(|one| one.ballot.as_ref().map(|ballot| ballot.vote) == wanted).count()
         };
@@ -114,32 +100,25 @@ impl Voting {
     }
 
     /// The end: the decision, or that a lock refuses it.
-    pub(super) fn conclude(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        clean: bool,
-    ) -> Vec<Effect> {
-        let Some((ruling, at)) = self.decided.take().filter(|_| !self.concluded) else { return Vec::new() };
-        self.concluded = true;
-        self.decided = Some((ruling.clone(), at));
+    pub(super) fn conclude(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let Some((ruling, at)) = self.decided.clone() else { return Vec::new() };
         let unwritten = default_rule();
         let rule = at.map_or(&unwritten, |at| &context.setup.rules[at]);
-        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(context, &[], None).tally(&unwritten));
+        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(context, None).tally(&unwritten));
         let mut effects: Vec<Effect> = self.rules_without_decision(context, run_state, at);
         let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
-        let members: Vec<crate::Name> = match ruling.members.is_empty() {
-            true => self.poll(context, &[], None).votes_of(rule).map(|one| one.member.clone()).collect(),
+        let members: Vec<Name> = match ruling.members.is_empty() {
+            true => self.poll(context, None).votes_of(rule).map(|one| one.member.clone()).collect(),
             false => ruling.members.clone(),
         };
         effects.push(Effect::Record(run_state.record_rule(rule, true, &members, also)));
         effects.extend(self.rules_asked_of_missing(context, run_state, at));
-        let word = if clean { self.result_word() } else { "refused" };
+        let word = if self.locked.contains_key(DECISION) { "refused" } else { self.result_word() };
         let mut ending = match word {
             "refused" => Completion::without_artifact(
                 RunStatus::Refused,
                 "locked",
-                "the locked traits refuse it; no decision is written",
+                "its text did not pass the check of the locked traits, so no decision is written",
             ),
             "incomplete" => Completion::without_artifact(
                 RunStatus::Incomplete,
@@ -154,7 +133,7 @@ impl Voting {
         let text = (word != "refused").then(|| std::mem::take(&mut self.checked_text));
         let mut decision = decision_json(self, context, word, &tally, text);
         decision["rule"] = json!(&*rule.id);
-        // V4: who decides alone is who speaks.
+        // V4
         let is_terminal = matches!(word, "pass" | "fail") && rules::is_terminal(rule);
         if is_terminal {
             decision["contribution"] = self.contribution(context, &ruling.members);
@@ -170,14 +149,17 @@ impl Voting {
         effects
     }
 
-    /// What members have said, who decide alone.
-    fn contribution(&self, context: &ModeContext, members: &[crate::Name]) -> Json {
-        let said = |voter: &super::VoterState| {
+    /// The answers of the members that decided alone.
+    fn contribution(&self, context: &ModeContext, members: &[Name]) -> Json {
+        let said = |voter: &VoterState| {
             let member = &context.member(voter.index).id;
             let ballot = voter.ballot.as_ref().filter(|_| members.contains(member))?;
+            let evidence = ballot.evidence.iter().enumerate();
+            let evidence = evidence.map(|(at, quote)| self.visible_text(member, RATIONALE + 1 + at, quote));
             Some(json!({
-                "member": &**member, "vote": ballot.vote.as_str(), "rationale": ballot.rationale,
-                "evidence": ballot.evidence,
+                "member": &**member, "vote": ballot.vote.as_str(),
+                "rationale": self.visible_text(member, RATIONALE, &ballot.rationale),
+                "evidence": evidence.collect::<Vec<_>>(),
             }))
         };
         self.voters.iter().filter_map(said).collect()
@@ -209,6 +191,26 @@ impl Voting {
     }
 }
 
+/// A ballot's texts, which are withheld one by one.
+fn ballot_candidate(context: &ModeContext, voter: &VoterState) -> Option<Candidate> {
+    let ballot = voter.ballot.as_ref()?;
+    let member = &context.member(voter.index).id;
+    let text = |kind, text: &str| Text {
+        member: Some(member.clone()),
+        invocation: Some(invocation_id(member)),
+        kind,
+        text: text.into(),
+    };
+    let mut texts = vec![text("rationale", &ballot.rationale)];
+    texts.extend(ballot.evidence.iter().map(|quote| text("evidence", quote)));
+    Some(Candidate { name: rationale_name(member), texts, on_hit: OnHit::Withhold })
+}
+
+/// The name of a member's rationale and evidence in records.
+fn rationale_name(member: &str) -> Name {
+    format!("rationale/{member}").into()
+}
+
 /// The decision, as the outcome has it.
 fn decision_json(
     voting: &Voting,
@@ -227,7 +229,16 @@ fn decision_json(
                 (None, VoteStatus::Cancelled) => "cancelled",
                 (None, _) => "missing",
             };
-            json!({"member": &*context.member(voter.index).id, "weight": weight_text(context, voter.index), "vote": vote})
+            let member = &*context.member(voter.index).id;
+            let mut entry =
+                json!({"member": member, "weight": weight_text(context, voter.index), "vote": vote});
+            if let Some(ballot) = ballot {
+                let visible = voting.visible_text(member, RATIONALE, &ballot.rationale);
+                if visible != ballot.rationale {
+                    entry["withheld"] = json!(visible);
+                }
+            }
+            entry
         })
         .collect();
     let mut decision = json!({

@@ -99,19 +99,17 @@ fn a_quorum_alone_ends_a_vote_as_soon_as_it_is_reached() {
 }
 
 #[test]
-fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
-    // V4, V7: at exactly a half the chair passes what a quorum over a half would fail, and a little more yes fails again.
+fn a_quorum_before_a_majority_ends_a_vote_too() {
+    // V4, V7: the quorum decides by its threshold, which the two members that are left cannot reach.
     let rules = [all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))];
     let mut setup = table::setup(&rules, &["3", "3", "1", "1"]);
     setup.early_decision = true;
     let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
-    for (index, does) in
-        [(0, VoterBehavior::Yes), (1, VoterBehavior::No), (2, VoterBehavior::Yes), (3, VoterBehavior::No)]
-    {
-        assert!(!sitting.finished, "the rest can still make it a tie");
+    for (index, does) in [(0, VoterBehavior::Yes), (1, VoterBehavior::No)] {
+        assert!(!sitting.finished, "the rest can still reach the threshold");
         sitting.answer(&table::id(index), table::ballot(does).expect("a vote"));
     }
-    assert_eq!(sitting.word("verdict"), "pass");
+    assert_eq!((sitting.word("verdict"), sitting.cancelled.len()), ("fail", 2));
 }
 
 #[test]
@@ -150,10 +148,33 @@ fn who_is_still_gathered_for_is_not_asked_any_more() {
     for index in [0, 1] {
         sitting.answer(&table::id(index), table::ballot(VoterBehavior::Yes).expect("a vote"));
     }
-    assert_eq!((sitting.matches.len(), sitting.finished), (1, false));
+    let candidates: Vec<&str> = sitting.matches.iter().map(|asked| &*asked.candidate).collect();
+    assert_eq!(candidates, ["rationale/ada", "rationale/ben", "decision"]);
+    assert!(!sitting.finished);
     let id = table::id(2).into();
     sitting.feed(quorate_protocol::Event::Gathered { id, result: Ok("found".into()) });
     assert!(sitting.out.is_empty(), "it was cancelled, and is asked: {:?}", sitting.asked_ids());
-    sitting.feed(quorate_protocol::Event::Matched { candidate: "decision".into(), result: Ok(Vec::new()) });
+    for candidate in ["decision", "rationale/ada", "rationale/ben"] {
+        assert!(!sitting.finished, "every text is checked before the outcome");
+        sitting
+            .feed(quorate_protocol::Event::Matched { candidate: candidate.into(), result: Ok(Vec::new()) });
+    }
     assert_eq!(sitting.word("verdict"), "pass");
+}
+
+#[test]
+fn a_locked_rationale_does_not_change_an_early_end() {
+    // V6, V7: the rationales that were given are checked, a cancelled member has none.
+    let mut setup = table::setup(&[], &["1", "1", "1"]);
+    setup.early_decision = true;
+    setup.locked_traits = vec![crate::test_run::locked("backdate")];
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+    for rationale in ["We backdate it.", "Fine."] {
+        let id = table::id(sitting.asked.len() - sitting.out.len());
+        sitting.answer(&id, serde_json::json!({"vote": "yes", "rationale": rationale}));
+    }
+    let votes = &sitting.outcome()["decision"]["votes"];
+    assert_eq!(sitting.word("verdict"), "pass");
+    assert_eq!(votes[0]["withheld"], "withheld: touches `backdate`");
+    assert_eq!((&votes[2]["vote"], votes[2].get("withheld")), (&serde_json::json!("cancelled"), None));
 }

@@ -3,8 +3,9 @@
 //! that tie, nearly tie and add up to a threshold; five members, every vote, for some of the stacks. `QUORATE_EVERYTHING=1`
 //! adds every weight for three members, more weights for four, and every stack for five: half a million votes.
 
+use super::oracle::Word;
 use super::oracle::{self, Rule, Voter, VoterBehavior};
-use super::stacks::stacks;
+use super::stacks::{palette, stacks};
 use super::table::{self, WEIGHTS};
 use crate::test_run::TestRun;
 
@@ -56,14 +57,79 @@ fn try_all(weights: &[(u64, &'static str)], stacks: &[Vec<Rule>], coins: &[(&str
         let setup = table::setup(rules, &written);
         let random = rules.iter().any(|rule| format!("{:?}", rule.kind).contains("Random"));
         for (run, coin) in &coins[..if random { 2 } else { 1 }] {
+            let mut verdicts = Vec::with_capacity(votes.len());
             for does in &votes {
                 let voters = voters(does, weights);
-                assert_agrees(rules, &voters, &table::vote_in(&setup, run, &voters, &order), *coin);
+                let sitting = table::vote_in(&setup, run, &voters, &order);
+                assert_agrees(rules, &voters, &sitting, *coin);
+                verdicts.push(sitting.word("verdict") == "pass");
                 tried += 1;
             }
+            assert_monotone(rules, &votes, &verdicts);
         }
     }
     tried
+}
+
+/// V4: one more yes never takes a pass away. `passes` has the result of each of all votes, in the order of `votes`.
+fn assert_monotone(rules: &[Rule], votes: &[Vec<VoterBehavior>], passes: &[bool]) {
+    let (yes, choices) = (VoterBehavior::ALL[0], VoterBehavior::ALL.len());
+    for (at, does) in votes.iter().enumerate().filter(|(at, _)| passes[*at]) {
+        for (member, vote) in does.iter().enumerate() {
+            // Votes are listed as numbers are, the first member's digit first.
+            let digit = VoterBehavior::ALL.iter().position(|choice| choice == vote).expect("a choice");
+            let more = at - digit * choices.pow(u32::try_from(does.len() - 1 - member).expect("few members"));
+            assert_eq!(votes[more][member], yes);
+            assert!(passes[more], "{rules:?}\n{does:?} passes and {:?} does not", votes[more]);
+        }
+    }
+}
+
+#[test]
+fn one_more_yes_never_turns_a_pass_into_a_fail() {
+    // V4: every list of up to two rules, of up to three members in the protocol, and of up to five in the oracle, with
+    // which the protocol agrees; the tests below check the stacks of rules with up to five members in the protocol.
+    let rules = palette();
+    let mut lists: Vec<Vec<Rule>> = rules.iter().map(|rule| vec![rule.clone()]).collect();
+    for first in &rules {
+        lists.extend(rules.iter().map(|second| vec![first.clone(), second.clone()]));
+    }
+    let [_, _, _, one, half] = WEIGHTS;
+    let coins = coins();
+    for weights in [&[one, one][..], &[one, half, one]] {
+        assert!(try_all(weights, &lists, &coins) > 2_000);
+    }
+    for members in 4..=5 {
+        let votes = table::every(&VoterBehavior::ALL, members);
+        for list in &lists {
+            let passes = |does: &Vec<VoterBehavior>| {
+                oracle::outcome(list, &voters(does, &[one; 5]), true) == Word::Pass
+            };
+            assert_monotone(list, &votes, &votes.iter().map(passes).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn a_quorum_decides_at_a_half_too() {
+    // V4: the chair of a later majority breaks no tie of a quorum, so four of six pass where three of six do not.
+    let chaired = |threshold| {
+        [
+            super::stacks::all(super::stacks::quorum(threshold)),
+            super::stacks::all(super::stacks::majority(oracle::Tie::Chair(0))),
+        ]
+    };
+    let verdict = |rules: &[Rule], yes: usize| {
+        let weights = [(10, "1"); 6];
+        let does: Vec<VoterBehavior> =
+            (0..6).map(|at| if at < yes { VoterBehavior::Yes } else { VoterBehavior::No }).collect();
+        let setup = table::setup(rules, &["1"; 6]);
+        table::vote_in(&setup, "r", &voters(&does, &weights), &[0, 1, 2, 3, 4, 5]).word("verdict").to_owned()
+    };
+    let high = chaired((75, 100));
+    assert_eq!([3, 4, 5].map(|yes| verdict(&high, yes)), ["fail", "fail", "pass"]);
+    let low = chaired((4, 10));
+    assert_eq!([2, 3, 4].map(|yes| verdict(&low, yes)), ["fail", "pass", "pass"]);
 }
 
 #[test]

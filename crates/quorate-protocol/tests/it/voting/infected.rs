@@ -1,4 +1,4 @@
-//! V8's invariant: an infected member changes its own vote, or the outcome to `refused`; never to pass. And nothing that
+//! V6 and V8: an infected member changes its own vote, and neither passes nor blocks a decision by its words. Nothing that
 //! is missing ever counts as agreement.
 
 use quorate_protocol::Json;
@@ -84,9 +84,9 @@ fn an_infected_member_has_one_vote_and_no_more() {
 }
 
 #[test]
-fn a_locked_rationale_refuses_and_never_passes() {
+fn a_locked_rationale_is_withheld_and_its_vote_counts() {
     // V6, V8, L1
-    let [(run, _), _] = coins();
+    let [(run, coin), _] = coins();
     polls(|rules, voters, infected| {
         if infected != 0 {
             return;
@@ -101,31 +101,40 @@ fn a_locked_rationale_refuses_and_never_passes() {
                 None => sitting.give_no_answer(&table::id(voter.index)),
             }
         }
-        assert_eq!(sitting.word("verdict"), "refused", "{rules:?} {voters:?}");
-        assert!(sitting.outcome()["decision"].get("text").is_none(), "no decision is written");
-        assert_eq!(sitting.outcome()["violations"], 1);
+        let voters = with(voters, 0, VoterBehavior::Yes);
+        super::exhaustive::assert_agrees(rules, &voters, &sitting, coin);
+        let outcome = sitting.outcome();
+        assert_eq!(outcome["decision"]["votes"][0]["withheld"], "withheld: touches `warmth`", "{outcome:#}");
+        assert!(!outcome.to_string().contains("w<b>arm</b>th"), "{outcome:#}");
+        assert_eq!(outcome["violations"], 1);
+        let violation = &sitting.recorded(quorate_protocol::FactKind::Violation)[0];
+        assert_eq!((&violation["invocation"], &violation["what"]), (&json!("ask/ada"), &json!("rationale")));
     });
 }
 
 #[test]
-fn locked_evidence_of_one_who_decides_alone_refuses() {
-    // V4, V6: the outcome has the answers of those in full.
+fn locked_evidence_of_one_who_decides_alone_is_withheld() {
+    // V4, V6: the outcome has the answers of those in full, without what touches a trait.
     let [(run, _), _] = coins();
     let go = oracle::Kind::Terminal { on: VoterBehavior::Yes, scope: oracle::Scope::All };
     let stack = [
         oracle::Rule { kind: go, of: Some(vec![0]) },
         oracle::Rule { kind: oracle::Kind::Unanimity, of: None },
     ];
-    for (decides, verdict) in [(0, "refused"), (1, "pass")] {
+    for quotes in 0..2 {
         let mut setup = table::setup(&stack, &["1", "1"]);
         setup.locked_traits = vec![locked("backdate")];
         let mut sitting = TestRun::open(&setup, run, table::PROPOSAL);
         for member in 0..2 {
-            let evidence = if member == decides { json!(["fine", "we backdate it"]) } else { json!([]) };
+            let evidence = if member == quotes { json!(["fine", "we backdate it"]) } else { json!([]) };
             let answer = json!({"vote": "yes", "rationale": "ok", "evidence": evidence});
             sitting.answer(&table::id(member), answer);
         }
-        assert_eq!(sitting.word("verdict"), verdict);
+        assert_eq!((sitting.word("verdict"), &sitting.outcome()["violations"]), ("pass", &json!(1)));
+        let said = &sitting.outcome()["decision"]["contribution"][0];
+        let withheld = json!(["fine", "withheld: touches `backdate`"]);
+        assert_eq!(said["evidence"], if quotes == 0 { withheld } else { json!([]) });
+        assert_eq!(said["rationale"], "ok");
         assert!(!sitting.outcome().to_string().contains("we backdate it"), "{}", sitting.outcome());
     }
 }

@@ -1,8 +1,8 @@
 //! Named cases: who may vote, ties, no voters, all voters, many voters.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::FactKind;
 use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::{Event, FactKind, SemanticHit};
 use serde_json::json;
 
 use super::oracle::{Kind, Scope, Tie, Voter, VoterBehavior};
@@ -219,12 +219,12 @@ fn five_hundred_members_tie_exactly() {
 
 #[test]
 fn a_rule_that_left_it_to_another_is_recorded_before_it() {
-    // V4: the exact half is left to the majority.
-    let setup = table::setup(&[all(quorum((5, 10))), all(majority(Tie::Reject))], &["1", "1"]);
+    // V4: the veto of a member that says yes does not fire.
+    let setup = table::setup(&[some(veto(Scope::All), &[0]), all(majority(Tie::Reject))], &["1", "1"]);
     let sitting = vote(&setup, &[YES, NO]);
     let rules = sitting.recorded(FactKind::Rule);
     let fired: Vec<_> = rules.iter().map(|rule| (rule["kind"].clone(), rule["fired"].clone())).collect();
-    assert_eq!(fired, [(json!("quorum"), json!(false)), (json!("majority"), json!(true))]);
+    assert_eq!(fired, [(json!("terminal"), json!(false)), (json!("majority"), json!(true))]);
 }
 
 #[test]
@@ -285,10 +285,71 @@ fn the_whole_resolution_is_held_against_the_locks() {
     }
     let clean = "# T\n\nResolution: we release it.\n\nRationale: who would skip the review?\n";
     assert_eq!(came(clean).1, "pass");
-    assert_eq!(came("# T\n\nWe skip it.\n"), (0, "refused".into(), "no_resolution".into()));
-    assert_eq!(came("# T\n\n## Resolution\n\n## Plan\n\nWe skip it.\n").2, "no_resolution");
+    // Without a resolution, or with an empty one, the whole proposal is the decision's text.
+    for (whole, verdict) in [
+        ("# T\n\nWe skip it.\n", "pass"),
+        ("# T\n\nWe skip the review.\n", "refused"),
+        ("# T\n\n## Resolution\n\n## Plan\n\nWe skip the review.\n", "refused"),
+        ("We skip\nthe review.\n\n# T\n", "refused"),
+        ("# T\n\nRationale: who would skip the review?\n", "refused"),
+    ] {
+        let (asked, came_to, _) = came(whole);
+        assert_eq!((asked, &*came_to), (2, verdict), "{whole}");
+    }
     setup.locked_traits.clear();
-    assert_eq!(TestRun::open(&setup, "r", "# T\n\nWe skip it.\n").asked.len(), 2);
+    let mut sitting = TestRun::open(&setup, "r", "# T\n\nWe skip it.\n\n## Costs\n\nNone.\n");
+    for id in ["ask/ada", "ask/ben"] {
+        sitting.answer(id, table::ballot(YES).expect("a vote"));
+    }
+    let text = sitting.outcome()["decision"]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with("# T\n\nWe skip it.\n\n## Costs\n\nNone.\nResult: pass."), "{text}");
+}
+
+#[test]
+fn what_is_compared_by_meaning_withholds_as_text_does() {
+    // V6, L4: a text with a hit does not exempt the member's other texts from the comparison.
+    let mut setup = table::setup(&[some(veto(Scope::All), &[0]), all(majority(Tie::Reject))], &["1", "1"]);
+    setup.locked_traits = vec![locked("backdate")];
+    setup.match_mode = quorate_manifest::assembly::MatchMode::Semantic;
+    setup.embeds = true;
+    let open = || {
+        let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+        let evidence = ["We backdate it.", "An earlier date is written."];
+        sitting.answer("ask/ada", json!({"vote": "no", "rationale": "Late.", "evidence": evidence}));
+        sitting.answer("ask/ben", table::ballot(YES).expect("a vote"));
+        sitting
+    };
+    let matched = |sitting: &mut TestRun, candidate: &str, result: Result<Vec<SemanticHit>, &str>| {
+        sitting.feed(Event::Matched { candidate: candidate.into(), result: result.map_err(Into::into) });
+    };
+    let hit = |text| SemanticHit { text, which: 0, start: 0, end: 4 };
+    let withheld = "withheld: touches `backdate`";
+
+    let mut sitting = open();
+    matched(&mut sitting, "rationale/ada", Ok(vec![hit(2)]));
+    matched(&mut sitting, "rationale/ben", Ok(Vec::new()));
+    matched(&mut sitting, "decision", Ok(Vec::new()));
+    assert_eq!((sitting.word("verdict"), &sitting.outcome()["violations"]), ("fail", &json!(2)));
+    let contribution = &sitting.outcome()["decision"]["contribution"][0];
+    assert_eq!(contribution["rationale"], "Late.");
+    assert_eq!(contribution["evidence"], json!([withheld, withheld]));
+
+    // A text that the host cannot compare is not persisted. Only the decision's own text refuses the decision.
+    let mut sitting = open();
+    matched(&mut sitting, "rationale/ada", Err("offline"));
+    matched(&mut sitting, "rationale/ben", Ok(Vec::new()));
+    matched(&mut sitting, "decision", Ok(Vec::new()));
+    assert_eq!(sitting.word("verdict"), "fail");
+    let vote = &sitting.outcome()["decision"]["votes"][0];
+    assert_eq!(
+        (&vote["vote"], &vote["withheld"]),
+        (&json!("no"), &json!("withheld: the locked traits could not be checked"))
+    );
+    let mut sitting = open();
+    matched(&mut sitting, "rationale/ada", Ok(Vec::new()));
+    matched(&mut sitting, "rationale/ben", Ok(Vec::new()));
+    matched(&mut sitting, "decision", Err("offline"));
+    assert_eq!((sitting.word("verdict"), sitting.word("code")), ("refused", "locked"));
 }
 
 #[test]

@@ -95,7 +95,7 @@ pub(crate) struct Count {
     pub(crate) of: u64,
 }
 
-/// V8: the votes' result, compared with everybody missing voting no, and with what they could bring to a half. `coin` is what a random tie of the run gives.
+/// V8: the votes' result, compared with every missing voter voting no. `coin` is the result of a random tie in the run.
 pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
     if voters.iter().all(|voter| voter.does == VoterBehavior::Missing) {
         return Word::Incomplete;
@@ -103,28 +103,17 @@ pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
     if !passes(rules, voters, coin) {
         return Word::Fail;
     }
-    let with_missing_as = |does| {
-        let one = |voter: &Voter| Voter {
-            does: if voter.does == VoterBehavior::Missing { does } else { voter.does },
-            ..*voter
-        };
-        voters.iter().map(one).collect::<Vec<_>>()
+    let one = |voter: &Voter| Voter {
+        does: if voter.does == VoterBehavior::Missing { VoterBehavior::No } else { voter.does },
+        ..*voter
     };
-    let (harshest, kindest) = (with_missing_as(VoterBehavior::No), with_missing_as(VoterBehavior::Yes));
-    // Below a half a quorum may pass what it leaves to a later majority at exactly a half.
-    let spans_half = rules.iter().enumerate().any(|(at, rule)| {
-        let Kind::Quorum { cast, .. } = rule.kind else { return false };
-        let (low, high) = (count(&of(rule, &harshest), cast), count(&of(rule, &kindest), cast));
-        rules[at + 1..].iter().any(|rule| matches!(rule.kind, Kind::Majority { .. }))
-            && low.yes * 2 < low.of
-            && high.yes * 2 >= high.of
-    });
-    if passes(rules, &harshest, coin) && !spans_half { Word::Pass } else { Word::Incomplete }
+    let harshest: Vec<Voter> = voters.iter().map(one).collect();
+    if passes(rules, &harshest, coin) { Word::Pass } else { Word::Incomplete }
 }
 
 /// V4, V5: the first rule that decides.
 pub(crate) fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
-    for (at, rule) in rules.iter().enumerate() {
+    for rule in rules {
         let mine: Vec<Voter> = of(rule, voters);
         match rule.kind {
             Kind::Terminal { scope: Scope::Another, .. } => {}
@@ -138,10 +127,6 @@ pub(crate) fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
             }
             Kind::Quorum { threshold: (over, under), cast } => {
                 let count = count(&mine, cast);
-                let later = rules[at + 1..].iter().any(|rule| matches!(rule.kind, Kind::Majority { .. }));
-                if later && count.of > 0 && count.yes * 2 == count.of {
-                    continue;
-                }
                 return count.of > 0 && count.yes * under >= over * count.of;
             }
             Kind::Majority { tie, cast } => return majority(&mine, voters, tie, cast, coin),

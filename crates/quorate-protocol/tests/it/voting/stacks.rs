@@ -27,6 +27,26 @@ pub(crate) fn veto(scope: Scope) -> Kind {
     Kind::Terminal { on: VoterBehavior::No, scope }
 }
 
+/// Rules of each kind, of which lists are made.
+pub(crate) fn palette() -> Vec<Rule> {
+    let go = Kind::Terminal { on: VoterBehavior::Yes, scope: Scope::All };
+    vec![
+        all(quorum((3, 10))),
+        all(quorum((5, 10))),
+        all(quorum((75, 100))),
+        all(Kind::Quorum { threshold: (66, 100), cast: true }),
+        some(quorum((5, 10)), &[1, 2]),
+        all(majority(Tie::Reject)),
+        all(majority(Tie::Random)),
+        all(majority(Tie::Chair(0))),
+        some(Kind::Majority { tie: Tie::Chair(1), cast: true }, &[0, 2, 3]),
+        all(Kind::Unanimity),
+        some(veto(Scope::All), &[0]),
+        all(veto(Scope::This)),
+        some(go, &[1]),
+    ]
+}
+
 /// All stacks, each named by its place and its text.
 pub(crate) fn stacks() -> Vec<Vec<Rule>> {
     let ties = [Tie::Unwritten, Tie::Reject, Tie::Random, Tie::Chair(0), Tie::Chair(1)];
@@ -34,7 +54,7 @@ pub(crate) fn stacks() -> Vec<Vec<Rule>> {
     let mut stacks = vec![Vec::new(), vec![all(Kind::Unanimity)]];
     stacks.extend(ties.map(|tie| vec![all(majority(tie))]));
     stacks.extend(THRESHOLDS.map(|threshold| vec![all(quorum(threshold))]));
-    // What a quorum leaves to a later majority, with each kind of tie, and what it does not leave.
+    // A quorum decides by its own threshold, whatever comes after it.
     for threshold in THRESHOLDS {
         stacks.push(vec![all(quorum(threshold)), all(majority(Tie::Chair(0)))]);
     }

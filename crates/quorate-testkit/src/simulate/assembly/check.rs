@@ -145,6 +145,14 @@ fn persisted(outcome: &serde_json::Map<String, Json>) -> Vec<String> {
         strings(outcome.get(key).unwrap_or(&Json::Null), &mut texts);
     }
     strings(&outcome.get("decision").map_or(Json::Null, |decision| decision["text"].clone()), &mut texts);
+    // V6: a placeholder names the trait that it withholds.
+    let said = outcome.get("decision").and_then(|decision| decision["contribution"].as_array());
+    for contribution in said.into_iter().flatten() {
+        let mut own = Vec::new();
+        strings(&contribution["rationale"], &mut own);
+        strings(&contribution["evidence"], &mut own);
+        texts.extend(own.into_iter().filter(|text| !text.starts_with("withheld: touches `")));
+    }
     let nodes = outcome.get("nodes").and_then(Json::as_array).into_iter().flatten();
     nodes.for_each(|node| strings(&node["output"], &mut texts));
     texts

@@ -1,5 +1,5 @@
 //! One member answers as it likes (V8): the same seed is run with its answer replaced, and compared with the runs in which
-//! it votes honestly. It may change only its own vote, or the outcome to refused.
+//! it votes honestly. It may change only its own vote (V6, V8).
 
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::{Json, Name};
@@ -37,7 +37,7 @@ pub(super) async fn check(seed: u64) -> Result<bool, Violation> {
     let honest = run_with(seed, &member, honest).await?;
     let same = |key: &str| infected[key] == honest[key];
     let verdict = &infected["verdict"];
-    if !(same("verdict") || verdict == "refused") {
+    if !same("verdict") {
         return Err(Violation::new(
             seed,
             format!("`{member}` says {says} and makes {verdict} of {}", honest["verdict"]),

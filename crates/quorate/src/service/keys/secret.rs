@@ -32,13 +32,51 @@ impl Keys {
     pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
         self.signing_key.get_or_try_init(|| find(self)).await.cloned()
     }
+
+    /// The key that signs records, if no command has to print it.
+    ///
+    /// # Errors
+    /// As [`Keys::signing_key`].
+    pub fn signing_key_without_command(&self) -> Result<Option<SigningKey>, ServiceError> {
+        match find_without_command(self)? {
+            FoundKey::Here(key) => Ok(Some(key)),
+            FoundKey::Printed(_) => Ok(None),
+        }
+    }
+}
+
+/// Where the key comes from.
+enum FoundKey<'k> {
+    Here(SigningKey),
+    /// This command prints it.
+    Printed(&'k [String]),
 }
 
 async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
-    if let Some(text) = variable(all, VARIABLE) {
-        return from_text(&text, format!("the variable {VARIABLE}"));
+    let command = match find_without_command(all)? {
+        FoundKey::Here(key) => return Ok(key),
+        FoundKey::Printed(command) => command,
+    };
+    let need = TrustRequest {
+        file: all.config_path(),
+        acts: vec![process::command_side_effect(command, &all.root)],
+    };
+    let from = format!("the command `{}`", command.first().map_or("", String::as_str));
+    if let Some(why) = untrusted(all, need)? {
+        return Ok(SigningKey::Missing(format!("{from} was not run, since {why}")));
     }
-    match all.settings.signing.as_ref().map(|(source, _)| source) {
+    match process::run_command(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
+        Ok(text) => from_text(&Zeroizing::new(text), from),
+        // Its output may contain the key.
+        Err(_) => Ok(SigningKey::Missing(format!("{from} did not succeed; try it by hand"))),
+    }
+}
+
+fn find_without_command(all: &Keys) -> Result<FoundKey<'_>, ServiceError> {
+    if let Some(text) = variable(all, VARIABLE) {
+        return from_text(&text, format!("the variable {VARIABLE}")).map(FoundKey::Here);
+    }
+    let found = match all.settings.signing.as_ref().map(|(source, _)| source) {
         Some(KeySource::Env(name)) => match variable(all, name) {
             Some(text) => from_text(&text, format!("the variable {name}")),
             None => Ok(SigningKey::Missing(format!("the variable {name} is not set"))),
@@ -50,26 +88,13 @@ async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
                 None => from_file(all, &path, keys::read(&path)),
             }
         }
-        Some(KeySource::Command(command)) => {
-            let need = TrustRequest {
-                file: all.config_path(),
-                acts: vec![process::command_side_effect(command, &all.root)],
-            };
-            let from = format!("the command `{}`", command.first().map_or("", String::as_str));
-            if let Some(why) = untrusted(all, need)? {
-                return Ok(SigningKey::Missing(format!("{from} was not run, since {why}")));
-            }
-            match process::run_command(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
-                Ok(text) => from_text(&Zeroizing::new(text), from),
-                // Its output may contain the key.
-                Err(_) => Ok(SigningKey::Missing(format!("{from} did not succeed; try it by hand"))),
-            }
-        }
+        Some(KeySource::Command(command)) => return Ok(FoundKey::Printed(command)),
         None => {
             let directory = all.directory();
             from_file(all, &directory.key_path(Purpose::Signing), directory.load(Purpose::Signing))
         }
-    }
+    };
+    found.map(FoundKey::Here)
 }
 
 /// Why an untrusted source is not used. Listing keys and optional signing continue without it.

@@ -85,7 +85,7 @@ fn votes(report: &Report, decision: &Decision, width: usize) -> String {
         let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
         let text = match &*vote.vote {
             "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
-            _ => truncate(&one_line(rationale), RATIONALE),
+            _ => truncate(&one_line(vote.withheld.as_deref().unwrap_or(rationale)), RATIONALE),
         };
         vec![
             Paint::Strong.on(&one_line(&vote.member)),

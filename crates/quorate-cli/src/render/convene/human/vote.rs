@@ -17,7 +17,7 @@ pub(super) fn paint_vote(vote: &str) -> String {
     }
 }
 
-/// The vote in a member's answer, before the count.
+/// The vote in a member's answer, before the count and before its rationale is checked against the locks.
 pub(super) fn vote_of(answer: &serde_json::Map<String, Json>) -> Option<String> {
     let vote = answer.get("vote")?.as_str()?;
     let rationale = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();

@@ -68,8 +68,9 @@ pub(super) fn votes(report: &Report) -> String {
     let rows = decision.votes.iter().take(ROWS).map(|vote| {
         let member = phrases::member(report, &vote.member);
         let answer = member.and_then(|member| member.answer());
-        let rationale = match &*vote.vote {
-            "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
+        let rationale = match (&*vote.vote, &vote.withheld) {
+            ("missing" | "cancelled", _) => member.map_or_else(String::new, phrases::last_status),
+            (_, Some(withheld)) => one_line(withheld),
             _ => one_line(answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default()),
         };
         let role = member.map_or("", |member| &member.role);

@@ -229,6 +229,7 @@ fn five_hundred_members_are_folded() {
             member: member(at),
             weight: "1".to_owned(),
             vote: if at.is_multiple_of(9) { "no" } else { "yes" }.to_owned(),
+            withheld: None,
         };
         decision.votes = (0..500).map(vote).collect();
     }
@@ -266,6 +267,7 @@ fn who_votes_no_is_shown_of_many() {
             member: format!("m{at}"),
             weight: "1".to_owned(),
             vote: if at == 499 { "no" } else { "yes" }.to_owned(),
+            withheld: None,
         };
         decision.votes = (0..500).map(vote).collect();
     }
