@@ -166,6 +166,7 @@ codes! {
     refusal RUN_AMBIGUOUS = "quorate:run_ambiguous", "quorate/run_ambiguous.md";
     refusal RUN_OPEN = "quorate:run_open", "quorate/run_open.md";
     refusal RUN_DECIDED = "quorate:run_decided", "quorate/run_decided.md";
+    refusal RUN_ALTERED = "quorate:run_altered", "quorate/run_altered.md";
     refusal RUN_MOVED = "quorate:run_moved", "quorate/run_moved.md";
     refusal RUN_IMPORTED = "quorate:run_imported", "quorate/run_imported.md";
     refusal RUN_NOT_HELD = "quorate:run_not_held", "quorate/run_not_held.md";

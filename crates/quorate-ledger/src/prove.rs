@@ -22,7 +22,7 @@ use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::PublicKey;
 use crate::store::engine::{Column, Engine, Row, sql};
-use crate::store::tiles::TreeError;
+use crate::store::tiles::{self, TreeError};
 use crate::store::{CheckpointRecord, STREAM};
 use inclusion_paths::InclusionPaths;
 use record_checker::RecordChecker;
@@ -127,7 +127,7 @@ impl Store {
         let mut checking = RecordChecker::new(&sealed, GapRule::Allowed).map_err(seal)?;
         let tree = sealed.tree;
         let broken = |error: TreeError| self.tree_error(error);
-        if !inclusion_paths::leads_to_root(engine, &tree).await.map_err(broken)? {
+        if !tiles::leads_to_root(engine, &tree).await.map_err(broken)? {
             return Err(self
                 .tree_error(TreeError::Incomplete("its root is not the checkpoint's".to_owned()))
                 .into());

@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 
+pub use crate::verify::Finding;
 pub use listed::{Cursor, Filter, Listed};
 
 use crate::Store;
-use crate::store::engine::{Column, Row, Statement, sql};
+use crate::store::engine::{Column, Row, Statement, Value, sql, sql_rows};
+use crate::verify::shown_runs::{Extent, SHOWN_COLUMNS, ShownQuery, shown_columns};
 
 /// The most later verdicts that are given of a text.
 const MAX_LATER: i64 = 100;
@@ -54,11 +56,7 @@ pub enum PrefixMatch {
 /// A statement over the index of runs.
 macro_rules! runs {
     ($rest:literal) => {
-        concat!(
-            "SELECT run, opened_ms, subject, artifact_type, verdict, override, log_path, ended, \
-             (SELECT COUNT(*) FROM imported WHERE imported.run = run.run) FROM run ",
-            $rest
-        )
+        concat!("SELECT ", shown_columns!(), " FROM run LEFT JOIN run_origin USING (run) ", $rest)
     };
 }
 
@@ -97,6 +95,20 @@ impl Store {
              GROUP BY record.run ORDER BY MAX(record.seq)");
         let rows = self.rows(query.bind(since_ms), &[Column::Text, Column::Int]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
+    }
+
+    /// The run that records with this prefix of an id open and the table of runs does not have, if there is one.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn find_unlisted(&self, prefix: &str) -> Result<Option<Name>, Error> {
+        let prefix = prefix.to_ascii_lowercase();
+        let query =
+            sql("SELECT run FROM record WHERE run >= $1 AND run < $2 AND n = 0 AND kind = 'run.opened' \
+             AND run NOT IN (SELECT run FROM run) ORDER BY run LIMIT 1");
+        let rows = self.rows(query.bind(&*prefix).bind(format!("{prefix}\u{7f}")), &[Column::Text]).await?;
+        Ok(rows.first().map(|row| row.text(0).into()))
     }
 
     /// The run that an id or a prefix of one names.
@@ -206,18 +218,19 @@ impl Store {
         Ok(rows.iter().map(|row| ((text(row, 0), text(row, 1)), row.text(2).into())).collect())
     }
 
-    /// The hashes of all artifacts that a council (by fingerprint) has judged here, INCOMPLETE not counting.
+    /// All artifacts that a council (by fingerprint) has judged here, by hash, each with the last run on it; INCOMPLETE does not
+    /// count.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeSet<String>, Error> {
+    pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeMap<String, Name>, Error> {
         let query = sql(
-            "SELECT artifact_sha256 FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
-             AND run NOT IN (SELECT run FROM imported)",
+            "SELECT artifact_sha256, run FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
+             AND run NOT IN (SELECT run FROM imported) ORDER BY seq",
         );
-        let rows = self.rows(query.bind(council), &[Column::Text]).await?;
-        Ok(rows.iter().map(|row| row.text(0).to_owned()).collect())
+        let rows = self.rows(query.bind(council), &[Column::Text; 2]).await?;
+        Ok(rows.iter().map(|row| (row.text(0).to_owned(), row.text(1).into())).collect())
     }
 
     /// The last run in which a council (by fingerprint) has judged an artifact here, INCOMPLETE not counting.
@@ -265,22 +278,83 @@ impl Store {
     }
 
     async fn select(&self, query: Statement) -> Result<Vec<Run>, Error> {
-        use Column::{Int, Text};
-        let rows = self.rows(query, &[Text, Int, Text, Text, Text, Text, Text, Int, Int]).await?;
+        let rows = self.rows(query, &SHOWN_COLUMNS).await?;
         Ok(rows.iter().map(run).collect())
+    }
+
+    /// Compares a run's row and all its records with each other and with the tree (D13). `None` where nothing differs, and
+    /// where there is no such run.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn compare_run(&self, run: &Name) -> Result<Option<Finding>, Error> {
+        let statement = sql(runs!("WHERE run = $1")).bind(&**run);
+        let query =
+            ShownQuery { statements: vec![statement], limit: 1, extent: Extent::Whole, unlisted: false };
+        if let Some((_, compared)) = self.shown(&query).await?.runs.pop() {
+            return Ok(compared.finding);
+        }
+        let opened =
+            sql("SELECT n FROM record WHERE run = $1 AND n = 0 AND kind = 'run.opened'").bind(&**run);
+        let opened = self.rows(opened, &[Column::Int]).await?;
+        Ok((!opened.is_empty()).then(|| Finding::Altered(UNLISTED.to_owned())))
+    }
+
+    /// Whether a person's decision on a run is behind the last checkpoint, where nothing but its chain covers it.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn has_unsealed_decision(&self, run: &Name) -> Result<bool, Error> {
+        let query = sql("SELECT n FROM record WHERE run = $1 AND kind = 'override' \
+             AND seq > (SELECT COALESCE(MAX(size), 0) FROM checkpoint) LIMIT 1");
+        Ok(!self.rows(query.bind(&**run), &[Column::Int]).await?.is_empty())
+    }
+
+    /// Compares the rows of some runs with the records that they follow from, and these with the tree (D13). Gives what
+    /// differs.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn compare_rows(&self, runs: &BTreeSet<Name>) -> Result<BTreeMap<Name, Finding>, Error> {
+        let mut findings = BTreeMap::new();
+        for some in runs.iter().collect::<Vec<_>>().chunks(MAX_COMPARED) {
+            let shown = self.shown(&rows_of(some)).await?;
+            let differing = shown
+                .runs
+                .into_iter()
+                .filter_map(|(row, compared)| Some((row.text(1).into(), compared.finding?)));
+            findings.extend(differing);
+        }
+        Ok(findings)
     }
 }
 
+/// The query of the rows of some runs.
+pub(crate) fn rows_of(runs: &[&Name]) -> ShownQuery {
+    let values = runs.iter().map(|run| vec![Value::from(&***run)]);
+    let statement = sql_rows(runs!("WHERE run IN (VALUES "), values, ")");
+    ShownQuery { statements: vec![statement], limit: runs.len(), extent: Extent::Row, unlisted: false }
+}
+
+/// What differs where records open a run that the table does not have.
+pub(crate) const UNLISTED: &str = "its records are there, and the table of runs does not have it";
+
+/// How many runs are compared in one snapshot.
+pub(crate) const MAX_COMPARED: usize = 500;
+
 fn run(row: &Row) -> Run {
     Run {
-        run: row.text(0).into(),
-        opened_ms: row.int(1),
-        subject: row.text(2).to_owned(),
-        artifact_type: row.text(3).to_owned(),
-        verdict: row.opt_text(4).map(str::to_owned),
-        overridden: row.opt_text(5).map(str::to_owned),
-        log_path: row.text(6).to_owned(),
-        ended: row.int(7) != 0,
-        imported: row.int(8) != 0,
+        run: row.text(1).into(),
+        opened_ms: row.int(2),
+        subject: row.text(3).to_owned(),
+        artifact_type: row.text(4).to_owned(),
+        verdict: row.opt_text(8).map(str::to_owned),
+        overridden: row.opt_text(10).map(str::to_owned),
+        log_path: row.text(7).to_owned(),
+        ended: row.int(11) != 0,
+        imported: row.int(14) != 0,
     }
 }

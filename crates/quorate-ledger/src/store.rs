@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use quorate_kernel::entropy::sha256_hex;
 #[cfg(feature = "postgres")]
 use quorate_kernel::ports::fence::Fence;
 use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
@@ -47,6 +48,7 @@ use tokio::sync::Mutex;
 
 use crate::record::ChainReader;
 use crate::signing::{ExternalKeys, PublicKey, SecretKey};
+use crate::verify::shown_runs::{self, ShownQuery, ShownRuns};
 use address::Address;
 use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
@@ -263,6 +265,22 @@ fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'sta
 }
 
 impl Store {
+    /// Runs as a view shows them, read and compared in one snapshot.
+    pub(crate) async fn shown(&self, query: &ShownQuery) -> Result<ShownRuns, Error> {
+        let mut connection = self.writer().await;
+        let began = tokio::time::Instant::now();
+        loop {
+            let read = match connection.begin_snapshot().await {
+                Ok(engine) => shown_runs::read(engine, query).await,
+                Err(error) => Err(error),
+            };
+            let again = connection.end_snapshot(read.as_ref().err(), began).await;
+            if !again.map_err(|error| self.error(error))? {
+                return read.map_err(|error| self.error(error));
+            }
+        }
+    }
+
     /// Rows of columns like these.
     pub(crate) async fn rows(&self, statement: Statement, columns: &[Column]) -> Result<Vec<Row>, Error> {
         let mut connection = self.writer().await;
@@ -309,7 +327,17 @@ impl Ledger for Store {
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
         let statement = sql("SELECT text FROM body WHERE sha256 = $1").bind(sha256);
         let rows = self.rows(statement, &[Column::Text]).await?;
-        Ok(rows.first().map(|row| row.text(0).into()))
+        let text: Option<Arc<str>> = rows.first().map(|row| row.text(0).into());
+        match text {
+            Some(text) if sha256_hex(text.as_bytes()) != sha256 => {
+                let what = format!(
+                    "the text {sha256} in the ledger {} is not the one that has this hash",
+                    self.address
+                );
+                Err(Error::ForeignSchema { what, remove: None })
+            }
+            text => Ok(text),
+        }
     }
 
     #[cfg(feature = "postgres")]

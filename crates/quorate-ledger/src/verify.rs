@@ -17,6 +17,7 @@ mod read;
 mod record_check;
 mod rollback;
 mod runs;
+pub(crate) mod shown_runs;
 mod signatures;
 mod signer_report;
 mod skim;
@@ -55,7 +56,9 @@ use walk::Walk;
 pub use divergence::{Divergence, Kind, Part};
 pub use key_changes::{AcceptedKey, KeyChangeReport};
 pub use log::LogCheck;
+pub(crate) use log::is_altered_line;
 pub use rollback::Rollback;
+pub use shown_runs::Finding;
 pub use walk_start::CheckpointNotFound;
 pub use witness_check::{Cosignature, WitnessCheck};
 

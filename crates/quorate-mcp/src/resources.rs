@@ -13,6 +13,7 @@ use super::ServerState;
 use super::failure::Failure;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::schemas::{self, ANSWERS, Output};
+use quorate_ledger::runs::{Filter, Listed};
 
 const RUNS: &str = "quorate://runs/";
 const SCHEMAS: &str = "quorate://schemas/";
@@ -45,10 +46,10 @@ async fn newest(state: &ServerState) -> Vec<Resource> {
     let Ok(session) = runs::open_read_only(&state.environment, &state.places).await else {
         return Vec::new();
     };
-    let runs = session.store.runs(MAX_LISTED).await.unwrap_or_default();
+    let runs = runs::list(&session, &Filter::default(), MAX_LISTED).await.unwrap_or_default().runs;
     session.close().await;
     let redacted = &state.environment.redactor;
-    let resource = |run: quorate_ledger::runs::Run| {
+    let resource = |Listed { run, .. }: Listed| {
         let verdict = run.verdict.as_deref().unwrap_or("undecided");
         let about =
             escape_invisible(&redacted.redact_text(&format!("{verdict}: {}", run.subject))).into_owned();

@@ -143,7 +143,8 @@ mod drawn {
         run: &str,
         scope: Scope,
     ) -> Result<String, ServiceError> {
-        let run = session.find_run(run).await?.run;
+        let run = session.find_run(run).await.map_err(ServiceError::corrupt_as_refused)?.run;
+        session.ensure_unaltered(&run).await.map_err(ServiceError::corrupt_as_refused)?;
         let file = report_file::collect(session, &run, scope).await?;
         let html = report::draw(&file).map_err(|why| {
             ServiceError::new(

@@ -64,6 +64,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Some(_) => runs::count(session, &filter).await?,
             None => 0,
         };
+        let is_altered = page.is_altered();
         let all = page.runs;
         let text = match arguments.format {
             HumanOrJson::Human if all.is_empty() && filter != Filter::default() => {
@@ -78,7 +79,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
             terminal.hint(&format!("{more} more {runs} {are} not shown: `--limit {count}` shows all"));
         }
-        Ok(exit)
+        Ok(if is_altered { Exit::CHECK_FAILED } else { exit })
     })
     .await
 }

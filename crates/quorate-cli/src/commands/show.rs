@@ -15,7 +15,8 @@ use quorate::service::runs::{self, RunReport};
 
 /// Show the outcome of a run, and its reasons
 ///
-/// Exits with 0 for every verdict: only `review`, `convene` and `resume` exit with the verdict.
+/// Exits with 0 for every verdict: only `review`, `convene` and `resume` exit with the verdict. Exits with 1 if the run differs
+/// from what was recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate show r7k2\n  quorate show r7k2 --format markdown | pbcopy")]
 pub(super) struct Arguments {
@@ -60,12 +61,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             return report::show(&arguments.run, &arguments.places, environment, terminal).await;
         }
     };
-    let (session, run) =
-        match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
-            Ok(opened) => opened,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-    let exit = match runs::load_report(&session, &run).await {
+    let session = match runs::open_read_only(environment, &arguments.places.path_overrides()).await {
+        Ok(session) => session,
+        Err(error) => return exit_with_error(&error, format, terminal),
+    };
+    let exit = match runs::find_report(&session, &arguments.run).await {
         Ok(report) => {
             let text = match report {
                 RunReport::Review(report) => {
@@ -77,7 +77,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             };
             match text {
                 Some(text) => print_result_as(format, &text, &session, terminal),
-                None => print_error(&unsupported_format(&run), &session, Format::Human, terminal),
+                None => print_error(&unsupported_format(&arguments.run), &session, Format::Human, terminal),
             }
         }
         Err(error) => print_error(&error, &session, format, terminal),

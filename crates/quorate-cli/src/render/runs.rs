@@ -32,7 +32,14 @@ pub(crate) fn human(runs: &[Listed], options: TextOptions) -> String {
     let shown: Vec<usize> = (0..HEADINGS.len()).filter(is_filled).collect();
     let headings: Vec<&str> = shown.iter().map(|at| HEADINGS[*at]).collect();
     let rows = rows.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
-    finish(&table(&headings, rows, 0, options.width), options)
+    let table = table(&headings, rows, 0, options.width);
+    let difference = |listed: &Listed| {
+        let what = one_line(listed.difference()?);
+        Some(format!("\n{} is {}: {what}", listed.run.run, listed.run.verdict.as_deref().unwrap_or_default()))
+    };
+    let differences: String = runs.iter().filter_map(difference).collect();
+    let rest = if differences.is_empty() { String::new() } else { format!("\n{differences}\n") };
+    finish(&format!("{}{rest}", table.trim_end()), options)
 }
 
 const HEADINGS: [&str; 10] = [
@@ -116,6 +123,8 @@ mod tests {
             },
             missing: Vec::new(),
             sealed: run.verdict.is_some(),
+            finding: None,
+            place: None,
             run,
         };
         let all = [
@@ -147,7 +156,7 @@ mod tests {
             object["runs"][1],
             json!({
                 "run": "r7k2m9q5xa1bc", "opened": "2026-03-04T05:05:00.007Z", "artifact": "drafts/日本.md",
-                "artifact_type": "blog_post", "mode": "council", "producer": null, "verdict": null, "override": null,
+                "artifact_type": "blog_post", "mode": "council", "producer": null, "verdict": null, "difference": null, "override": null,
                 "blockers": [], "missing": [], "open": true, "sealed": false, "imported": false,
             })
         );

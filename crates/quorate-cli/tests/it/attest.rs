@@ -325,14 +325,14 @@ fn what_does_not_hold_is_not_attested() {
     assert_eq!(unsigned["verdict"], "SHIP");
     // A verdict that was written over.
     let place = reviewed(&revised(), &[]);
+    let run = place.only_run();
     let ledger = place.path(".quorate/ledger.db");
     let change = "UPDATE record SET data = replace(data, 'REVISE', 'SHIP') WHERE kind = 'outcome'";
     records::execute_sql(&ledger, change);
     // Nothing that was made before is left, however it fails.
-    let run = place.only_run();
     place.write(&format!("out/{run}.svr.sigstore.json"), "{}");
     let refused = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
-    assert!(refused.stderr.contains("quorate:ledger_corrupt"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("quorate:run_altered"), "{}", refused.stderr);
     assert_eq!(place.path("out").read_dir().unwrap().count(), 0);
     // A key that may not sign.
     let place = reviewed(&all_ship(), &[]);

@@ -19,6 +19,7 @@ const NOT_RUN: [(&str, &str); 28] = [
     ("quorate:fingerprint_changed", "needs a process that was killed"),
     ("quorate:run_moved", "needs two processes at the same moment"),
     ("quorate:ledger_in_doubt", "needs a server that falls silent in the middle of a commit"),
+    ("quorate:run_altered", "needs a ledger that was changed past the program"),
     ("quorate:ledger_corrupt", "needs a ledger that was changed past the program"),
     ("quorate:signer_unknown", "needs a key that has gone missing"),
     ("quorate:replay_differs", "needs a ledger that was changed past the program"),

@@ -5,12 +5,12 @@ use super::select::Cursor;
 use super::{ExportError, corrupt_record, read_error};
 use crate::Store;
 use crate::checkpoint::STREAM;
-use crate::prove::inclusion_paths::{self, InclusionPaths};
+use crate::prove::inclusion_paths::InclusionPaths;
 use crate::prove::record_checker::RecordChecker;
 use crate::prove::{self, CheckedRecord, GapRule, ProvableRecord, SignerLookup};
 use crate::signing::PublicKey;
 use crate::store::engine::Row;
-use crate::store::tiles::TreeError;
+use crate::store::tiles::{self, TreeError};
 use quorate_kernel::ports::ledger::Error;
 
 /// Records on their way into an export.
@@ -36,10 +36,7 @@ impl CheckedRecords {
         let mut checking = RecordChecker::new(sealed, gaps).map_err(seal)?;
         let mut connection = store.writer().await;
         let engine = connection.engine().await.map_err(|error| store.error(error))?;
-        if !inclusion_paths::leads_to_root(engine, &sealed.tree)
-            .await
-            .map_err(|error| store.tree_error(error))?
-        {
+        if !tiles::leads_to_root(engine, &sealed.tree).await.map_err(|error| store.tree_error(error))? {
             return Err(store
                 .tree_error(TreeError::Incomplete("its root is not the checkpoint's".to_owned()))
                 .into());

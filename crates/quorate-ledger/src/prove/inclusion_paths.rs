@@ -1,6 +1,6 @@
 //! Inclusion paths for many records at once. 256 neighbours share their upper path, which is made once for all.
 
-use crate::merkle::{self, Hash, HashSource as _, STRIDE, TreeHead};
+use crate::merkle::{self, Hash, HashSource as _, STRIDE};
 use crate::store::engine::Engine;
 use crate::store::tiles::{self, TreeError};
 
@@ -84,11 +84,4 @@ async fn single_path(engine: &mut Engine, index: u64, size: u64) -> Result<(Hash
     let leaf =
         leaf.first().copied().ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))?;
     Ok((leaf, proof.path))
-}
-
-/// Whether the stored hashes still lead to a checkpoint's root.
-pub(crate) async fn leads_to_root(engine: &mut Engine, tree: &TreeHead) -> Result<bool, TreeError> {
-    let fetched = tiles::fetch_tree(engine, tree.size).await?;
-    let root = merkle::root(&fetched, tree.size);
-    Ok(root.is_ok_and(|root| root == tree.root))
 }

@@ -1,5 +1,6 @@
 //! The runs that a filter accepts, in pages: open ones first, then the newest, each with what its last outcome says and
-//! whether a checkpoint covers it.
+//! whether a checkpoint covers it. The filter selects by the table of runs; each row that it accepts is compared with its
+//! records (D13).
 
 use std::fmt;
 
@@ -8,9 +9,10 @@ use quorate_kernel::record::{CountedAnswer, Decision};
 use quorate_protocol::Name;
 use serde::Deserialize;
 
-use super::{Run, run};
+use super::{Finding, Run, UNLISTED, run};
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, sql};
+use crate::verify::shown_runs::{Compared, Extent, ShownQuery, UnlistedRun, shown_columns};
 
 /// Which runs are listed; all of them unless said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,7 +61,12 @@ impl fmt::Display for Cursor {
 /// A run of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
+    /// Where row and records differ, a word for that stands in the place of the verdict.
     pub run: Run,
+    /// The difference behind that word.
+    pub finding: Option<Finding>,
+    /// Its place in the list; `None` of a run without a row, which stands before the first page.
+    pub place: Option<Cursor>,
     /// `council`, or an assembly's mode.
     pub mode: String,
     /// The operator that made what it is about; empty where none is recorded.
@@ -68,27 +75,25 @@ pub struct Listed {
     pub blockers: Vec<String>,
     /// The members without an answer.
     pub missing: Vec<String>,
-    /// Whether the last checkpoint covers all its records.
+    /// Whether the last checkpoint covers all its records, and row, records and tree agree.
     pub sealed: bool,
 }
 
 impl Listed {
-    /// Its place in the list.
-    pub fn cursor(&self) -> Cursor {
-        Cursor { run: self.run.run.clone(), open: self.run.is_open() }
+    /// What differs between row, records and tree, if anything does.
+    pub fn difference(&self) -> Option<&str> {
+        self.finding.as_ref().and_then(Finding::difference)
     }
 }
 
-/// The statement over open or decided runs. The outcome and the last record are looked up for the rows of the page alone,
-/// since their order is an index's.
+/// The statement over open or decided runs. The last record is looked up for the rows of the page alone, since their order
+/// is an index's.
 macro_rules! listed {
     ($which:literal) => {
         concat!(
-            "SELECT run, opened_ms, subject, artifact_type, verdict, override, log_path, ended, \
-             (SELECT COUNT(*) FROM imported WHERE imported.run = run.run), mode, producer, \
-             (SELECT data FROM record WHERE record.run = run.run AND kind = 'outcome' ORDER BY n DESC LIMIT 1), \
-             (SELECT seq FROM record WHERE record.run = run.run ORDER BY n DESC LIMIT 1) \
-             FROM run LEFT JOIN run_origin USING (run) WHERE ",
+            "SELECT ",
+            shown_columns!(),
+            " FROM run LEFT JOIN run_origin USING (run) WHERE ",
             $which,
             " AND opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
              AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5) \
@@ -102,26 +107,28 @@ const OPEN: &str = listed!("ended = 0 AND verdict IS NULL");
 const DECIDED: &str = listed!("NOT (ended = 0 AND verdict IS NULL)");
 
 impl Store {
-    /// The runs that a filter lets through: open ones first, in each part the newest first.
+    /// The runs that a filter lets through: open ones first, in each part the newest first. Before the first page stand runs
+    /// that the table does not have, whatever the filter.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn listed_runs(&self, filter: &Filter, limit: u32) -> Result<Vec<Listed>, Error> {
-        let sealed = sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint");
-        let sealed = self.rows(sealed, &[Column::Int]).await?.first().map_or(0, |row| row.int(0));
-        let mut listed = Vec::new();
         let after = filter.after.as_ref();
-        if after.is_none_or(|cursor| cursor.open) {
-            let from = after.map(|cursor| &*cursor.run);
-            listed = self.part(OPEN, filter, from, limit, sealed).await?;
-        }
-        let left = limit.saturating_sub(u32::try_from(listed.len()).unwrap_or(u32::MAX));
-        if left > 0 {
-            let from = after.filter(|cursor| !cursor.open).map(|cursor| &*cursor.run);
-            listed.extend(self.part(DECIDED, filter, from, left, sealed).await?);
-        }
-        Ok(listed)
+        let part = |statement, open: bool| {
+            let from = after.filter(|cursor| cursor.open == open).map_or("", |cursor| &*cursor.run);
+            bind(sql(statement), filter).bind(from).bind(i64::from(limit))
+        };
+        let open = after.is_none_or(|cursor| cursor.open).then(|| part(OPEN, true));
+        let query = ShownQuery {
+            statements: open.into_iter().chain([part(DECIDED, false)]).collect(),
+            limit: limit as usize,
+            extent: Extent::Row,
+            unlisted: after.is_none(),
+        };
+        let shown = self.shown(&query).await?;
+        let unlisted = shown.unlisted.into_iter().map(listed_without_row);
+        Ok(unlisted.chain(shown.runs.into_iter().map(|(row, compared)| listed(&row, compared))).collect())
     }
 
     /// How many runs a filter lets through, wherever a page of the list begins.
@@ -135,21 +142,6 @@ impl Store {
              AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5)");
         let rows = self.rows(bind(query, filter), &[Column::Int]).await?;
         Ok(rows.first().map_or(0, |row| row.int(0).unsigned_abs()))
-    }
-
-    async fn part(
-        &self,
-        statement: &'static str,
-        filter: &Filter,
-        after: Option<&str>,
-        limit: u32,
-        sealed: i64,
-    ) -> Result<Vec<Listed>, Error> {
-        use Column::{Int, Text};
-        let query = bind(sql(statement), filter).bind(after.unwrap_or_default()).bind(i64::from(limit));
-        let columns = [Text, Int, Text, Text, Text, Text, Text, Int, Int, Text, Text, Text, Int];
-        let rows = self.rows(query, &columns).await?;
-        Ok(rows.iter().map(|row| listed(row, sealed)).collect())
     }
 }
 
@@ -181,17 +173,49 @@ impl Shown {
     }
 }
 
-fn listed(row: &Row, sealed: i64) -> Listed {
-    let run = run(row);
-    let outcome = row.opt_text(11).filter(|_| run.verdict.is_some());
+fn listed(row: &Row, compared: Compared) -> Listed {
+    let mut run = run(row);
+    let outcome = compared.outcome.filter(|_| run.verdict.is_some() && compared.finding.is_none());
     // What cannot be read is `ledger verify`'s to report.
-    let shown: Shown = outcome.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let shown: Shown = outcome.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let place = Some(Cursor { run: run.run.clone(), open: run.is_open() });
+    if let Some(finding) = &compared.finding {
+        (run.verdict, run.overridden) = (Some(finding.word().to_owned()), None);
+    }
     Listed {
-        mode: row.text(9).to_owned(),
-        producer: row.text(10).to_owned(),
+        mode: row.text(12).to_owned(),
+        producer: row.text(13).to_owned(),
         missing: shown.missing.clone(),
         blockers: shown.blockers(),
-        sealed: row.int(12) <= sealed,
+        sealed: compared.sealed,
+        finding: compared.finding,
+        place,
         run,
+    }
+}
+
+fn listed_without_row(unlisted: UnlistedRun) -> Listed {
+    let UnlistedRun { run, opened_ms, subject, artifact_type, mode } = unlisted;
+    let finding = Finding::Altered(UNLISTED.to_owned());
+    let run = Run {
+        run: run.into(),
+        opened_ms,
+        subject,
+        artifact_type,
+        verdict: Some(finding.word().to_owned()),
+        overridden: None,
+        log_path: String::new(),
+        ended: true,
+        imported: false,
+    };
+    Listed {
+        run,
+        finding: Some(finding),
+        place: None,
+        mode,
+        producer: String::new(),
+        blockers: Vec::new(),
+        missing: Vec::new(),
+        sealed: false,
     }
 }

@@ -165,6 +165,35 @@ impl Connection {
         written && self.engine.execute_raw("ROLLBACK").await.is_ok()
     }
 
+    /// Begins to read in one snapshot. If the caller is dropped, the snapshot is rolled back as a transaction is.
+    pub(crate) async fn begin_snapshot(&mut self) -> Result<&mut Engine, sqlx::Error> {
+        self.roll_back_leftover().await?;
+        self.left_open = true;
+        self.engine.begin_read().await?;
+        Ok(&mut self.engine)
+    }
+
+    /// Ends the snapshot. Says whether what failed in it should be tried again: a server was restarted, or is rewriting a
+    /// table.
+    pub(crate) async fn end_snapshot(
+        &mut self,
+        failed: Option<&sqlx::Error>,
+        began: tokio::time::Instant,
+    ) -> Result<bool, sqlx::Error> {
+        match failed {
+            None => {
+                self.engine.roll_back().await?;
+                self.left_open = false;
+                Ok(false)
+            }
+            Some(error) => {
+                let again = self.may_pass(error, began) && self.timeouts.pause_before_retry(began).await;
+                self.roll_back_leftover().await?;
+                Ok(again)
+            }
+        }
+    }
+
     /// Begins a transaction whose commit is this durable.
     pub(crate) async fn begin(&mut self, durability: Durability) -> Result<Transaction<'_>, sqlx::Error> {
         self.ensure_writable()?;

@@ -1,15 +1,18 @@
 //! The stored part of the Merkle tree: the hashes of complete subtrees, 256 in a row of the table `tile`, up to the last
 //! checkpoint. They are derived from the records; `verify` checks them.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::engine::{Column, Engine, sql};
-use crate::merkle::{self, FetchedHashes, Frontier, Hash, STRIDE, Subtree};
+use super::engine::{Column, Engine, Value, sql, sql_rows};
+use crate::merkle::{self, FetchedHashes, Frontier, Hash, STRIDE, Subtree, TreeHead};
 
 /// How many hashes a row has at most.
 pub(crate) const HASHES_PER_ROW: u64 = 1 << STRIDE;
+
+/// How many rows are read at once.
+const MAX_ROWS_READ: usize = 500;
 
 /// Whether the hashes of a level are stored.
 pub(crate) fn stores_level(level: u32) -> bool {
@@ -120,6 +123,88 @@ pub(crate) async fn fetch(
         }
     }
     Ok(fetched)
+}
+
+/// Whether the stored hashes still lead to a checkpoint's root.
+pub(crate) async fn leads_to_root(engine: &mut Engine, tree: &TreeHead) -> Result<bool, TreeError> {
+    let fetched = fetch_tree(engine, tree.size).await?;
+    let root = merkle::root(&fetched, tree.size);
+    Ok(root.is_ok_and(|root| root == tree.root))
+}
+
+/// How many leaves are stored.
+pub(crate) async fn stored_leaves(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+    let last =
+        sql("SELECT idx, CAST(LENGTH(hashes) AS BIGINT) FROM tile WHERE level = 0 ORDER BY idx DESC LIMIT 1");
+    let last = last.row(engine, &[Column::Int; 2]).await?;
+    Ok(last.map_or(0, |row| row.count(0).saturating_mul(HASHES_PER_ROW).saturating_add(row.count(1) / 32)))
+}
+
+/// Of these rows of stored leaves, those that lead to a checkpoint's root, by index. A row that is not full leads there by
+/// itself; the hash of a full one is in a row eight levels above, which must lead there in turn.
+pub(crate) async fn proven_leaves(
+    engine: &mut Engine,
+    tree: &TreeHead,
+    rows: BTreeSet<u64>,
+) -> Result<BTreeMap<u64, Vec<u8>>, sqlx::Error> {
+    match leads_to_root(engine, tree).await {
+        Ok(true) if !rows.is_empty() => {}
+        Ok(_) | Err(TreeError::Incomplete(_)) => return Ok(BTreeMap::new()),
+        Err(TreeError::Store(error)) => return Err(error),
+    }
+    let is_full = |level: u32, idx: u64| (idx + 1) * HASHES_PER_ROW <= tree.size >> level;
+    let mut wanted = vec![rows];
+    for level in (0..u64::BITS - STRIDE).step_by(STRIDE as usize) {
+        let full = wanted.last().into_iter().flatten().filter(|idx| is_full(level, **idx));
+        let above: BTreeSet<u64> = full.map(|idx| idx / HASHES_PER_ROW).collect();
+        if above.is_empty() {
+            break;
+        }
+        wanted.push(above);
+    }
+    let mut proven = BTreeMap::new();
+    for (level, rows) in (0..).step_by(STRIDE as usize).zip(wanted).collect::<Vec<_>>().into_iter().rev() {
+        let above = std::mem::replace(&mut proven, read_rows(engine, level, &rows).await?);
+        proven.retain(|idx, hashes: &mut Vec<u8>| {
+            let count = (tree.size >> level).saturating_sub(idx * HASHES_PER_ROW).min(HASHES_PER_ROW);
+            hashes.truncate(byte_len(count));
+            let is_whole = hashes.len() == byte_len(count);
+            is_whole && (!is_full(level, *idx) || hash_at(&above, *idx) == Some(row_root(hashes)))
+        });
+    }
+    Ok(proven)
+}
+
+/// The hash of an index in rows of one level.
+pub(crate) fn hash_at(rows: &BTreeMap<u64, Vec<u8>>, index: u64) -> Option<Hash> {
+    let start = byte_len(index % HASHES_PER_ROW);
+    rows.get(&(index / HASHES_PER_ROW))?.get(start..start + 32)?.try_into().ok()
+}
+
+/// The root over a full row.
+fn row_root(hashes: &[u8]) -> Hash {
+    let mut level: Vec<Hash> =
+        hashes.chunks_exact(32).map(|hash| hash.try_into().unwrap_or_default()).collect();
+    while level.len() > 1 {
+        level = level.chunks_exact(2).map(|two| merkle::node(&two[0], &two[1])).collect();
+    }
+    level.first().copied().unwrap_or_default()
+}
+
+async fn read_rows(
+    engine: &mut Engine,
+    level: u32,
+    rows: &BTreeSet<u64>,
+) -> Result<BTreeMap<u64, Vec<u8>>, sqlx::Error> {
+    let mut read = BTreeMap::new();
+    for some in rows.iter().copied().collect::<Vec<u64>>().chunks(MAX_ROWS_READ) {
+        let head = format!("SELECT idx, hashes FROM tile WHERE level = {level} AND idx IN (VALUES ");
+        let statement = sql_rows(head, some.iter().map(|idx| vec![Value::from(*idx)]), ")");
+        for row in statement.rows(engine, &[Column::Int, Column::Bytes]).await? {
+            read.insert(row.count(0), row.bytes(1).to_vec());
+        }
+    }
+    Ok(read)
 }
 
 async fn read_row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, sqlx::Error> {

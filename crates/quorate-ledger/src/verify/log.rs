@@ -164,6 +164,38 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     Ok(logged)
 }
 
+/// Whether a line of the log is of a run of this ledger and does not follow from the run's records.
+///
+/// # Errors
+/// When the store does not answer.
+pub(crate) async fn is_altered_line(store: &Store, line: &Json, written: &[u8]) -> Result<bool, Error> {
+    for (run, logged) in claimed_runs(0, line, written) {
+        let run = Name::from(run);
+        if store.compare_run(&run).await?.is_some() {
+            return Ok(true);
+        }
+        let rows = sql("SELECT run FROM run WHERE run = $1").bind(&*run);
+        // An imported run is logged where it was recorded.
+        if store.rows(rows, &[Column::Text]).await?.is_empty() || store.is_imported(&run).await? {
+            continue;
+        }
+        let wanted = expected_lines(&run, &store.records(&run).await?).unwrap_or_default();
+        if !wanted.iter().any(|wanted| wanted.is_of(&logged)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl ExpectedLine {
+    fn is_of(&self, line: &LoggedLine) -> bool {
+        match self.hash {
+            Some(hash) => line.hash == Some(hash),
+            None => line.hash.is_some() && line.event == self.event && line.verdict == self.verdict,
+        }
+    }
+}
+
 /// Which of the logs that runs name are the configured one.
 struct LogPaths {
     here: PathBuf,
@@ -366,11 +398,7 @@ fn match_lines(
 ) -> Vec<(u64, ExpectedLine)> {
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for wanted in wanted {
-        let is_it = |line: &LoggedLine| match wanted.hash {
-            Some(hash) => line.hash == Some(hash),
-            None => line.hash.is_some() && line.event == wanted.event && line.verdict == wanted.verdict,
-        };
-        match lines.iter().position(is_it) {
+        match lines.iter().position(|line| wanted.is_of(line)) {
             Some(at) => found.push((lines.remove(at).number, wanted)),
             None => left.push(wanted),
         }

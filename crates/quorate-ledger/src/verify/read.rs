@@ -187,7 +187,7 @@ impl Reader {
     }
 }
 
-fn record_from_row(row: Row) -> StoredRecord {
+pub(super) fn record_from_row(row: Row) -> StoredRecord {
     let text = |at| row.text(at).to_owned();
     StoredRecord {
         seq: row.int(0),
@@ -201,7 +201,7 @@ fn record_from_row(row: Row) -> StoredRecord {
 }
 
 /// Place, key and signature, for the records at some places in their order.
-async fn signatures(
+pub(super) async fn signatures(
     engine: &mut Engine,
     first: i64,
     last: i64,

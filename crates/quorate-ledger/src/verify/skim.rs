@@ -1,12 +1,15 @@
-//! Whether a record's data is parsable, without building a value: the same parser with the same limits as other readers
-//! use, at a fraction of the cost.
+//! Whether a record's data is parsable, and its keys are in the order of canonical JSON, without building a value: the same
+//! parser with the same limits as other readers use, at a fraction of the cost.
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// Reads a text as readers of records do.
 ///
 /// # Errors
-/// When it is no JSON object, or nests too deep for the parser.
+/// If it is not a JSON object, nests too deep for the parser, or has a key twice or out of order: a reader could take another
+/// one of two values.
 pub(super) fn check_object(text: &str) -> Result<(), serde_json::Error> {
     if !text.starts_with('{') {
         return Err(Error::custom("it is no object"));
@@ -60,9 +63,28 @@ impl<'de> Visitor<'de> for Skimmed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Skimmed, A::Error> {
-        // A key is a text and has no depth.
-        while fields.next_entry::<IgnoredAny, Skimmed>()?.is_some() {}
+        let mut before: Option<Key<'de>> = None;
+        while let Some((key, _)) = fields.next_entry::<Key<'de>, Skimmed>()? {
+            if before.is_some_and(|before| !before.is_before(&key)) {
+                return Err(Error::custom(format!("its key `{}` is there twice, or out of order", key.0)));
+            }
+            before = Some(key);
+        }
         Ok(Skimmed)
+    }
+}
+
+/// A key of an object. It is a text and has no depth.
+#[derive(serde::Deserialize)]
+struct Key<'k>(#[serde(borrow)] Cow<'k, str>);
+
+impl Key<'_> {
+    /// Whether canonical JSON writes this key before another one: it compares UTF-16.
+    fn is_before(&self, next: &Key<'_>) -> bool {
+        match self.0.is_ascii() && next.0.is_ascii() {
+            true => self.0 < next.0,
+            false => self.0.encode_utf16().lt(next.0.encode_utf16()),
+        }
     }
 }
 
@@ -93,6 +115,23 @@ mod tests {
         for text in texts {
             let read = serde_json::from_str::<Map<String, Value>>(&text).is_ok();
             assert_eq!(check_object(&text).is_ok(), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_in_canonical_order_and_each_there_once() {
+        // D13
+        let cases = [
+            (r#"{"a":1,"b":2}"#, true),
+            (r#"{"verdict":"HOLD","verdict":"SHIP"}"#, false),
+            (r#"{"salt":"","verdict":"HOLD","a":1}"#, false),
+            (r#"{"a":[{"b":1,"b":2}]}"#, false),
+            (r#"{"a":{"c":1},"b":{"a":1}}"#, true),
+            ("{\"\u{1f600}\":1,\"\u{ff5e}\":2}", true),
+            ("{\"\u{ff5e}\":1,\"\u{1f600}\":2}", false),
+        ];
+        for (text, sound) in cases {
+            assert_eq!(check_object(text).is_ok(), sound, "{text}");
         }
     }
 }

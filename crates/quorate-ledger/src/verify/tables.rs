@@ -62,20 +62,16 @@ pub(super) async fn check_runs(
             if state.row_unknown {
                 continue;
             }
-            let Some(expected) = &state.row else {
-                walk.findings.add(index(Kind::Inserted, "the table of runs has it, and no record opens it"));
-                continue;
-            };
-            let ended = row.int(11) != 0 && state.phase != Phase::Ended;
-            if ended || (row.opt_text(8).is_some() && expected.verdict.is_none()) {
-                missing.push(MissingRecord { run: run.to_owned(), n: state.next });
-                let what = "the table of runs knows its end, and its records stop before it";
-                walk.findings.add(index(Kind::Cut, what).at_record(run, state.next));
-            } else if !row_matches(row, expected, &state.columns) {
-                walk.findings.add(index(
-                    Kind::Changed,
-                    "its row in the table of runs does not follow from its records",
-                ));
+            if let Some((kind, what)) = row_difference(row, state) {
+                let mut divergence = index(kind, what);
+                if kind == Kind::Cut {
+                    missing.push(MissingRecord { run: run.to_owned(), n: state.next });
+                    divergence = divergence.at_record(run, state.next);
+                }
+                walk.findings.add(divergence);
+                if kind == Kind::Inserted {
+                    continue;
+                }
             }
             let opened = state.opened.unwrap_or(last_opened);
             if opened < last_opened {
@@ -100,6 +96,19 @@ pub(super) async fn check_runs(
         walk.findings.add(Divergence::new(Kind::Inserted, Part::Index, what).of_run(row.text(0)));
     }
     Ok(missing)
+}
+
+/// How a row of the table of runs differs from what its records make of it; its columns are those of [`check_runs`].
+pub(super) fn row_difference(row: &Row, state: &StreamState) -> Option<(Kind, &'static str)> {
+    let Some(expected) = &state.row else {
+        return Some((Kind::Inserted, "the table of runs has it, and no record opens it"));
+    };
+    let ended = row.int(11) != 0 && state.phase != Phase::Ended;
+    if ended || (row.opt_text(8).is_some() && expected.verdict.is_none()) {
+        return Some((Kind::Cut, "the table of runs knows its end, and its records stop before it"));
+    }
+    let differs = !row_matches(row, expected, &state.columns);
+    differs.then_some((Kind::Changed, "its row in the table of runs does not follow from its records"))
 }
 
 fn row_matches(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {

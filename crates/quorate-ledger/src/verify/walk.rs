@@ -379,7 +379,7 @@ impl Walk {
             Some(data) if ours || affects_row(kind) || kind == COMPOSED => {
                 let data = object(data);
                 if data.is_none() {
-                    let what = "its data is no JSON object".to_owned();
+                    let what = "its data is not a canonical JSON object".to_owned();
                     let divergence = Divergence::new(Kind::Changed, Part::Record, what);
                     self.findings.add(divergence.at_record(run, n).at_seq(place));
                 }
@@ -498,6 +498,8 @@ pub(super) struct MissingRecord {
     pub(super) n: u64,
 }
 
-fn object(data: &str) -> Option<Map<String, Json>> {
+/// The data of a record; `None` if it has a key twice, since readers could take either value.
+pub(super) fn object(data: &str) -> Option<Map<String, Json>> {
+    skim::check_object(data).ok()?;
     serde_json::from_str(data).ok()
 }

@@ -9,6 +9,7 @@ mod kept_checkpoints;
 mod large;
 mod ledger_signatures;
 mod log;
+mod shown;
 mod signed;
 mod tamper;
 mod texts;

@@ -37,6 +37,8 @@ struct Row {
     blockers: String,
     missing: String,
     producer: String,
+    /// What differs between the run's row and its records.
+    difference: Option<String>,
     is_sealed: bool,
     is_imported: bool,
 }
@@ -84,8 +86,10 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
 }
 
 fn row(listed: Listed) -> Row {
+    let difference = listed.difference().map(str::to_owned);
     let run = listed.run;
     Row {
+        difference,
         opened: minute(run.opened_ms),
         instant: instant(run.opened_ms),
         mark: Mark::of(run.verdict.as_deref()),

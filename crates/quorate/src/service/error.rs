@@ -78,7 +78,7 @@ impl ServiceError {
 
     /// Keeps the report, but an altered ledger is a negative answer (exit 1) rather than unusable input.
     pub fn corrupt_as_refused(self) -> Self {
-        let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES];
+        let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES, codes::RUN_ALTERED];
         let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
         ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
     }

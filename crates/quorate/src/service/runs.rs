@@ -66,8 +66,11 @@ pub struct ListedRun {
     pub mode: String,
     /// The operator that made what it is about; null where none is recorded
     pub producer: Option<String>,
-    /// The verdict or outcome; null while nothing is decided
+    /// The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records;
+    /// erased where its outcome was
     pub verdict: Option<String>,
+    /// The difference, if the verdict is altered or damaged
+    pub difference: Option<String>,
     /// A person's decision beside it
     #[serde(rename = "override")]
     pub overridden: Option<String>,
@@ -77,7 +80,7 @@ pub struct ListedRun {
     pub missing: Vec<String>,
     /// Whether nothing is decided yet
     pub open: bool,
-    /// Whether the last checkpoint covers all its records
+    /// Whether the last checkpoint covers all its records, and row, records and tree agree
     pub sealed: bool,
     /// Whether it was recorded in another ledger
     pub imported: bool,
@@ -94,6 +97,7 @@ impl From<&Listed> for ListedRun {
             mode: listed.mode.clone(),
             producer: Some(listed.producer.clone()).filter(|producer| !producer.is_empty()),
             verdict: run.verdict.clone(),
+            difference: listed.difference().map(str::to_owned),
             overridden: run.overridden.clone(),
             blockers: listed.blockers.clone(),
             missing: listed.missing.clone(),
@@ -124,11 +128,21 @@ pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Resul
             _ => return Err(unknown_cursor(cursor)),
         }
     }
-    let mut runs = session.store.listed_runs(filter, limit.saturating_add(1)).await?;
-    let has_more = runs.len() > limit as usize;
-    runs.truncate(limit as usize);
-    let next = runs.last().filter(|_| has_more).map(Listed::cursor);
+    let listed = session.store.listed_runs(filter, limit.saturating_add(1)).await;
+    let mut runs = listed.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
+    let unlisted = runs.iter().take_while(|listed| listed.place.is_none()).count();
+    let shown = unlisted.saturating_add(limit as usize);
+    let has_more = runs.len() > shown;
+    runs.truncate(shown);
+    let next = runs.last().filter(|_| has_more).and_then(|listed| listed.place.clone());
     Ok(RunPage { runs, next })
+}
+
+impl RunPage {
+    /// Whether the row of a run differs from its records (D13).
+    pub fn is_altered(&self) -> bool {
+        self.runs.iter().any(|listed| listed.difference().is_some())
+    }
 }
 
 /// The refusal of a page that begins after a run that the ledger does not have.
@@ -258,6 +272,10 @@ pub async fn open_run_as_recorded(
     Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
 }
 
+/// Told of a person's decision that no checkpoint covers.
+const UNSEALED_DECISION: &str =
+    "The decision of a person is not sealed: until the next checkpoint nothing proves when it was recorded.";
+
 /// The report of a run.
 pub enum RunReport {
     Review(Box<report::Report>),
@@ -282,8 +300,25 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
     let history = session.partial_history(run).await?;
     Ok(match run_opened::is_assembly(&history) {
         true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
-        false => RunReport::Review(Box::new(load_report::load_from(session, &history).await?)),
+        false => {
+            let mut report = load_report::load_from(session, &history).await?;
+            if session.store.has_unsealed_decision(run).await? {
+                report.notes.push(UNSEALED_DECISION.to_owned());
+            }
+            RunReport::Review(Box::new(report))
+        }
     })
+}
+
+/// The report of the run that an id, a prefix of one or `latest` names, for a view: a run that differs from what was recorded is
+/// a negative answer (exit 1).
+///
+/// # Errors
+/// As [`load_report`], and if none or several match.
+#[crate::boxed]
+pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<RunReport, ServiceError> {
+    let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
+    found.await.map_err(ServiceError::corrupt_as_refused)
 }
 
 /// The report of a run whose command was interrupted after its outcome was recorded. `None` for a run that can be resumed,

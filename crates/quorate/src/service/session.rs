@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger;
 use quorate_ledger::Store;
-use quorate_ledger::runs::{PrefixMatch, Run};
+use quorate_ledger::runs::{Finding, PrefixMatch, Run};
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_protocol::{Name, Part};
 use std::collections::BTreeMap;
@@ -204,6 +204,9 @@ impl LedgerSession {
                 ))
             }
             PrefixMatch::None => {
+                if let Some(run) = self.store.find_unlisted(prefix).await? {
+                    self.ensure_unaltered(&run).await?;
+                }
                 let ledger = display_ledger(&self.environment, self.store.address());
                 let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
                 Err(ServiceError::not_found(
@@ -214,21 +217,35 @@ impl LedgerSession {
         }
     }
 
+    /// Refuses a run whose row, records and tree differ, and one whose outcome is not there any more (D13).
+    ///
+    /// # Errors
+    /// `quorate:run_altered`, and `quorate:body_evicted`.
+    #[crate::boxed]
+    pub async fn ensure_unaltered(&self, run: &Name) -> Result<(), ServiceError> {
+        match self.store.compare_run(run).await? {
+            None => Ok(()),
+            Some(finding) => Err(altered_error(run, &finding)),
+        }
+    }
+
     /// A run's history.
     ///
     /// # Errors
-    /// If its records are missing, incomplete or corrupt.
+    /// If its records are altered, missing or incomplete.
     #[crate::boxed]
     pub async fn history(&self, run: &Name) -> Result<History, ServiceError> {
+        self.ensure_unaltered(run).await?;
         Ok(History::from_records(run, self.store.records(run).await?)?)
     }
 
     /// The history of a run from its remaining records: enough to show its outcome.
     ///
     /// # Errors
-    /// If they are missing or corrupt.
+    /// If they are altered or missing.
     #[crate::boxed]
     pub async fn partial_history(&self, run: &Name) -> Result<History, ServiceError> {
+        self.ensure_unaltered(run).await?;
         Ok(History::from_remaining_records(run, self.store.records(run).await?)?)
     }
 
@@ -318,5 +335,23 @@ impl LedgerSession {
         let resources = WorkspaceResources::of(&self.environment, &self.workspace);
         self.close().await;
         resources
+    }
+}
+
+/// The refusal of a run whose row, records and tree differ, or whose outcome is not there any more.
+pub(super) fn altered_error(run: &Name, finding: &Finding) -> ServiceError {
+    let word = finding.word();
+    match finding.difference() {
+        Some(what) => {
+            let body = Body::new(format!("run {run} is {word}: {what}"));
+            let help =
+                "`quorate ledger verify` lists everything that differs; restore the ledger from a copy";
+            ServiceError::configuration(codes::RUN_ALTERED, body.help(help))
+        }
+        None => {
+            let body = Body::new(format!("the outcome of run {run} is {word}"));
+            let help = "its hash is left: a copy of the ledger from before may have the outcome";
+            ServiceError::configuration(codes::BODY_EVICTED, body.help(help))
+        }
     }
 }

@@ -206,7 +206,7 @@ struct SweepRun {
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
     /// What this council has judged; empty if it is judged again.
-    judged: BTreeSet<String>,
+    judged: BTreeMap<String, Name>,
     /// The hash of the council whose verdicts are not asked for again; `None` if they are.
     skips_judged_by: Option<String>,
     observer: Arc<dyn SweepObserver>,
@@ -226,14 +226,18 @@ impl SweepRun {
     async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<Outcome, ServiceError> {
         let artifact = draft.read_in_place(&self.session)?;
         // It may have changed since it was sorted; its current text is judged.
-        if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
+        if artifact.sha256 != draft.sha256
+            && let Some(run) = self.judged.get(&artifact.sha256)
+        {
+            self.session.ensure_unaltered(run).await?;
             return Ok(Outcome::AlreadyJudged);
         }
         // Another process may judge it meanwhile, or have done so since the files were sorted.
         let mut _alone = None;
         if let Some(council) = &self.skips_judged_by {
             _alone = review::hold_text(&self.session, &artifact.sha256).await?;
-            if self.session.store.last_judgement(council, &artifact.sha256).await?.is_some() {
+            if let Some(run) = self.session.store.last_judgement(council, &artifact.sha256).await? {
+                self.session.ensure_unaltered(&run).await?;
                 return Ok(Outcome::AlreadyJudged);
             }
         }

@@ -149,7 +149,7 @@ fn with_a_run_that_logs_to(log: &str) -> TestDir {
             let drop = format!("DROP TRIGGER {}", row.get::<String, _>(0));
             sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(&mut ledger).await.expect("dropped");
         }
-        let undone = "DELETE FROM checkpoint; DELETE FROM record WHERE kind IN ('checkpoint', 'run.ended'); UPDATE run SET ended = 0";
+        let undone = "DELETE FROM tile; DELETE FROM checkpoint; DELETE FROM record WHERE kind IN ('checkpoint', 'run.ended'); UPDATE run SET ended = 0";
         sqlx::raw_sql(undone).execute(&mut ledger).await.expect("undone");
     });
     place

@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::TierSource;
 use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::modes::council::Setup;
-use quorate_protocol::{Part, PartKind};
+use quorate_protocol::{Name, Part, PartKind};
 
 use super::{JudgedPolicy, Mode, Outcome, Request, SweptFile};
 use crate::service::artifact::{self, Artifact, Subject};
@@ -18,7 +18,7 @@ use crate::service::estimate::{self, Estimate};
 use crate::service::paths::display_path;
 use crate::service::review;
 use crate::service::run_spec::RunSpec;
-use crate::service::session::LedgerSession;
+use crate::service::session::{LedgerSession, altered_error};
 use crate::service::tier_model::{SortedText, TierModel};
 use crate::service::trust::{self, Permit, TrustRequest};
 use crate::service::workspace::boundary;
@@ -31,7 +31,7 @@ pub(in crate::service) struct Found {
     /// What the reviews would cost, in a dry run.
     pub(in crate::service) estimate: Option<Estimate>,
     /// What this council has judged; empty if it is judged again.
-    pub(in crate::service) judged: BTreeSet<String>,
+    pub(in crate::service) judged: BTreeMap<String, Name>,
 }
 
 /// Finds the files below the watched folders, and what of them is due. Without a permit no model is asked for a tier.
@@ -46,9 +46,10 @@ pub(in crate::service) async fn find(
     let mut due = Vec::new();
     let judged = match request.judged {
         JudgedPolicy::Skip => session.store.judged_artifacts(&spec.fingerprint("").combined()).await?,
-        JudgedPolicy::Repeat => BTreeSet::new(),
+        JudgedPolicy::Repeat => BTreeMap::new(),
     };
     let mut planned = BTreeSet::new();
+    let mut judged_before = Vec::new();
     let (found, unread) = files(session, request)?;
     all.extend(unread);
     let sorted = sort_by_model(session, request, permit, &found).await?;
@@ -57,6 +58,7 @@ pub(in crate::service) async fn find(
         tokio::task::yield_now().await;
         match triage(session, found, &sorted, &judged, &mut planned, request.judged) {
             Triage::Now(swept) => all.push(swept),
+            Triage::JudgedBefore(swept, run) => judged_before.push((swept, run)),
             Triage::Due(swept, draft) => match &mut estimate {
                 Some(estimate) => {
                     let part = Part::new(PartKind::Artifact, &*swept.path, draft.read(session)?.text);
@@ -67,6 +69,15 @@ pub(in crate::service) async fn find(
             },
         }
     }
+    let runs = judged_before.iter().map(|(_, run)| run.clone()).collect();
+    let altered = session.store.compare_rows(&runs).await?;
+    all.extend(judged_before.into_iter().map(|(swept, run)| match altered.get(&run) {
+        None => swept,
+        Some(finding) => SweptFile {
+            outcome: Outcome::Failed { why: altered_error(&run, finding).first_message() },
+            ..swept
+        },
+    }));
     all.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Found { files: all, due, estimate, judged })
 }
@@ -176,6 +187,8 @@ async fn sort_by_model(
 
 enum Triage {
     Now(SweptFile),
+    /// The run that has judged it; its row has to be compared with its records (D13).
+    JudgedBefore(SweptFile, Name),
     Due(SweptFile, Box<DueFile>),
 }
 
@@ -213,7 +226,7 @@ fn triage(
     session: &LedgerSession,
     found: FileEntry,
     sorted: &BTreeMap<String, SortedText>,
-    judged: &BTreeSet<String>,
+    judged: &BTreeMap<String, Name>,
     planned: &mut BTreeSet<String>,
     again: JudgedPolicy,
 ) -> Triage {
@@ -244,7 +257,10 @@ fn triage(
         let outcome = if tier == Tier::Two { Outcome::TierSkipped } else { Outcome::NotSampled };
         return Triage::Now(swept(tier, source, outcome));
     }
-    if judged.contains(&sha256) || (!planned.insert(sha256.clone()) && again == JudgedPolicy::Skip) {
+    if let Some(run) = judged.get(&sha256) {
+        return Triage::JudgedBefore(swept(tier, source, Outcome::AlreadyJudged), run.clone());
+    }
+    if !planned.insert(sha256.clone()) && again == JudgedPolicy::Skip {
         return Triage::Now(swept(tier, source, Outcome::AlreadyJudged));
     }
     let tier_source = source.cloned();

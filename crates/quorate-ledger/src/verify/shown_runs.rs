@@ -1,0 +1,571 @@
+//! Compares the runs that a view shows with their records, and these with the tree of the last checkpoint (D13). The
+//! comparisons are those of `verify`, for some runs instead of all.
+//!
+//! Records behind the last checkpoint are compared with their chain alone, and of signatures only the checkpoint's own is
+//! looked at: the rest is left to `verify`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::entropy::hex;
+use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, RunOpened};
+
+use super::ledger_signatures::public_keys;
+use super::parse_checkpoint;
+use super::read::{StoredRecord, signatures};
+use super::record_check::{Mismatch, explain_mismatch};
+use super::runs::{Phase, StreamState, affects_row};
+use super::tables::row_difference;
+use super::walk::object;
+use crate::checkpoint::{CheckpointRecord, STREAM};
+use crate::merkle::{self, Hash, TreeHead};
+use crate::note::Note;
+use crate::retention::rules::Erasure;
+use crate::signing::{Context, KeyId, PublicKey, Signature};
+use crate::store::engine::{Column, Engine, Row, Statement, Value, sql, sql_rows};
+use crate::store::index::Change;
+use crate::store::tiles::{self, HASHES_PER_ROW};
+
+/// How many runs are read at once.
+const RUNS_PER_READ: usize = 500;
+
+/// The columns of a run that a view shows, of `run LEFT JOIN run_origin USING (run)`: those of the comparison first.
+macro_rules! shown_columns {
+    () => {
+        "seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, decided_ms, override, \
+         ended, mode, producer, (SELECT COUNT(*) FROM imported WHERE imported.run = run.run), \
+         (SELECT seq FROM record WHERE record.run = run.run ORDER BY n DESC LIMIT 1)"
+    };
+}
+pub(crate) use shown_columns;
+
+/// The types of [`shown_columns`].
+pub(crate) const SHOWN_COLUMNS: [Column; 16] = {
+    use Column::{Int, Text};
+    [Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int, Text, Text, Int, Int]
+};
+
+/// Why a view does not show what a run's row says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// The body of its outcome was erased, and a record of the ledger says so.
+    Erased,
+    /// A body is missing, and no record says that it was erased.
+    Damaged(String),
+    /// Row, records and tree differ.
+    Altered(String),
+}
+
+impl Finding {
+    /// The word that stands in the place of the verdict.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Finding::Erased => "erased",
+            Finding::Damaged(_) => "damaged",
+            Finding::Altered(_) => "altered",
+        }
+    }
+
+    /// What differs; `None` of what was erased, where nothing does.
+    pub fn difference(&self) -> Option<&str> {
+        match self {
+            Finding::Erased => None,
+            Finding::Damaged(what) | Finding::Altered(what) => Some(what),
+        }
+    }
+}
+
+/// How much of a run is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The records that its row follows from.
+    Row,
+    /// All its records.
+    Whole,
+}
+
+/// A run after the comparison.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Compared {
+    pub(crate) finding: Option<Finding>,
+    /// Whether the last checkpoint covers all its records.
+    pub(crate) sealed: bool,
+    /// The body of its last outcome.
+    pub(crate) outcome: Option<String>,
+    /// What its records say of its log lines.
+    pub(crate) logged: LoggedFacts,
+    /// The texts that it is about, by SHA-256, where all of it is compared.
+    texts: Vec<String>,
+}
+
+/// What a run's records say of its lines in the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LoggedFacts {
+    /// Its verdicts with their times, in order: more than one where it was taken up again.
+    pub(crate) verdicts: Vec<(String, i64)>,
+    /// People's decisions, likewise.
+    pub(crate) overrides: Vec<(String, i64)>,
+    /// Whether its last end says that its lines are in the log that its first record names.
+    pub(crate) is_logged: bool,
+}
+
+/// A run with records and without a row.
+#[derive(Debug, Clone)]
+pub(crate) struct UnlistedRun {
+    pub(crate) run: String,
+    pub(crate) opened_ms: i64,
+    pub(crate) subject: String,
+    pub(crate) artifact_type: String,
+    pub(crate) mode: String,
+}
+
+/// Which runs a view shows.
+pub(crate) struct ShownQuery {
+    /// Each selects [`shown_columns`]; a run stands in one of them.
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) limit: usize,
+    pub(crate) extent: Extent,
+    /// Whether runs are looked for that have no row.
+    pub(crate) unlisted: bool,
+}
+
+/// Runs as a view shows them.
+#[derive(Debug, Default)]
+pub(crate) struct ShownRuns {
+    /// Rows of [`shown_columns`].
+    pub(crate) runs: Vec<(Row, Compared)>,
+    pub(crate) unlisted: Vec<UnlistedRun>,
+}
+
+/// Reads runs and compares them. The caller has begun a snapshot, since rows and records would differ while others write.
+pub(crate) async fn read(engine: &mut Engine, query: &ShownQuery) -> Result<ShownRuns, sqlx::Error> {
+    let mut rows = Vec::new();
+    for statement in &query.statements {
+        if rows.len() < query.limit {
+            rows.extend(statement.clone().rows(engine, &SHOWN_COLUMNS).await?);
+        }
+    }
+    rows.truncate(query.limit);
+    let compared = compare(engine, &rows, query.extent).await?;
+    let unlisted = match query.unlisted {
+        true => unlisted(engine).await?,
+        false => Vec::new(),
+    };
+    Ok(ShownRuns { runs: rows.into_iter().zip(compared).collect(), unlisted })
+}
+
+async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Vec<Compared>, sqlx::Error> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sealed = Sealed::read(engine).await?;
+    // The chain of a run that no checkpoint covers is compared from its start.
+    let sealed_size = sealed.size();
+    let is_whole = |row: &Row| extent == Extent::Whole || row.count(15) > sealed_size;
+    let (whole, indexed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| is_whole(row));
+    let mut records = read_records(engine, &indexed, Extent::Row).await?;
+    records.extend(read_records(engine, &whole, Extent::Whole).await?);
+    sealed.prove(engine, records.values().flatten()).await?;
+    let mut facts = None;
+    let mut compared = Vec::with_capacity(rows.len());
+    let mut is_gap_free = None;
+    for row in rows {
+        let records = records.remove(row.text(1)).unwrap_or_default();
+        let mut state = StreamState::new();
+        let comparison = RunComparison { row, is_whole: is_whole(row), sealed: &sealed };
+        let mut shown = match comparison.compare(&records, &mut state) {
+            Ok(shown) => shown,
+            Err(what) => Compared { finding: Some(Finding::Altered(what)), ..Compared::default() },
+        };
+        let bodiless: Vec<&StoredRecord> = records.iter().filter(|record| record.data.is_none()).collect();
+        let gone = missing_texts(engine, &shown.texts).await?;
+        let is_open = matches!(state.phase, Phase::Open | Phase::Decided);
+        if shown.finding.is_none() && (!bodiless.is_empty() || !gone.is_empty() || row.int(14) != 0) {
+            if facts.is_none() {
+                facts = Some(LedgerFacts::read(engine, &mut sealed).await?);
+            }
+            shown.finding = facts.as_ref().and_then(|facts| facts.finding(row, &bodiless, &gone));
+        }
+        if shown.finding.is_none() && (is_open || !shown.sealed) {
+            let whole = match is_gap_free {
+                Some(known) => known,
+                None => has_no_gap(engine, sealed_size).await?,
+            };
+            is_gap_free = Some(whole);
+            if !whole {
+                let what = "records are missing from the ledger, and those of this run may be among them";
+                shown.finding = Some(Finding::Altered(what.to_owned()));
+            }
+        }
+        shown.sealed &= shown.finding.is_none();
+        compared.push(shown);
+    }
+    Ok(compared)
+}
+
+/// Of some texts those that the ledger does not have.
+async fn missing_texts(engine: &mut Engine, texts: &[String]) -> Result<Vec<String>, sqlx::Error> {
+    let mut missing = Vec::new();
+    for text in texts {
+        let there = sql("SELECT sha256 FROM body WHERE sha256 = $1").bind(text.as_str());
+        if there.row(engine, &[Column::Text]).await?.is_none() {
+            missing.push(text.clone());
+        }
+    }
+    Ok(missing)
+}
+
+/// Whether there is a record at each place up to the last, and up to the last that a checkpoint covers.
+async fn has_no_gap(engine: &mut Engine, sealed: u64) -> Result<bool, sqlx::Error> {
+    let counted = sql("SELECT (SELECT COUNT(*) FROM record), (SELECT COALESCE(MAX(seq), 0) FROM record)");
+    let row = counted.row(engine, &[Column::Int; 2]).await?;
+    Ok(row.is_none_or(|row| row.int(0) == row.int(1) && row.count(1) >= sealed))
+}
+
+/// The records of some runs, by run, in order.
+async fn read_records(
+    engine: &mut Engine,
+    rows: &[&Row],
+    extent: Extent,
+) -> Result<HashMap<String, Vec<StoredRecord>>, sqlx::Error> {
+    const SELECT: &str = "SELECT seq, run, n, kind, head, data FROM record WHERE run IN (VALUES ";
+    const OF_ROW: &str =
+        ") AND kind IN ('run.opened', 'run.intent', 'outcome', 'override', 'run.ended') ORDER BY run, n";
+    let mut records: HashMap<String, Vec<StoredRecord>> = HashMap::with_capacity(rows.len());
+    for some in rows.chunks(RUNS_PER_READ) {
+        let runs = some.iter().map(|row| vec![Value::from(row.text(1))]);
+        let tail = match extent {
+            Extent::Row => OF_ROW,
+            Extent::Whole => ") ORDER BY run, n",
+        };
+        for record in read_stored(engine, sql_rows(SELECT, runs, tail)).await? {
+            records.entry(record.run.clone()).or_default().push(record);
+        }
+    }
+    Ok(records)
+}
+
+async fn read_stored(engine: &mut Engine, statement: Statement) -> Result<Vec<StoredRecord>, sqlx::Error> {
+    use Column::{Int, Text};
+    let rows = statement.rows(engine, &[Int, Text, Int, Text, Text, Text]).await?;
+    Ok(rows.into_iter().map(super::read::record_from_row).collect())
+}
+
+/// What the last checkpoint covers, and the stored leaves that lead to its root.
+struct Sealed {
+    tree: TreeHead,
+    keys: Vec<PublicKey>,
+    /// Why the checkpoint cannot be used.
+    problem: Option<String>,
+    /// How many leaves are stored; a checkpoint covered each of them.
+    stored: u64,
+    leaves: BTreeMap<u64, Vec<u8>>,
+    looked_up: BTreeSet<u64>,
+}
+
+impl Sealed {
+    async fn read(engine: &mut Engine) -> Result<Sealed, sqlx::Error> {
+        use Column::{Int, Text};
+        let last = sql("SELECT checkpoint.size, checkpoint.root, record.seq, record.run, record.n, record.kind, record.head, \
+             record.data FROM checkpoint LEFT JOIN record ON record.run = $1 AND record.n = checkpoint.n \
+             ORDER BY checkpoint.size DESC LIMIT 1")
+        .bind(STREAM)
+        .row(engine, &[Int, Text, Int, Text, Int, Text, Text, Text])
+        .await?;
+        let mut sealed = Sealed {
+            tree: TreeHead { size: last.as_ref().map_or(0, |row| row.count(0)), root: merkle::EMPTY },
+            keys: Vec::new(),
+            problem: None,
+            stored: tiles::stored_leaves(engine).await?,
+            leaves: BTreeMap::new(),
+            looked_up: BTreeSet::new(),
+        };
+        if let Some(row) = last {
+            match checkpoint_of(&row) {
+                Ok((tree, keys)) => (sealed.tree, sealed.keys) = (tree, keys),
+                Err(what) => sealed.problem = Some(format!("the last checkpoint is altered: {what}")),
+            }
+        }
+        Ok(sealed)
+    }
+
+    fn size(&self) -> u64 {
+        self.tree.size
+    }
+
+    /// Looks up the leaves of records.
+    async fn prove<'r>(
+        &mut self,
+        engine: &mut Engine,
+        records: impl Iterator<Item = &'r StoredRecord>,
+    ) -> Result<(), sqlx::Error> {
+        let places = records.filter_map(|record| u64::try_from(record.seq).ok()?.checked_sub(1));
+        let rows = places.filter(|index| *index < self.tree.size).map(|index| index / HASHES_PER_ROW);
+        let rows: BTreeSet<u64> = rows.filter(|row| !self.looked_up.contains(row)).collect();
+        if self.problem.is_none() && !rows.is_empty() {
+            self.looked_up.extend(&rows);
+            self.leaves.extend(tiles::proven_leaves(engine, &self.tree, rows).await?);
+        }
+        Ok(())
+    }
+
+    /// Whether the tree covers a record.
+    ///
+    /// # Errors
+    /// What differs, where it should and has another leaf.
+    fn covers(&self, record: &StoredRecord) -> Result<bool, String> {
+        let StoredRecord { run, n, .. } = record;
+        let index = u64::try_from(record.seq).ok().and_then(|seq| seq.checked_sub(1));
+        let index = index.ok_or_else(|| format!("record {run}/{n} is at a place where no record can be"))?;
+        if index >= self.tree.size {
+            return match index < self.stored {
+                true => Err(format!("record {run}/{n} was sealed, and its checkpoint is missing")),
+                false => Ok(false),
+            };
+        }
+        if let Some(problem) = &self.problem {
+            return Err(problem.clone());
+        }
+        match tiles::hash_at(&self.leaves, index) {
+            Some(leaf) if leaf == merkle::leaf(record.head.as_bytes()) => Ok(true),
+            Some(_) => Err(format!("record {run}/{n} is not the one that was sealed at its place")),
+            None => Err("the stored tree does not lead to the last checkpoint".to_owned()),
+        }
+    }
+}
+
+/// The tree and the keys of a checkpoint whose row, record and note agree.
+fn checkpoint_of(row: &Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> {
+    let stored = StoredRecord {
+        seq: row.int(2),
+        run: row.text(3).to_owned(),
+        n: row.int(4),
+        kind: row.text(5).to_owned(),
+        head: row.text(6).to_owned(),
+        data: row.opt_text(7).map(str::to_owned),
+        signatures: Vec::new(),
+    };
+    if explain_mismatch(&stored).what.is_some() {
+        return Err("its record is not as it was written");
+    }
+    let data = stored.data.as_deref().and_then(object);
+    let checkpoint = data.and_then(|data| CheckpointRecord::from_data(row.count(4), &data));
+    let checkpoint = checkpoint.ok_or("its record cannot be read")?;
+    let tree = checkpoint.tree;
+    if (tree.size, hex(&tree.root).as_str()) != (row.count(0), row.text(1)) {
+        return Err("its row does not follow from its record");
+    }
+    let verifiers = checkpoint.verifiers().ok_or("its keys cannot be read")?;
+    if let Some(note) = &checkpoint.note {
+        let same_tree = parse_checkpoint(note).is_some_and(|noted| *noted.tree() == tree);
+        let signed = Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&verifiers).is_ok());
+        if !same_tree || !signed {
+            return Err("its note is not its key's");
+        }
+    }
+    Ok((tree, public_keys(&verifiers).collect()))
+}
+
+/// A run that is being compared.
+struct RunComparison<'a> {
+    row: &'a Row,
+    /// Whether all its records are compared, and not only those that its row follows from.
+    is_whole: bool,
+    sealed: &'a Sealed,
+}
+
+impl RunComparison<'_> {
+    /// Compares records with each other, with the tree and with the row; those without a body are judged later.
+    fn compare(&self, records: &[StoredRecord], state: &mut StreamState) -> Result<Compared, String> {
+        let run = self.row.text(1);
+        let mut shown = Compared { sealed: self.row.count(15) <= self.sealed.size(), ..Compared::default() };
+        let (mut prev, mut next) = (None::<Hash>, 0);
+        for stored in records {
+            let n = stored.n;
+            let Mismatch { what, head } = explain_mismatch(stored);
+            if let Some(what) = what {
+                return Err(format!("record {run}/{n}: {what}"));
+            }
+            let head = head.ok_or_else(|| format!("record {run}/{n} cannot be read"))?;
+            if self.is_whole && n != next {
+                return Err(format!("record {run}/{next} is missing"));
+            }
+            if self.is_whole && head.prev != prev.map(|prev| hex(&prev)) {
+                return Err(format!("record {run}/{n} does not name its predecessor's hash"));
+            }
+            prev = Some(merkle::leaf(stored.head.as_bytes()));
+            next = n.saturating_add(1);
+            shown.sealed &= self.sealed.covers(stored)?;
+            let data = match &stored.data {
+                Some(data) if affects_row(&stored.kind) => Some(
+                    object(data)
+                        .ok_or_else(|| format!("record {run}/{n}: its data is not canonical JSON"))?,
+                ),
+                _ => None,
+            };
+            let at_ms = parse_rfc3339(&head.at).unwrap_or_default();
+            let applied = match affects_row(&stored.kind) || n == 0 {
+                true => state.apply(run, head.n, &stored.kind, at_ms, data.as_ref()),
+                false => Ok(()),
+            };
+            applied.map_err(|what| format!("record {run}/{n}: {what}"))?;
+            if let Some(data) = data.as_ref().filter(|_| self.is_whole && n == 0) {
+                let opened: RunOpened = record::read(data).unwrap_or_default();
+                shown.texts = opened.inputs.into_iter().map(|input| input.sha256).collect();
+            }
+            shown.logged.note(&stored.kind, at_ms, data.as_ref());
+            if stored.kind == Word::Outcome.as_str() {
+                shown.outcome.clone_from(&stored.data);
+            }
+        }
+        if records.is_empty() {
+            return Err("it has a row, and no record opens it".to_owned());
+        }
+        match row_difference(self.row, state) {
+            Some((_, what)) if !state.row_unknown => Err(what.to_owned()),
+            _ => Ok(shown),
+        }
+    }
+}
+
+impl LoggedFacts {
+    fn note(&mut self, kind: &str, at_ms: i64, data: Option<&serde_json::Map<String, serde_json::Value>>) {
+        let is = |word: Word| kind == word.as_str();
+        let Some(data) = data else { return };
+        if is(Word::Outcome) {
+            self.verdicts.push((record::verdict(data).unwrap_or_default(), at_ms));
+        } else if is(Word::Override) {
+            let decision: Override = record::read(data).unwrap_or_default();
+            self.overrides.push((decision.verdict, at_ms));
+        } else if is(Word::RunEnded) {
+            let ended: RunEnded = record::read(data).unwrap_or_default();
+            self.is_logged = ended.logged && ended.log_path.is_none();
+        }
+    }
+}
+
+/// What the ledger's own stream says of runs.
+#[derive(Default)]
+struct LedgerFacts {
+    imported: BTreeSet<String>,
+    erased: BTreeMap<String, Vec<Range<u64>>>,
+    /// Texts, by SHA-256.
+    erased_texts: BTreeSet<String>,
+}
+
+impl LedgerFacts {
+    /// A record counts where a checkpoint covers it, where the ledger's key signed it, or where the ledger has no key.
+    async fn read(engine: &mut Engine, sealed: &mut Sealed) -> Result<LedgerFacts, sqlx::Error> {
+        let statement = sql(
+            "SELECT seq, run, n, kind, head, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n",
+        );
+        let statement = statement.bind(STREAM).bind(Word::Erased.as_str()).bind(Word::Imported.as_str());
+        let records = read_stored(engine, statement).await?;
+        sealed.prove(engine, records.iter()).await?;
+        let mut facts = LedgerFacts::default();
+        for stored in &records {
+            let counts = match sealed.covers(stored) {
+                Ok(true) => true,
+                Ok(false) => sealed.keys.is_empty() || is_signed(engine, stored, &sealed.keys).await?,
+                Err(_) => false,
+            };
+            if counts && explain_mismatch(stored).what.is_none() {
+                facts.add(stored);
+            }
+        }
+        Ok(facts)
+    }
+
+    fn add(&mut self, stored: &StoredRecord) {
+        let Some(data) = stored.data.as_deref().and_then(object) else { return };
+        if stored.kind == Word::Erased.as_str() {
+            if let Ok(erasure) = Erasure::from_data(&data) {
+                self.erased.entry(erasure.run).or_default().extend(erasure.records);
+                self.erased_texts.extend(erasure.texts);
+            }
+        } else if let Some(Change::Imported { runs }) = Change::from_record(&stored.kind, 0, &data) {
+            self.imported.extend(runs);
+            let imported: Imported = record::read(&data).unwrap_or_default();
+            for (run, records) in imported.erased {
+                self.erased
+                    .entry(run)
+                    .or_default()
+                    .extend(records.into_iter().filter_map(RecordRange::range));
+            }
+        }
+    }
+
+    /// What is to be said of a run some of whose records have no body or whose texts are gone, and of its place among the imported ones.
+    fn finding(&self, row: &Row, bodiless: &[&StoredRecord], gone: &[String]) -> Option<Finding> {
+        let run = row.text(1);
+        if row.int(14) != 0 && !self.imported.contains(run) {
+            let what = "the table of imported runs has it, and no record says so";
+            return Some(Finding::Altered(what.to_owned()));
+        }
+        let erased = self.erased.get(run).map_or(&[][..], Vec::as_slice);
+        let is_erased = |record: &&&StoredRecord| {
+            let n = u64::try_from(record.n).unwrap_or(u64::MAX);
+            erased.iter().any(|range| range.contains(&n))
+        };
+        if let Some(record) = bodiless.iter().find(|record| !is_erased(record)) {
+            let what = format!(
+                "the body of record {run}/{} is missing, and no record says that it was erased",
+                record.n
+            );
+            return Some(Finding::Damaged(what));
+        }
+        // An export may leave texts out.
+        let is_imported = self.imported.contains(run);
+        if let Some(text) = gone.iter().find(|text| !is_imported && !self.erased_texts.contains(*text)) {
+            let what = format!("the text {text} is missing, and no record says that it was erased");
+            return Some(Finding::Damaged(what));
+        }
+        let is_needed = |record: &&&StoredRecord| affects_row(&record.kind);
+        bodiless.iter().any(|record| is_needed(&record)).then_some(Finding::Erased)
+    }
+}
+
+/// Whether one of these keys signed a record of the ledger's own stream.
+async fn is_signed(
+    engine: &mut Engine,
+    stored: &StoredRecord,
+    keys: &[PublicKey],
+) -> Result<bool, sqlx::Error> {
+    let leaf = merkle::leaf(stored.head.as_bytes());
+    let signatures = signatures(engine, stored.seq, stored.seq).await?;
+    Ok(signatures.iter().any(|(_, key, signature)| {
+        let key = KeyId::from_text(key).ok().and_then(|id| keys.iter().find(|key| key.id() == id));
+        let signature = Signature::from_text(signature).ok();
+        key.zip(signature)
+            .is_some_and(|(key, signature)| key.verify(Context::RECORD, &leaf, &signature).is_ok())
+    }))
+}
+
+/// Runs that records open and the table of runs does not have. The table's rows are numbered without a gap in the order of
+/// their first records, so that a whole ledger is only read where a row is missing.
+async fn unlisted(engine: &mut Engine) -> Result<Vec<UnlistedRun>, sqlx::Error> {
+    use Column::{Int, Text};
+    let counted = sql("SELECT COUNT(*), COALESCE(MAX(seq), 0) FROM run").row(engine, &[Int; 2]).await?;
+    let is_whole = counted.is_none_or(|row| row.int(0) == row.int(1));
+    let newest =
+        sql("SELECT seq FROM record WHERE n = 0 AND run = (SELECT run FROM run ORDER BY seq DESC LIMIT 1)");
+    let newest = newest.row(engine, &[Int]).await?.filter(|_| is_whole).map_or(0, |row| row.int(0));
+    let statement = sql("SELECT run, head, data FROM record WHERE seq > $1 AND n = 0 AND kind = $2 \
+                         AND run NOT IN (SELECT run FROM run) ORDER BY seq DESC");
+    let rows = statement.bind(newest).bind(Word::RunOpened.as_str()).rows(engine, &[Text; 3]).await?;
+    Ok(rows.iter().map(unlisted_run).collect())
+}
+
+fn unlisted_run(row: &Row) -> UnlistedRun {
+    let data = row.opt_text(2).and_then(object).unwrap_or_default();
+    let head: Option<crate::record::Head> = serde_json::from_str(row.text(1)).ok();
+    let opened_ms = head.and_then(|head| parse_rfc3339(&head.at)).unwrap_or_default();
+    let [subject, artifact_type, _, _, _, mode, _] =
+        match Change::from_record(Word::RunOpened.as_str(), opened_ms, &data) {
+            Some(Change::Opened { columns, .. }) => columns,
+            _ => Default::default(),
+        };
+    UnlistedRun { run: row.text(0).to_owned(), opened_ms, subject, artifact_type, mode }
+}
