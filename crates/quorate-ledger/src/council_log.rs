@@ -3,6 +3,7 @@
 
 pub mod agreement;
 pub mod append;
+mod compared;
 pub mod drift;
 mod index;
 pub mod line;
@@ -11,5 +12,6 @@ pub mod producers;
 pub mod stats;
 pub mod view;
 
+pub use compared::{CountedLog, compare, without_ledger};
 pub(crate) use index::find_index_diff;
-pub use index::{IndexedLog, forget_index, sync};
+pub use index::{IndexedLog, MAX_COMPARED_BYTES, forget_index, rebuild_if_altered, sync};

@@ -101,7 +101,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Some(path) => audit::write(environment, audit, path, &text)?,
             None => terminal.data(&text),
         }
-        Ok(Exit::DONE)
+        Ok(if audit.altered.is_empty() { Exit::DONE } else { Exit::CHECK_FAILED })
     };
     let by_itself = match &arguments.log {
         Some(log) => Some(audit::audit_file(environment, log, request.filter.clone()).await),

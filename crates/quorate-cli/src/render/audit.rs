@@ -83,6 +83,9 @@ fn summary(audit: &Audit) -> Vec<String> {
     }
     out.extend(find_drift(stats).iter().map(|drift| drifting("", drift)));
     out.extend(find_producer_drift(&audit.producers).iter().map(|drift| drifting("what is made by ", drift)));
+    for (run, what) in &audit.altered {
+        out.push(format!("ALTERED, not counted: run {run}: {}.", one_line(what)));
+    }
     if audit.corrupt_lines > 0 {
         out.push(format!(
             "{} of the log cannot be read and {} not counted.",

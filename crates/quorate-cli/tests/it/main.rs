@@ -6,6 +6,7 @@
     reason = "tests start processes, make files, and fail where they cannot go on"
 )]
 
+mod altered;
 mod answering;
 mod assemblies;
 mod attest;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_kernel::ports::ledger::Error;
 use sqlx::Row as _;
 
-use super::IndexedLog;
-use super::stats::{Filter, counted_lines, filtered};
+use super::CountedLog;
+use super::stats::{Filter, filtered, reviews};
 use crate::Store;
 
 /// A pair that has met in fewer reviews is too rare for a rate.
@@ -84,16 +84,14 @@ impl Pair {
 /// # Errors
 /// When the store does not answer.
 #[crate::boxed]
-pub async fn agreement(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Agreement, Error> {
-    let Some(log) = indexed.id else { return Ok(Agreement::default()) };
+pub async fn agreement(store: &Store, counted: &CountedLog, filter: &Filter) -> Result<Agreement, Error> {
+    let Some(log) = counted.id else { return Ok(Agreement::default()) };
     let rows = {
         let mut writer = store.writer().await;
         filtered(
-            counted_lines!(
-                "SELECT positions, COUNT(*)",
-                "AND prior = 1 AND positions <> '' GROUP BY positions"
-            ),
+            reviews!("SELECT positions, COUNT(*)", "AND prior = 1 AND positions <> '' GROUP BY positions"),
             log,
+            counted,
             filter,
         )
         .fetch_all(&mut *writer.log_index())

@@ -73,6 +73,28 @@ pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
     forgotten.await.map_err(|error| store.error(error))
 }
 
+/// The largest log whose index is compared as a whole whenever it is counted, in bytes. Reading a larger one takes longer than
+/// counting it: `verify` compares it, and [`forget_index`] has it built again.
+pub const MAX_COMPARED_BYTES: u64 = 16 << 20;
+
+/// Compares the index of a log with its lines, and has it built again where they differ (D13). Says what differed.
+///
+/// # Errors
+/// When log or store cannot be read.
+#[crate::boxed]
+pub async fn rebuild_if_altered(
+    store: &Store,
+    log: &Path,
+    indexed: IndexedLog,
+) -> Result<Option<(String, IndexedLog)>, Error> {
+    if indexed.bytes > MAX_COMPARED_BYTES {
+        return Ok(None);
+    }
+    let Some(what) = find_index_diff(store, log).await? else { return Ok(None) };
+    forget_index(store, log).await?;
+    Ok(Some((what, sync(store, log).await?)))
+}
+
 /// Brings the index of a log up to date.
 ///
 /// # Errors
@@ -119,7 +141,7 @@ impl IndexRow {
     }
 }
 
-fn key(log: &Path) -> String {
+pub(super) fn key(log: &Path) -> String {
     std::path::absolute(log).unwrap_or_else(|_| log.to_owned()).to_string_lossy().into_owned()
 }
 

@@ -11,13 +11,15 @@ use sqlx::Row as _;
 use super::IndexedLog;
 use crate::Store;
 use crate::files;
+use crate::verify;
 
 /// How many earlier verdicts the adjudicator is shown.
 pub const LIMIT: u32 = 5;
 /// The longest text of one that is passed on, in characters.
 const MAX_TEXT_CHARS: usize = 500;
 
-/// The newest verdicts on a type of artifact, as the adjudicator sees them.
+/// The newest verdicts on a type of artifact, as the adjudicator sees them. Lines of this ledger's runs are compared with the
+/// records.
 ///
 /// # Errors
 /// When log or store cannot be read.
@@ -45,21 +47,38 @@ pub async fn priors(
             .map(|row| (row.get::<i64, _>(0).unsigned_abs(), row.get::<i64, _>(1).unsigned_abs()))
             .collect::<Vec<_>>()
     };
-    let read = || -> std::io::Result<Vec<Json>> {
+    let read = || -> std::io::Result<Vec<Vec<u8>>> {
         let mut file = files::open(log)?;
         let mut found = Vec::with_capacity(places.len());
         for (at, bytes) in &places {
             let mut text = vec![0; usize::try_from(*bytes).unwrap_or(0)];
             file.seek(SeekFrom::Start(*at))?;
             file.read_exact(&mut text)?;
-            found.extend(serde_json::from_slice(&text).ok().map(|line| prior(&line)));
+            found.push(text);
         }
         Ok(found)
     };
-    read().map_err(|error| Error::Unavailable {
+    let lines = read().map_err(|error| Error::Unavailable {
         what: format!("cannot read {}", log.display()),
         source: Some(Box::new(error)),
-    })
+    })?;
+    let mut priors = Vec::with_capacity(lines.len());
+    for text in &lines {
+        // The index says that a line is there.
+        let line: Json = serde_json::from_slice(text).unwrap_or_default();
+        let is_altered = line.is_null() || verify::is_altered_line(store, &line, text).await?;
+        priors.push(if is_altered { altered(&line) } else { prior(&line) });
+    }
+    Ok(priors)
+}
+
+/// The verdict that stands for a line of this ledger's that differs from its run's records (D13).
+pub const ALTERED: &str = "ALTERED";
+
+/// What is passed on of such a line: no text of it.
+fn altered(line: &Json) -> Json {
+    let run = line["span_id"].as_str().unwrap_or_default();
+    json!({"ts": null, "verdict": ALTERED, "artifact": format!("run {run}"), "reasoning": null, "revision_brief": null})
 }
 
 /// What is passed on of a line, in either form of the log.

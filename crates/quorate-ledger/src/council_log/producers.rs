@@ -3,13 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use quorate_kernel::ports::ledger::Error;
 use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
 
-use super::IndexedLog;
 use super::drift::{self, Drift};
-use super::stats::{Filter, MONDAY_DAY, counted_lines, filtered, reviews, week};
-use crate::Store;
+use super::stats::monday;
 
 /// Producers by name.
 pub type Producers = BTreeMap<String, ProducerStats>;
@@ -65,50 +63,20 @@ impl ReviewCounts {
     }
 }
 
-/// Counts.
-///
-/// # Errors
-/// When the store does not answer.
-#[crate::boxed]
-pub async fn producers(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Producers, Error> {
-    let Some(log) = indexed.id else { return Ok(Producers::new()) };
-    let mut producers = Producers::new();
-    let mut writer = store.writer().await;
-    let connection = writer.log_index();
-    let rows = filtered(reviews!(
-        "SELECT producer, verdict, at_ms, COUNT(*), \
-         SUM(positioned * prior), SUM(blocking * prior), SUM(scored * prior), SUM(scores * prior)",
-        "AND producer <> '' GROUP BY producer, verdict, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
-    ), log, filter)
-    .fetch_all(&mut *connection)
-    .await
-    .map_err(|error| store.error(error))?;
-    for row in &rows {
-        let number = |at: usize| row.get::<i64, _>(at).unsigned_abs();
-        let (positions, scores) = ((number(4), number(5)), (number(6), number(7)));
-        let producer = producers.entry(row.get(0)).or_default();
-        let verdict: String = row.get(1);
-        producer.all.add(&verdict, number(3), positions, scores);
-        if let Some(week) = week(row.get(2)) {
-            let monday = MONDAY_DAY + 7 * week;
-            producer.weeks.entry(monday).or_default().add(&verdict, number(3), positions, scores);
-        }
+/// Adds a group of reviews as [`super::stats::stats`] selects it.
+pub(super) fn add_row(producers: &mut Producers, row: &SqliteRow) {
+    let producer: String = row.get(9);
+    if producer.is_empty() {
+        return;
     }
-    let rows = filtered(
-        counted_lines!(
-            "SELECT producer, COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
-            "AND event IN ('override', 'overridden') AND producer <> '' GROUP BY producer"
-        ),
-        log,
-        filter,
-    )
-    .fetch_all(&mut *connection)
-    .await
-    .map_err(|error| store.error(error))?;
-    for row in &rows {
-        producers.entry(row.get(0)).or_default().overrides = row.get::<i64, _>(1).unsigned_abs();
+    let number = |at: usize| row.get::<i64, _>(at).unsigned_abs();
+    let (positions, scores) = ((number(10), number(11)), (number(12), number(13)));
+    let producer = producers.entry(producer).or_default();
+    let verdict: String = row.get(1);
+    producer.all.add(&verdict, number(3), positions, scores);
+    if let Some(monday) = monday(row.get(2)) {
+        producer.weeks.entry(monday).or_default().add(&verdict, number(3), positions, scores);
     }
-    Ok(producers)
 }
 
 /// The last drift of each producer that has one, by the rule of [`drift::find_drift`].

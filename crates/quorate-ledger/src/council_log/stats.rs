@@ -7,7 +7,8 @@ use sqlx::Row as _;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments};
 
-use super::IndexedLog;
+use super::CountedLog;
+use super::producers::{self, Producers};
 use crate::Store;
 
 /// Which lines are counted.
@@ -73,111 +74,97 @@ impl DeliberatorStats {
 }
 
 /// The day number of the first Monday, 1970-01-05.
-pub(super) const MONDAY_DAY: i64 = 4;
+const MONDAY_DAY: i64 = 4;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// The number of the week of a time, in milliseconds since the Unix epoch; `None` where there is no time. Statements group
-/// by the same division.
-pub(super) fn week(at_ms: i64) -> Option<i64> {
-    (at_ms != 0).then(|| (at_ms - MONDAY_DAY * DAY_MS) / (7 * DAY_MS))
-}
-
-/// A statement over the lines that a [`Filter`] accepts, bound as `?1` (the log), `?2`, `?3` and `?4`.
-macro_rules! counted_lines {
-    ($select:literal, $rest:literal) => {
+/// A statement over the deliberators of lines, in the order of their table.
+macro_rules! seats {
+    ($which:literal) => {
         concat!(
-            $select,
-            " FROM log_line WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
-             AND (?4 IS NULL OR artifact_type = ?4) ",
-            $rest
+            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
+             SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
+             FROM log_seat WHERE log = ?1 AND ",
+            $which,
+            " GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out"
         )
     };
 }
 
-/// The same over reviews: no overrides and no closed runs, and a review that was resumed to a verdict by that alone.
+/// The Monday of a time's week, as its day number; `None` without a time. Statements group by the same division.
+pub(super) fn monday(at_ms: i64) -> Option<i64> {
+    (at_ms != 0).then(|| MONDAY_DAY + 7 * ((at_ms - MONDAY_DAY * DAY_MS) / (7 * DAY_MS)))
+}
+
+/// A statement over the reviews that a [`Filter`] accepts, without closed runs. Bound are the log, the filter and the rows
+/// that are not counted. Read from the first row to the last: by an index, each page would be read for each type again.
 macro_rules! reviews {
     ($select:literal, $rest:literal) => {
         concat!(
             $select,
-            " FROM log_line WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
-             AND (?4 IS NULL OR artifact_type = ?4) AND event <> 'override' AND verdict <> 'SUPERSEDED' \
-             AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
-                      AND span IN (SELECT span FROM log_line WHERE log = ?1 AND event = 'resumed')) ",
+            " FROM log_line NOT INDEXED WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
+             AND (?4 IS NULL OR artifact_type = ?4) AND verdict <> 'SUPERSEDED' \
+             AND id NOT IN (SELECT value FROM json_each(?5)) ",
             $rest
         )
     };
 }
-pub(super) use {counted_lines, reviews};
+pub(super) use reviews;
 
-/// A statement of [`counted_lines`] or [`reviews`] with what it binds.
+/// A statement with what [`reviews`] binds.
 pub(super) fn filtered<'q>(
     statement: &'static str,
     log: i64,
+    counted: &'q CountedLog,
     filter: &'q Filter,
 ) -> Query<'q, Sqlite, SqliteArguments> {
-    sqlx::query(statement).bind(log).bind(filter.since_ms).bind(&filter.verdict).bind(&filter.artifact_type)
+    let Filter { since_ms, verdict, artifact_type } = filter;
+    sqlx::query(statement).bind(log).bind(since_ms).bind(verdict).bind(artifact_type).bind(&*counted.excluded)
 }
 
-/// Counts.
+/// Counts reviews, and those of each producer.
 ///
 /// # Errors
 /// When the store does not answer.
 #[crate::boxed]
-pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Stats, Error> {
-    let Some(log) = indexed.id else { return Ok(Stats::default()) };
-    let mut stats = Stats::default();
+pub async fn stats(
+    store: &Store,
+    counted: &CountedLog,
+    filter: &Filter,
+) -> Result<(Stats, Producers), Error> {
+    let (mut stats, mut producers) = (Stats::default(), Producers::new());
+    let Some(log) = counted.id else { return Ok((stats, producers)) };
     let mut writer = store.writer().await;
     let connection = writer.log_index();
     let rows = filtered(reviews!(
         "SELECT artifact_type, verdict, at_ms, COUNT(*), SUM(elapsed_ms), \
                 SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
-                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END)",
-        "GROUP BY artifact_type, verdict, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
-    ), log, filter)
+                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END), \
+                producer, SUM(positioned * prior), SUM(blocking * prior), SUM(scored * prior), SUM(scores * prior)",
+        "GROUP BY artifact_type, verdict, producer, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
+    ), log, counted, filter)
     .fetch_all(&mut *connection)
     .await
     .map_err(|error| store.error(error))?;
     for row in &rows {
         stats.add_row(row);
+        producers::add_row(&mut producers, row);
     }
-    // A review that was overridden twice is one that was overridden; a line of others may name no review.
-    let row = filtered(
-        counted_lines!(
-            "SELECT COUNT(DISTINCT CASE WHEN span = '' THEN CAST(id AS TEXT) ELSE span END)",
-            "AND event IN ('override', 'overridden')"
+    let (overrides, by_producer) = counted.overrides(filter);
+    stats.overrides = overrides;
+    for (producer, overrides) in by_producer {
+        if !producer.is_empty() {
+            producers.entry(producer.to_owned()).or_default().overrides = overrides;
+        }
+    }
+    let statement = match *filter == Filter::default() {
+        true => seats!("line NOT IN (SELECT value FROM json_each(?5))"),
+        false => seats!(
+            "line IN (SELECT id FROM log_line NOT INDEXED WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) \
+                         AND (?3 IS NULL OR verdict = ?3) AND (?4 IS NULL OR artifact_type = ?4) \
+                         AND id NOT IN (SELECT value FROM json_each(?5)))"
         ),
-        log,
-        filter,
-    )
-    .fetch_one(&mut *connection)
-    .await
-    .map_err(|error| store.error(error))?;
-    stats.overrides = row.get::<i64, _>(0).unsigned_abs();
-    let everything = *filter == Filter::default();
-    let query = if everything {
-        sqlx::query(
-            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
-             SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
-             FROM log_seat WHERE log = ?1 AND line NOT IN (SELECT id FROM log_line WHERE log = ?1 AND event = 'verdict' \
-                 AND verdict = 'INCOMPLETE' AND span IN (SELECT span FROM log_line WHERE log = ?1 AND event = 'resumed')) \
-             GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
-        )
-        .bind(log)
-    } else {
-        sqlx::query(
-            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
-             SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
-             FROM log_seat JOIN log_line ON log_line.id = log_seat.line \
-             WHERE log_seat.log = ?1 AND (?2 IS NULL OR at_ms >= ?2) AND (?3 IS NULL OR verdict = ?3) \
-               AND (?4 IS NULL OR artifact_type = ?4) AND NOT (event = 'verdict' AND verdict = 'INCOMPLETE' \
-                   AND span IN (SELECT span FROM log_line WHERE log = ?1 AND event = 'resumed')) \
-             GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out",
-        )
-        .bind(log)
-        .bind(filter.since_ms)
-        .bind(&filter.verdict)
-        .bind(&filter.artifact_type)
     };
+    let query = filtered(statement, log, counted, filter);
     for row in query.fetch_all(&mut *connection).await.map_err(|error| store.error(error))? {
         let count = row.get::<i64, _>(6).unsigned_abs();
         let when = |at: usize| if row.get::<i64, _>(at) == 0 { 0 } else { count };
@@ -195,7 +182,7 @@ pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Resul
         }
         behavior.reprompts += sum(11);
     }
-    Ok(stats)
+    Ok((stats, producers))
 }
 
 impl Stats {
@@ -207,8 +194,8 @@ impl Stats {
         self.calls.0 += number(6);
         self.tokens.1 += number(7);
         self.tokens.0 += number(8);
-        if let Some(week) = week(row.get(2)) {
-            let types = self.weeks.entry(MONDAY_DAY + 7 * week).or_default();
+        if let Some(monday) = monday(row.get(2)) {
+            let types = self.weeks.entry(monday).or_default();
             *types.entry(artifact_type.clone()).or_default().entry(verdict.clone()).or_default() += count;
         }
         *self.verdicts.entry(artifact_type).or_default().entry(verdict).or_default() += count;

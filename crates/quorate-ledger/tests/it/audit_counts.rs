@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_ledger::Store;
 use quorate_ledger::council_log::agreement::{MIN_SHARED, agreement};
-use quorate_ledger::council_log::producers::producers;
 use quorate_ledger::council_log::stats::{Filter, stats};
 use quorate_ledger::council_log::{self, line::Line};
 use serde_json::{Value, json};
@@ -183,6 +182,7 @@ async fn compare(seed: u64, filter: &Filter) {
     std::fs::write(&path, format!("{text}not a line\n")).unwrap();
     let store = Store::open_log_only(&path).await.unwrap();
     let indexed = council_log::sync(&store, &path).await.unwrap();
+    let counted_log = council_log::without_ledger(&store, indexed).await.unwrap();
 
     let is_in = |line: &&Value| {
         let at = line["ts"].as_str().and_then(quorate_kernel::clock::parse_rfc3339).unwrap_or(0);
@@ -219,7 +219,7 @@ async fn compare(seed: u64, filter: &Filter) {
             overridden.entry(producer).or_default().insert(line["run"].as_str().unwrap());
         }
     }
-    let counted = producers(&store, indexed, filter).await.unwrap();
+    let (_, counted) = stats(&store, &counted_log, filter).await.unwrap();
     let names: BTreeSet<&str> = all.keys().chain(overridden.keys()).copied().collect();
     assert_eq!(counted.keys().map(String::as_str).collect::<BTreeSet<_>>(), names);
     let close = |scores: (u64, u64), naive: (u64, f64)| {
@@ -243,7 +243,7 @@ async fn compare(seed: u64, filter: &Filter) {
     }
     assert!(weeks.is_empty(), "{weeks:?}");
 
-    let agreement = agreement(&store, indexed, filter).await.unwrap();
+    let agreement = agreement(&store, &counted_log, filter).await.unwrap();
     let decided: Vec<BTreeMap<String, bool>> = reviews
         .iter()
         .filter(|line| ["SHIP", "REVISE", "HOLD"].contains(&line["verdict"].as_str().unwrap()))
@@ -274,7 +274,7 @@ async fn compare(seed: u64, filter: &Filter) {
     }
 
     // Deliberators of a review that was resumed to a verdict are counted once, as the review is.
-    let counted = stats(&store, indexed, filter).await.unwrap();
+    let (counted, _) = stats(&store, &counted_log, filter).await.unwrap();
     for member in MEMBERS {
         let named = |line: &&&Value| {
             Line::parse(line.to_string().as_bytes())

@@ -42,6 +42,8 @@ struct AuditPage {
     overrides: u64,
     log: String,
     corrupt_lines: u64,
+    /// Runs that differ from their records, with what differs.
+    altered: Vec<(String, String)>,
 }
 
 /// How verdicts mix in a week or of a type.
@@ -111,6 +113,7 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<AuditPage, Failure> {
         more_producers,
         costs: costs(&audit),
         overrides: audit.stats.overrides,
+        altered: audit.altered.iter().map(|(run, what)| (run.to_string(), what.clone())).collect(),
         log: audit.log,
         corrupt_lines: audit.corrupt_lines,
     })

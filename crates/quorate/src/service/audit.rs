@@ -4,14 +4,16 @@
 pub mod costs;
 pub mod json;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
 use quorate_ledger::council_log::agreement::{self, Agreement};
-use quorate_ledger::council_log::producers::{self, Producers};
+use quorate_ledger::council_log::producers::Producers;
 use quorate_ledger::council_log::stats::{self, Filter, Stats};
-use quorate_ledger::council_log::{self, IndexedLog};
+use quorate_ledger::council_log::{self, CountedLog};
+use quorate_protocol::Name;
 
 use super::disk;
 use super::environment::Environment;
@@ -39,6 +41,8 @@ pub struct Audit {
     pub agreement: Agreement,
     /// What the runs of the ledger cost; a log alone does not say.
     pub costs: Costs,
+    /// Runs whose lines or rows differ from their records, with what differs; they are not counted (D13).
+    pub altered: BTreeMap<Name, String>,
     /// Lines of the log that cannot be read.
     pub corrupt_lines: u64,
     /// Whether the log exists.
@@ -63,6 +67,7 @@ pub fn empty(
         producers: Producers::default(),
         agreement: Agreement::default(),
         costs: Costs::default(),
+        altered: BTreeMap::new(),
         corrupt_lines: 0,
         log_exists: false,
     }))
@@ -91,7 +96,8 @@ pub async fn audit_file(
     }
     let store = Store::open_log_only(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
-    let (stats, producers, agreement) = count(&store, indexed, &filter).await?;
+    let counted = council_log::without_ledger(&store, indexed).await?;
+    let (stats, producers, agreement) = count(&store, &counted, &filter).await?;
     Ok(Audit {
         log: display_path(environment, &path),
         filter,
@@ -99,22 +105,20 @@ pub async fn audit_file(
         producers,
         agreement,
         costs: Costs::default(),
+        altered: counted.altered,
         corrupt_lines: indexed.corrupt,
         log_exists: true,
     })
 }
 
-/// What the log says.
+/// Counts the lines of a log.
 async fn count(
     store: &Store,
-    indexed: IndexedLog,
+    counted: &CountedLog,
     filter: &Filter,
 ) -> Result<(Stats, Producers, Agreement), ServiceError> {
-    Ok((
-        stats::stats(store, indexed, filter).await?,
-        producers::producers(store, indexed, filter).await?,
-        agreement::agreement(store, indexed, filter).await?,
-    ))
+    let (stats, producers) = stats::stats(store, counted, filter).await?;
+    Ok((stats, producers, agreement::agreement(store, counted, filter).await?))
 }
 
 /// Writes an audit to a file, replacing it. Refuses the audited log and the ledger's own files.
@@ -144,8 +148,10 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
     if request.reindex {
         council_log::forget_index(&session.store, &session.workspace.log).await?;
     }
-    let indexed = session.read_log_index().await?;
-    let (stats, producers, agreement) = count(&session.store, indexed, &request.filter).await?;
+    let indexed = session.compared_log_index().await?;
+    let counted = council_log::compare(&session.store, &session.workspace.log, indexed).await;
+    let counted = counted.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
+    let (stats, producers, agreement) = count(&session.store, &counted, &request.filter).await?;
     let Filter { since_ms, verdict, artifact_type } = request.filter.clone();
     let costs =
         Costs::load(session, &quorate_ledger::costs::Filter { since_ms, verdict, artifact_type }).await?;
@@ -156,6 +162,7 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
         producers,
         agreement,
         costs,
+        altered: counted.altered,
         corrupt_lines: indexed.corrupt,
         log_exists: session.workspace.log.is_file(),
     })

@@ -67,6 +67,7 @@ fn audit() -> Audit {
         producers: producers(),
         agreement: agreement(),
         costs: Costs::default(),
+        altered: BTreeMap::new(),
         corrupt_lines: 1,
         log_exists: true,
     }

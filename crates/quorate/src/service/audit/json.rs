@@ -33,6 +33,8 @@ pub struct AuditReport {
     present: bool,
     /// Lines of the log that cannot be read
     corrupt_lines: u64,
+    /// Runs whose rows or lines differ from their records; they are not counted
+    altered: Vec<AlteredRun>,
     filter: AppliedFilter,
     /// Reviews that were counted: without closed ones, and one that was resumed to a verdict once
     reviews: u64,
@@ -55,6 +57,14 @@ pub struct AuditReport {
     /// Reviews that people decided otherwise on
     overrides: u64,
     override_rate: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AlteredRun {
+    run: String,
+    /// What differs
+    difference: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -277,6 +287,11 @@ impl From<&Audit> for AuditReport {
             log: audit.log.clone(),
             present: audit.log_exists,
             corrupt_lines: audit.corrupt_lines,
+            altered: audit
+                .altered
+                .iter()
+                .map(|(run, what)| AlteredRun { run: run.to_string(), difference: what.clone() })
+                .collect(),
             filter,
             reviews,
             verdicts: stats.verdicts.clone(),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use quorate_kernel::record::RunOpened;
-use quorate_ledger::council_log::priors;
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
@@ -59,13 +58,7 @@ pub async fn sweep(
                         let priors = match known.get(&file.artifact_type) {
                             Some(priors) => priors.clone(),
                             None => {
-                                let read = priors::priors(
-                                    &session.store,
-                                    &workspace.log,
-                                    indexed,
-                                    &file.artifact_type,
-                                )
-                                .await?;
+                                let read = session.priors(indexed, &file.artifact_type).await?;
                                 let (read, _) = spec.redaction.redactor.redact_json(Json::Array(read));
                                 let read = read.as_array().cloned().unwrap_or_default();
                                 known.insert(file.artifact_type.clone(), read.clone());

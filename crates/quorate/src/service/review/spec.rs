@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
-use quorate_ledger::council_log::{IndexedLog, priors};
+use quorate_ledger::council_log::IndexedLog;
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_manifest::council::{ContextFile, PolicyName, built_in};
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
@@ -142,7 +142,7 @@ pub async fn start(
     // What no rule knows has nothing in common.
     let priors = match artifact_type.as_str() {
         UNCLASSIFIED => Vec::new(),
-        _ => priors::priors(&session.store, &workspace.log, indexed, &artifact_type).await?,
+        _ => session.priors(indexed, &artifact_type).await?,
     };
     let text: Arc<str> = text.into();
     let (priors, in_priors) = redactor.redact_json(Json::Array(priors));

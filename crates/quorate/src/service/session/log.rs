@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
-use quorate_ledger::council_log::{self, IndexedLog};
+use quorate_ledger::council_log::{self, IndexedLog, priors};
 use quorate_ledger::quarantine;
 use quorate_protocol::Json;
 
@@ -48,6 +48,45 @@ impl LedgerSession {
             self.warn(codes::LOG_CORRUPT, body.help(help));
         }
         Ok(indexed)
+    }
+
+    /// As [`LedgerSession::read_log_index`], for a reader of all of it: an index that differs from a log that is not large is
+    /// built again (D13).
+    ///
+    /// # Errors
+    /// When log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn compared_log_index(&self) -> Result<IndexedLog, ServiceError> {
+        let indexed = self.read_log_index().await?;
+        match council_log::rebuild_if_altered(&self.store, &self.workspace.log, indexed).await? {
+            None => Ok(indexed),
+            Some((what, rebuilt)) => {
+                let log = display_path(&self.environment, &self.workspace.log);
+                let body = Body::new(format!("the index of {log} was altered and is built again: {what}"));
+                self.warn(
+                    codes::LOG_CORRUPT,
+                    body.help("what is counted follows from the log's lines again"),
+                );
+                Ok(rebuilt)
+            }
+        }
+    }
+
+    /// Earlier verdicts on a type of artifact, as the adjudicator sees them.
+    ///
+    /// # Errors
+    /// When log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn priors(&self, indexed: IndexedLog, artifact_type: &str) -> Result<Vec<Json>, ServiceError> {
+        let priors = priors::priors(&self.store, &self.workspace.log, indexed, artifact_type).await?;
+        for prior in priors.iter().filter(|prior| prior["verdict"] == priors::ALTERED) {
+            let log = display_path(&self.environment, &self.workspace.log);
+            let of = prior["artifact"].as_str().unwrap_or_default();
+            let body = Body::new(format!("the line of {of} in {log} differs from the run's records"));
+            let help = "the adjudicator sees ALTERED in the place of its verdict; `quorate ledger verify` lists what differs";
+            self.warn(codes::LOG_CORRUPT, body.help(help));
+        }
+        Ok(priors)
     }
 
     /// Where a run's lines are appended, and behind how many bytes they can stand: in the log that its record names where

@@ -1,0 +1,253 @@
+//! Which lines of the index are counted. Lines of this ledger's runs are compared with the records (D13): one that differs
+//! is no verdict. A review that ended without a verdict and was resumed counts by its last line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use quorate_kernel::ports::ledger::Error;
+use quorate_protocol::Name;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use super::IndexedLog;
+use super::index::key;
+use super::line::Event;
+use super::stats::Filter;
+use crate::Store;
+use crate::runs::{Finding, MAX_COMPARED, UNLISTED, rows_of};
+use crate::store::engine::{Column, Row, sql};
+use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery};
+
+/// What is counted of a log.
+#[derive(Debug, Clone, Default)]
+pub struct CountedLog {
+    /// Its row in the index; `None` where there is no log.
+    pub(super) id: Option<i64>,
+    /// The lines that are not counted as reviews, as a JSON array of their rows.
+    pub(super) excluded: String,
+    /// Lines that say that a person decided otherwise.
+    overrides: Vec<OverrideLine>,
+    /// The runs whose rows or lines differ from their records, with what differs; their lines are not counted.
+    pub altered: BTreeMap<Name, String>,
+}
+
+#[derive(Debug, Clone)]
+struct OverrideLine {
+    /// The review that it is about; by the line's own number where it names none.
+    review: (String, i64),
+    producer: String,
+    verdict: String,
+    artifact_type: String,
+    at_ms: i64,
+}
+
+/// A line of a run of this ledger.
+struct OwnLine {
+    id: i64,
+    event: String,
+    verdict: String,
+    artifact_type: String,
+    at_ms: i64,
+    producer: String,
+}
+
+impl CountedLog {
+    /// How many reviews people decided otherwise on, and how many of each producer; one that was overridden twice counts once.
+    pub(super) fn overrides(&self, filter: &Filter) -> (u64, BTreeMap<&str, u64>) {
+        let accepts = |line: &&OverrideLine| {
+            filter.since_ms.is_none_or(|since_ms| line.at_ms >= since_ms)
+                && filter.verdict.as_ref().is_none_or(|verdict| *verdict == line.verdict)
+                && filter.artifact_type.as_ref().is_none_or(|wanted| *wanted == line.artifact_type)
+        };
+        let counted: Vec<&OverrideLine> = self.overrides.iter().filter(accepts).collect();
+        let reviews: BTreeSet<_> = counted.iter().map(|line| &line.review).collect();
+        let mut producers: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
+        for line in &counted {
+            producers.entry(&line.producer).or_default().insert(&line.review);
+        }
+        let producers = producers.into_iter().map(|(producer, reviews)| (producer, reviews.len() as u64));
+        (reviews.len() as u64, producers.collect())
+    }
+}
+
+/// What is counted of a ledger's log: its own lines as far as they follow from the records, and all others.
+///
+/// # Errors
+/// When the store does not answer.
+#[crate::boxed]
+pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<CountedLog, Error> {
+    let Some(id) = indexed.id else { return Ok(CountedLog::default()) };
+    let (mut altered, mut excluded) = (BTreeMap::new(), BTreeSet::new());
+    let query = ShownQuery { statements: Vec::new(), limit: 0, extent: Extent::Row, unlisted: true };
+    for run in store.shown(&query).await?.unlisted {
+        altered.insert(Name::from(run.run), UNLISTED.to_owned());
+    }
+    let runs = sql("SELECT run FROM run ORDER BY seq");
+    let runs: Vec<Name> =
+        store.rows(runs, &[Column::Text]).await?.iter().map(|row| row.text(0).into()).collect();
+    let mut lines = own_lines(store, id, runs.iter().chain(altered.keys())).await?;
+    for run in altered.keys() {
+        excluded.extend(lines.remove(&**run).into_iter().flatten().map(|line| line.id));
+    }
+    let key = key(log);
+    for some in runs.iter().collect::<Vec<_>>().chunks(MAX_COMPARED) {
+        for (row, compared) in store.shown(&rows_of(some)).await?.runs {
+            let run = row.text(1);
+            // An imported run is logged where it was recorded.
+            if row.int(14) != 0 && compared.finding.is_none() {
+                continue;
+            }
+            let lines = lines.remove(run).unwrap_or_default();
+            if let Err(what) = compare_lines(&row, &compared, &lines, row.text(7) == key) {
+                excluded.extend(lines.iter().map(|line| line.id));
+                altered.insert(run.into(), what);
+            }
+        }
+    }
+    count_others(store, CountedLog { id: Some(id), altered, ..CountedLog::default() }, excluded).await
+}
+
+/// What is counted of a log without a ledger, where there are no records to compare with.
+///
+/// # Errors
+/// When the store does not answer.
+#[crate::boxed]
+pub async fn without_ledger(store: &Store, indexed: IndexedLog) -> Result<CountedLog, Error> {
+    match indexed.id {
+        None => Ok(CountedLog::default()),
+        id => count_others(store, CountedLog { id, ..CountedLog::default() }, BTreeSet::new()).await,
+    }
+}
+
+/// Adds the lines that are more, or something else, than a verdict.
+async fn count_others(
+    store: &Store,
+    mut counted: CountedLog,
+    mut excluded: BTreeSet<i64>,
+) -> Result<CountedLog, Error> {
+    let Some(log) = counted.id else { return Ok(counted) };
+    let mut writer = store.writer().await;
+    let index = writer.log_index();
+    let mut resumed = BTreeSet::new();
+    for row in other_lines(index, log).await.map_err(|error| store.error(error))? {
+        let (id, event, span): (i64, String, String) = (row.get(0), row.get(1), row.get(2));
+        if excluded.contains(&id) {
+            continue;
+        }
+        if event == Event::Resumed.as_str() {
+            resumed.insert(span);
+            continue;
+        }
+        let review = if span.is_empty() { (span, id) } else { (span, 0) };
+        counted.overrides.push(OverrideLine {
+            review,
+            producer: row.get(3),
+            verdict: row.get(4),
+            artifact_type: row.get(5),
+            at_ms: row.get(6),
+        });
+        if event == Event::Override.as_str() {
+            excluded.insert(id);
+        }
+    }
+    excluded.extend(incomplete_lines(index, log, &resumed).await.map_err(|error| store.error(error))?);
+    counted.excluded = json_array(&excluded);
+    Ok(counted)
+}
+
+/// The lines of runs of this ledger, by run.
+async fn own_lines<'r>(
+    store: &Store,
+    log: i64,
+    runs: impl Iterator<Item = &'r Name>,
+) -> Result<BTreeMap<String, Vec<OwnLine>>, Error> {
+    let runs: Vec<&Name> = runs.collect();
+    let mut own: BTreeMap<String, Vec<OwnLine>> = BTreeMap::new();
+    if runs.is_empty() {
+        return Ok(own);
+    }
+    let mut writer = store.writer().await;
+    let rows = sqlx::query(
+        "SELECT span, id, event, verdict, artifact_type, at_ms, producer FROM log_line NOT INDEXED \
+         WHERE log = ?1 AND span IN (SELECT value FROM json_each(?2)) ORDER BY id",
+    )
+    .bind(log)
+    .bind(json_array(&runs))
+    .fetch_all(writer.log_index())
+    .await
+    .map_err(|error| store.error(error))?;
+    for row in &rows {
+        own.entry(row.get(0)).or_default().push(OwnLine {
+            id: row.get(1),
+            event: row.get(2),
+            verdict: row.get(3),
+            artifact_type: row.get(4),
+            at_ms: row.get(5),
+            producer: row.get(6),
+        });
+    }
+    Ok(own)
+}
+
+/// Whether a run's lines are those that follow from its records: each verdict and each decision of a person once.
+fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine], is_its_log: bool) -> Result<(), String> {
+    match &compared.finding {
+        Some(Finding::Altered(what) | Finding::Damaged(what)) => return Err(what.clone()),
+        Some(Finding::Erased) => return Ok(()),
+        None => {}
+    }
+    let LoggedFacts { mut verdicts, mut overrides, is_logged } = compared.logged.clone();
+    for line in lines {
+        let is = |event: Event| line.event == event.as_str();
+        let facts = match () {
+            () if is(Event::Verdict) || is(Event::Resumed) => &mut verdicts,
+            () if is(Event::Override) => &mut overrides,
+            () => return Err("a line of the log is of another program".to_owned()),
+        };
+        let place =
+            facts.iter().position(|(verdict, at_ms)| *verdict == line.verdict && *at_ms == line.at_ms);
+        let place = place.ok_or_else(|| {
+            format!(
+                "the log has a line of it that says {}, which does not follow from its records",
+                line.verdict
+            )
+        })?;
+        facts.remove(place);
+        let artifact_type = Some(row.text(4)).filter(|text| !text.is_empty()).unwrap_or("unknown_type");
+        if line.artifact_type != artifact_type || line.producer != row.text(13) {
+            return Err("its line in the log does not follow from its records".to_owned());
+        }
+    }
+    let has_verdict = lines.iter().any(|line| line.event != Event::Override.as_str());
+    match is_its_log && is_logged && (!has_verdict || !overrides.is_empty()) {
+        true => Err("the log has no line of it".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// The lines that are more, or something else, than a verdict.
+async fn other_lines(index: &mut SqliteConnection, log: i64) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    let statement = "SELECT id, event, span, producer, verdict, artifact_type, at_ms FROM log_line NOT INDEXED \
+                     WHERE log = ?1 AND event <> 'verdict'";
+    sqlx::query(statement).bind(log).fetch_all(index).await
+}
+
+/// The lines without a verdict of reviews that were resumed to one.
+async fn incomplete_lines(
+    index: &mut SqliteConnection,
+    log: i64,
+    resumed: &BTreeSet<String>,
+) -> Result<Vec<i64>, sqlx::Error> {
+    if resumed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let statement = "SELECT id FROM log_line NOT INDEXED WHERE log = ?1 AND event = 'verdict' AND verdict = 'INCOMPLETE' \
+                     AND span IN (SELECT value FROM json_each(?2))";
+    let rows = sqlx::query(statement).bind(log).bind(json_array(&resumed)).fetch_all(index).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+fn json_array(items: &impl serde::Serialize) -> String {
+    // Names and numbers always have a form in JSON.
+    serde_json::to_string(items).unwrap_or_default()
+}
