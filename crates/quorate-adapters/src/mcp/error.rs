@@ -48,8 +48,12 @@ impl CallError {
     /// Whether the server may have carried out the request nevertheless.
     pub(crate) fn may_have_run(&self) -> bool {
         match self {
-            CallError::Lost { .. } | CallError::TimedOut { .. } | CallError::MalformedResult { .. } => true,
-            CallError::Unreachable { .. } | CallError::Unusable { .. } | CallError::Failed { .. } => false,
+            // Servers store a message and fail afterwards, for example when they notify others.
+            CallError::Lost { .. }
+            | CallError::TimedOut { .. }
+            | CallError::MalformedResult { .. }
+            | CallError::Failed { .. } => true,
+            CallError::Unreachable { .. } | CallError::Unusable { .. } => false,
         }
     }
 

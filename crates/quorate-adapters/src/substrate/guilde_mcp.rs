@@ -1,11 +1,14 @@
 //! The `guilde-mcp` substrate: a conversation behind an MCP server that has `post_message` and `get_messages`. This file
 //! owns its block and the port. In `guilde_mcp/`: requests for messages (`conversation`), their form on the wire
-//! (`message`), their order (`order`) and authors (`authors`), the metadata that is written with a turn
+//! (`message`), the order that the server lists them in (`order`), their authors (`authors`), the metadata that is written with a turn
 //! (`turn_metadata`), what was read before (`read_history`), and the port's verbs (`reading`, `posting`, `waiting`).
 //!
 //! Requests use `after`, `before`, `waitMs`, `idempotencyKey` and `metadata` if the server takes them. A server that takes
 //! none of them returns only its newest messages: then the messages newer than a turn are known only while that turn is
 //! among them; if it is not, reading fails.
+//!
+//! Order and ids are the server's (K17). Clocks decide nothing: a message may have any time, or none. A message without an
+//! author is a turn of `system`.
 //!
 //! Whether the server stores metadata is known only after it was connected; [`Substrate::about`] returns [`Keeps::Turns`]
 //! until then. A participant without `meta.operatorId`, in a block without `asOperatorId`, can be impersonated by everyone
@@ -33,15 +36,17 @@ use quorate_protocol::Name;
 
 use crate::block::Block;
 use crate::mcp::{self, ServerTools};
-use authors::AuthorMap;
+use authors::{AuthorMap, SYSTEM};
 use conversation::{Conversation, POST_TOOL};
+use order::{Direction, ListingOrder};
 use posting::UncertainPosts;
 use read_history::ReadHistory;
 
 /// The kind that a manifest names.
 pub const KIND: &str = crate::optional_kinds::MCP_SUBSTRATE;
 
-const KEYS: &[&str] = &["kind", mcp::SERVER_KEY, "conversationId", "asOperatorId", "fetchLimit", "pollMs"];
+const KEYS: &[&str] =
+    &["kind", mcp::SERVER_KEY, "conversationId", "asOperatorId", "fetchLimit", "order", "pollMs"];
 
 /// The most messages of one request.
 const MAX_FETCH: usize = 500;
@@ -67,9 +72,20 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     };
     let poll_interval =
         block.count("pollMs")?.map_or(DEFAULT_POLL_INTERVAL, |ms| Duration::from_millis(ms as u64));
+    let order = match block.text("order")? {
+        Some(named) => Some(Direction::parse(named).ok_or_else(|| {
+            ConfigError::for_key("order", format!("`order` is `{named}`"))
+                .with_help("write `newest-first` or `oldest-first`, or leave it out: the server is asked")
+        })?),
+        None => None,
+    };
+    if build.participants.iter().any(|participant| &*participant.id == SYSTEM) {
+        let message = format!("a participant has the id `{SYSTEM}`, the author of messages without one");
+        return Err(ConfigError::for_block(message).with_help("rename the participant"));
+    }
     let connection = mcp::connection(&block, build.servers, build.dir)?;
     let authors = AuthorMap::new(build.participants, block.text("asOperatorId")?);
-    let conversation = Conversation::new(connection, conversation, authors);
+    let conversation = Conversation::new(connection, conversation, authors, ListingOrder::new(order));
     Ok(Arc::new(GuildeSubstrate {
         conversation,
         initial_fetch,

@@ -167,10 +167,14 @@ async fn over_nats_it_is_what_it_is_in_memory() {
 #[cfg(feature = "mcp")]
 #[tokio::test]
 async fn over_a_server_it_is_what_it_is_in_memory() {
-    for dispatcher in DISPATCHERS {
+    let own = DISPATCHERS.map(|dispatcher| (dispatcher, ""));
+    // K17: all participants share an operator.
+    let shared = DISPATCHERS.map(|dispatcher| (dispatcher, ", asOperatorId: op_bot"));
+    for (dispatcher, operator) in own.into_iter().chain(shared) {
         let here = place("{kind: file, path: talk.md}", "{kind: mention}");
         let server = client::Http::start(&here, &["--manifest", "room-7=there.yaml"], None);
-        let there = place("{kind: guilde-mcp, server: here, conversationId: room-7}", dispatcher);
+        let substrate = format!("{{kind: guilde-mcp, server: here, conversationId: room-7{operator}}}");
+        let there = place(&substrate, dispatcher);
         there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\n", server.url));
         same(dispatcher, "guilde-mcp", &there).await;
     }

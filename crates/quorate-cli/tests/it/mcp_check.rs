@@ -53,6 +53,9 @@ fn only_a_posting_operator_is_warned_about() {
     let own = bridge(&format!("{{id: growth, {scripted}, meta: {{operatorId: op_g}}}}"));
     assert!(check(&own, 0).starts_with("swarm.yaml:5:"), "{}", check(&own, 0));
     assert!(check(&own, 0).contains("orchestrator_coexists"));
+    // K17: `check` does not advise removing the operator: participants would then share one.
+    let help = own.run(&["check", "swarm.yaml", "--format", "json"]).assert_code(0).stdout;
+    assert!(help.contains("does not route mentions to it") && !help.contains("asOperatorId"), "{help}");
     assert_eq!(check(&bridge(&format!("{{id: growth, {scripted}}}")), 0), "");
     // Only the commands that run it report it.
     for (arguments, reports) in [

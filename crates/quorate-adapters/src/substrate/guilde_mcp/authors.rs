@@ -7,6 +7,8 @@ use quorate_protocol::Name;
 
 /// The `meta` key of a participant that names its operator.
 const OPERATOR_KEY: &str = "operatorId";
+/// The author of a message for which the server names none (K17).
+pub(super) const SYSTEM: &str = "system";
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct AuthorMap {
@@ -53,6 +55,10 @@ impl AuthorMap {
 
     /// The author of a message, by the server's names for it and the participant that its metadata claims.
     pub(super) fn resolve(&self, authors: &[String], claimed: Option<&Name>) -> Author {
+        // Nothing supports a claim without an author.
+        if authors.is_empty() {
+            return Author { name: SYSTEM.into(), is_trusted: false };
+        }
         let any = |fits: &dyn Fn(&str) -> bool| authors.iter().any(|author| fits(author));
         if let Some(claimed) = claimed {
             // A server with participants of its own may use the participant's id.
@@ -97,6 +103,9 @@ mod tests {
         );
         assert_eq!(authors.operator_for("reviewer"), Some("op_7"));
         assert_eq!(authors.operator_for("somebody"), Some("op_bot"));
+        // K17
+        let system = authors.resolve(&[], Some(&"scribe".into()));
+        assert_eq!((&*system.name, system.is_trusted), ("system", false));
     }
 
     #[test]

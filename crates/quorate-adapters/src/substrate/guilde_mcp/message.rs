@@ -1,6 +1,6 @@
 //! A message on the wire, and the receipt of posting one. Servers use several names for the same fields.
 
-use quorate_kernel::clock::{parse_rfc3339, rfc3339};
+use quorate_kernel::clock::rfc3339;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -12,13 +12,11 @@ const TIMES: &[&str] = &["timestamp", "createdAt"];
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) id: String,
-    /// All names of the author, the most specific first; never empty.
+    /// All names of the author, the most specific first; empty if the server names none.
     pub(super) authors: Vec<String>,
     pub(super) content: String,
-    /// As the server wrote it.
+    /// As the server wrote it; empty without one. It is shown, and orders nothing (K17).
     pub(super) timestamp: String,
-    /// Milliseconds since the Unix epoch.
-    pub(super) at_ms: i64,
     pub(super) metadata: Map<String, Json>,
 }
 
@@ -34,7 +32,7 @@ impl Message {
     /// Reads a message.
     ///
     /// # Errors
-    /// The problem, as a predicate: `has no timestamp`.
+    /// The problem, as a predicate: `has no id`.
     pub(super) fn parse(value: &Json) -> Result<Self, String> {
         let fields = value.as_object().ok_or("is no object")?;
         let id = id(fields)?;
@@ -42,15 +40,10 @@ impl Message {
         let nested = fields.get("author").and_then(|author| text(author).or_else(|| text(author.get("id")?)));
         let candidates = AUTHORS.iter().filter_map(|name| text(fields.get(*name)?)).chain(nested);
         let authors: Vec<String> = candidates.filter(|author| !author.is_empty()).collect();
-        if authors.is_empty() {
-            return Err(with_id(format!("has no author (looked for {} and author.id)", AUTHORS.join(", "))));
-        }
-        let (timestamp, at_ms) = time(fields).map_err(with_id)?;
         Ok(Message {
             authors,
             content: content(fields).map_err(with_id)?,
-            timestamp,
-            at_ms,
+            timestamp: time(fields).unwrap_or_default(),
             metadata: fields.get("metadata").and_then(Json::as_object).cloned().unwrap_or_default(),
             id,
         })
@@ -63,7 +56,7 @@ impl Receipt {
         let receipt = value.as_object()?;
         let fields = receipt.get("message").and_then(Json::as_object).unwrap_or(receipt);
         let id = id(fields).or_else(|_| id(receipt)).ok()?;
-        let timestamp = time(fields).or_else(|_| time(receipt)).ok().map(|(timestamp, _)| timestamp);
+        let timestamp = time(fields).or_else(|| time(receipt));
         let duplicate = receipt.get("duplicate").and_then(Json::as_bool).unwrap_or(false);
         Some(Receipt { id, timestamp, duplicate })
     }
@@ -89,18 +82,12 @@ fn content(fields: &Map<String, Json>) -> Result<String, String> {
     }
 }
 
-fn time(fields: &Map<String, Json>) -> Result<(String, i64), String> {
-    let written = TIMES.iter().find_map(|name| fields.get(*name).filter(|value| !value.is_null()));
-    match written.ok_or_else(|| "has no timestamp".to_owned())? {
-        Json::String(text) => match parse_rfc3339(text) {
-            Some(at_ms) => Ok((text.clone(), at_ms)),
-            None => Err(format!("has a timestamp that is no RFC 3339, {text:?}")),
-        },
-        number => match number.as_i64() {
-            Some(at_ms) => Ok((rfc3339(at_ms), at_ms)),
-            None => Err("has a timestamp that is neither a text nor milliseconds".to_owned()),
-        },
-    }
+/// When the message was stored, by the server's clock.
+fn time(fields: &Map<String, Json>) -> Option<String> {
+    TIMES.iter().find_map(|name| match fields.get(*name)? {
+        Json::String(text) => Some(text.clone()),
+        number => number.as_i64().map(rfc3339),
+    })
 }
 
 fn first_text(fields: &Map<String, Json>, names: &[&str]) -> Option<String> {
@@ -144,12 +131,7 @@ mod tests {
     fn what_is_missing_is_named() {
         let complete =
             json!({"id": "m1", "authorId": "u", "content": "x", "timestamp": "2026-05-18T18:23:11Z"});
-        for (field, problem) in [
-            ("id", "no id"),
-            ("authorId", "no author"),
-            ("content", "no content"),
-            ("timestamp", "no timestamp"),
-        ] {
+        for (field, problem) in [("id", "no id"), ("content", "no content")] {
             let mut message = complete.clone();
             message.as_object_mut().unwrap().remove(field);
             let error = read(message).unwrap_err();
@@ -158,11 +140,19 @@ mod tests {
         let with = |field: &str, value: Value| {
             let mut message = complete.clone();
             message[field] = value;
-            read(message).unwrap_err()
+            read(message)
         };
-        assert!(with("id", json!("m 1")).contains("white space"));
-        assert!(with("timestamp", json!("yesterday")).contains("`m1` has a timestamp that is no RFC 3339"));
-        assert!(with("content", json!(["x"])).contains("no text"));
+        assert!(with("id", json!("m 1")).unwrap_err().contains("white space"));
+        assert!(with("content", json!(["x"])).unwrap_err().contains("no text"));
+        // K17: neither author nor time decides whether a message is read.
+        for field in ["authorId", "timestamp"] {
+            for nothing in [json!(null), json!(""), json!({})] {
+                let [id, authors, _, timestamp] = with(field, nothing).unwrap();
+                let missing = if field == "timestamp" { timestamp } else { authors };
+                assert_eq!((id.as_str(), missing.as_str()), ("m1", ""));
+            }
+        }
+        assert_eq!(with("timestamp", json!("yesterday")).unwrap()[3], "yesterday");
     }
 
     #[test]

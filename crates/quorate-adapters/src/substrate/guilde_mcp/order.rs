@@ -1,84 +1,105 @@
-//! Infers the order of a server's messages from their times, since the server does not declare it.
+//! The order in which a server lists the messages of a page. A server does not declare it, so it follows from the server's
+//! answers to further requests, never from the messages' times: clocks differ, and several messages may share a second
+//! (K17).
 
-use super::message::Message;
+use std::sync::OnceLock;
+
+/// The values of the block's key `order`.
+const NEWEST_FIRST: &str = "newest-first";
+const OLDEST_FIRST: &str = "oldest-first";
 
 /// Which message of a page comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
-    #[default]
     OldestFirst,
     NewestFirst,
 }
 
-/// The order of a page by its times.
+impl Direction {
+    /// The direction that a manifest names.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            NEWEST_FIRST => Some(Direction::NewestFirst),
+            OLDEST_FIRST => Some(Direction::OldestFirst),
+            _ => None,
+        }
+    }
+}
+
+/// The kinds of pages; a server may list them in different directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PageOrder {
-    /// All times are ordered in this direction.
-    Direction(Direction),
-    /// All times are equal.
-    Equal,
-    /// The times are not ordered.
-    Mixed,
+pub(super) enum PageKind {
+    /// The messages after one.
+    After,
+    /// The newest messages, or those before one.
+    Newest,
 }
 
-pub(super) fn page_order(messages: &[Message]) -> PageOrder {
-    let pairs = || messages.iter().zip(messages.iter().skip(1));
-    let ups = pairs().any(|(message, next)| message.at_ms < next.at_ms);
-    let downs = pairs().any(|(message, next)| message.at_ms > next.at_ms);
-    match (ups, downs) {
-        (true, false) => PageOrder::Direction(Direction::OldestFirst),
-        (false, true) => PageOrder::Direction(Direction::NewestFirst),
-        (false, false) => PageOrder::Equal,
-        (true, true) => PageOrder::Mixed,
+/// The directions, as far as known. They stay the same as long as the process.
+#[derive(Debug, Default)]
+pub(super) struct ListingOrder {
+    after: OnceLock<Direction>,
+    newest: OnceLock<Direction>,
+}
+
+impl ListingOrder {
+    /// The order that a manifest declares; `None` asks the server.
+    pub(super) fn new(declared: Option<Direction>) -> Self {
+        let order = ListingOrder::default();
+        if let Some(direction) = declared {
+            order.set(PageKind::After, direction);
+            order.set(PageKind::Newest, direction);
+        }
+        order
+    }
+
+    pub(super) fn get(&self, kind: PageKind) -> Option<Direction> {
+        self.cell(kind).get().copied()
+    }
+
+    pub(super) fn set(&self, kind: PageKind, direction: Direction) {
+        self.cell(kind).get_or_init(|| direction);
+    }
+
+    fn cell(&self, kind: PageKind) -> &OnceLock<Direction> {
+        match kind {
+            PageKind::After => &self.after,
+            PageKind::Newest => &self.newest,
+        }
     }
 }
 
-/// Sorts a page oldest first, given the server's direction as known so far.
-pub(super) fn sort_oldest_first(messages: &mut [Message], known: Direction) -> PageOrder {
-    let order = page_order(messages);
-    let direction = match order {
-        PageOrder::Direction(direction) => direction,
-        PageOrder::Equal | PageOrder::Mixed => known,
-    };
-    if direction == Direction::NewestFirst {
-        messages.reverse();
+/// The direction of a page, given the messages after the page's first one.
+pub(super) fn from_later<T: PartialEq>(page: &[T], after_first: &[T]) -> Direction {
+    match page.iter().skip(1).any(|message| after_first.contains(message)) {
+        true => Direction::OldestFirst,
+        false => Direction::NewestFirst,
     }
-    order
+}
+
+/// The direction of the two newest messages, given the newest one; `None` if another message came between the requests.
+pub(super) fn from_newest<T: PartialEq>(pair: &[T], newest: &[T]) -> Option<Direction> {
+    match (pair, newest) {
+        ([first, _], [newest]) if first == newest => Some(Direction::NewestFirst),
+        ([_, last], [newest]) if last == newest => Some(Direction::OldestFirst),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Direction, PageOrder, sort_oldest_first};
-    use crate::substrate::guilde_mcp::message::Message;
-
-    fn page(times: &[i64]) -> Vec<Message> {
-        let message = |(index, at_ms): (usize, &i64)| Message {
-            id: format!("m{index}"),
-            authors: vec!["u".into()],
-            content: String::new(),
-            timestamp: String::new(),
-            at_ms: *at_ms,
-            metadata: serde_json::Map::new(),
-        };
-        times.iter().enumerate().map(message).collect()
-    }
-
-    fn settled(times: &[i64], known: Direction) -> (PageOrder, Vec<String>) {
-        let mut page = page(times);
-        (sort_oldest_first(&mut page, known), page.into_iter().map(|message| message.id).collect())
-    }
+    use super::Direction::{NewestFirst, OldestFirst};
+    use super::{from_later, from_newest};
 
     #[test]
-    fn times_tell_the_direction_and_equal_times_follow_it() {
-        use Direction::{NewestFirst, OldestFirst};
-        assert_eq!(settled(&[1, 1, 2], NewestFirst), (PageOrder::Direction(OldestFirst), names(&[0, 1, 2])));
-        assert_eq!(settled(&[2, 1, 1], OldestFirst), (PageOrder::Direction(NewestFirst), names(&[2, 1, 0])));
-        assert_eq!(settled(&[1, 1], NewestFirst), (PageOrder::Equal, names(&[1, 0])));
-        assert_eq!(settled(&[1, 1], OldestFirst), (PageOrder::Equal, names(&[0, 1])));
-        assert_eq!(settled(&[1, 3, 2], OldestFirst), (PageOrder::Mixed, names(&[0, 1, 2])));
-    }
-
-    fn names(order: &[usize]) -> Vec<String> {
-        order.iter().map(|index| format!("m{index}")).collect()
+    fn the_servers_answers_tell_the_direction() {
+        // K17
+        assert_eq!(from_later(&["a", "b", "c"], &["b"]), OldestFirst);
+        assert_eq!(from_later(&["c", "b", "a"], &[]), NewestFirst);
+        assert_eq!(from_later(&["c", "b", "a"], &["d"]), NewestFirst, "a new message");
+        assert_eq!(from_newest(&["c", "b"], &["c"]), Some(NewestFirst));
+        assert_eq!(from_newest(&["b", "c"], &["c"]), Some(OldestFirst));
+        assert_eq!(from_newest(&["b", "c"], &["d"]), None);
+        assert_eq!(from_newest(&["b", "c"], &["b", "c"]), None, "a server that ignores the limit");
     }
 }

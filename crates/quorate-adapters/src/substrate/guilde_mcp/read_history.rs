@@ -6,8 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quorate_protocol::Name;
 
-use super::order::Direction;
-
 /// How many messages are remembered.
 const MAX_REMEMBERED: usize = 4096;
 
@@ -27,7 +25,6 @@ struct Inner {
     unlisted: Vec<Unlisted>,
     /// The last message that was read.
     frontier: Option<Name>,
-    direction: Direction,
 }
 
 /// A message that the server has acknowledged and not listed yet.
@@ -48,15 +45,6 @@ impl Inner {
 impl ReadHistory {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The order in which the server returns its messages, as far as known.
-    pub(super) fn direction(&self) -> Direction {
-        self.inner().direction
-    }
-
-    pub(super) fn set_direction(&self, direction: Direction) {
-        self.inner().direction = direction;
     }
 
     /// Records a message that this process posted for a participant.

@@ -9,7 +9,6 @@ use tokio::time::sleep;
 
 use super::GuildeSubstrate;
 use super::conversation::{GET_TOOL, MessagePage, MessageQuery, TurnMessage};
-use super::order::PageOrder;
 use super::read_history::Unlisted;
 
 /// The most requests of one read, so that no server can prolong it forever.
@@ -106,13 +105,8 @@ impl GuildeSubstrate {
         let mut after = since.clone();
         for request in 0..MAX_REQUESTS {
             let limit_left = limit - page.turns.len();
-            let received = self
-                .get_in_order(MessageQuery {
-                    limit: limit_left,
-                    after: Some(&after),
-                    ..MessageQuery::default()
-                })
-                .await?;
+            let newer = MessageQuery { limit: limit_left, after: Some(&after), ..MessageQuery::default() };
+            let received = self.conversation.fetch(&self.read_history, newer).await?;
             if !received.known {
                 match request {
                     0 => page.known = false,
@@ -138,26 +132,6 @@ impl GuildeSubstrate {
             }
         }
         page.turns.truncate(limit);
-        Ok(page)
-    }
-
-    /// A page after a message. If its times are not ordered, either the server's clock was set back or its order means
-    /// nothing. To decide, it is asked for the messages after one that is followed by an older one: if that one is among them,
-    /// the order holds; if not, the times decide.
-    async fn get_in_order(&self, ask: MessageQuery<'_>) -> Result<MessagePage, Error> {
-        let mut page = self.conversation.fetch(&self.read_history, ask).await?;
-        let mut pairs = page.messages.iter().zip(page.messages.iter().skip(1));
-        let step_back =
-            pairs.find(|(earlier, next)| page.order == PageOrder::Mixed && earlier.at_ms > next.at_ms);
-        if let Some((earlier, next)) = step_back {
-            let after = self
-                .conversation
-                .fetch(&self.read_history, MessageQuery { after: Some(&earlier.turn.id), ..ask })
-                .await?;
-            if !after.messages.iter().any(|message| message.turn.id == next.turn.id) {
-                page.messages.sort_by_key(|message| message.at_ms);
-            }
-        }
         Ok(page)
     }
 
@@ -200,7 +174,6 @@ impl GuildeSubstrate {
         let mut limit = if offer.accepts(GET_TOOL, "limit") { self.initial_fetch.min(reach) } else { reach };
         let mut newest = self.fetch_newest(limit).await?;
         let mut tail = Tail { messages: Vec::new(), is_complete: false };
-        let mut disordered = newest.order == PageOrder::Mixed;
         if offer.accepts(GET_TOOL, "before") {
             tail.messages = newest.messages;
             tail.is_complete = newest.raw_count == 0 || newest.has_more == Some(false);
@@ -218,7 +191,6 @@ impl GuildeSubstrate {
                 }
                 let older = MessageQuery { limit: reach, before: Some(&oldest), ..MessageQuery::default() };
                 let mut page = self.conversation.fetch(&self.read_history, older).await?;
-                disordered |= page.order == PageOrder::Mixed;
                 page.messages.retain(|message| tail.position(&message.turn.id).is_none());
                 tail.is_complete =
                     page.raw_count == 0 || (page.has_more == Some(false) && !page.messages.is_empty());
@@ -231,13 +203,9 @@ impl GuildeSubstrate {
             while !enough(&newest.messages) && !is_everything(&newest, limit) && limit < reach {
                 limit = (limit * 2).min(reach);
                 newest = self.fetch_newest(limit).await?;
-                disordered = newest.order == PageOrder::Mixed;
             }
             tail.is_complete = is_everything(&newest, limit);
             tail.messages = newest.messages;
-        }
-        if disordered {
-            tail.messages.sort_by_key(|message| message.at_ms);
         }
         Ok(tail)
     }

@@ -35,6 +35,45 @@ pub(crate) struct Style {
     pub(crate) says_more: bool,
     /// It takes no limit.
     pub(crate) has_no_limit_argument: bool,
+    /// The times of its messages.
+    pub(crate) clocks: Clocks,
+    /// It does not say who wrote a message.
+    pub(crate) hides_authors: bool,
+}
+
+/// The times of a server's messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Clocks {
+    /// Each message is one second younger than the one before.
+    #[default]
+    Right,
+    /// All messages have the same time.
+    Still,
+    /// Each message is older than the one before.
+    Backwards,
+    /// Two machines take turns whose clocks are two seconds apart, within the same seconds.
+    Apart,
+    /// Messages have no time.
+    Missing,
+    /// Times are not RFC 3339.
+    Garbled,
+}
+
+impl Clocks {
+    pub(crate) const ALL: [Clocks; 6] =
+        [Clocks::Right, Clocks::Still, Clocks::Backwards, Clocks::Apart, Clocks::Missing, Clocks::Garbled];
+
+    fn time(self, at_ms: i64) -> Value {
+        let number = (at_ms - START) / 1_000;
+        match self {
+            Clocks::Right => json!(rfc3339(at_ms)),
+            Clocks::Still => json!(rfc3339(START)),
+            Clocks::Backwards => json!(rfc3339(2 * START - at_ms)),
+            Clocks::Apart => json!(rfc3339(START + number * 100 + number % 2 * 2_000)),
+            Clocks::Missing => Value::Null,
+            Clocks::Garbled => json!(format!("message {} of today", number % 3)),
+        }
+    }
 }
 
 impl Style {
@@ -75,8 +114,10 @@ pub(crate) enum Fault {
     CutBefore,
     /// It is done, and no answer comes for so long.
     Slow(Duration),
-    /// The tool says that it failed.
+    /// It is done, and the tool says that it failed.
     Fails(&'static str),
+    /// Nothing is done, and the tool says that it failed.
+    Refuses(&'static str),
     /// This comes in place of the result.
     Replace(Value),
     /// The result is so many bytes long.
@@ -211,12 +252,13 @@ impl FakeServer {
     }
 
     fn to_json(&self, kept: &StoredMessage) -> Value {
-        let at = rfc3339(kept.at_ms);
+        let at = self.style.clocks.time(kept.at_ms);
+        let author = Some(&kept.author).filter(|_| !self.style.hides_authors);
         match self.style.synonyms {
             true => {
-                json!({"messageId": kept.id, "author": {"id": kept.author}, "text": kept.content, "createdAt": at})
+                json!({"messageId": kept.id, "author": {"id": author}, "text": kept.content, "createdAt": at})
             }
-            false => json!({"id": kept.id, "authorId": kept.author, "content": kept.content, "timestamp": at,
+            false => json!({"id": kept.id, "authorId": author, "content": kept.content, "timestamp": at,
                 "metadata": kept.metadata}),
         }
     }
@@ -277,7 +319,7 @@ impl FakeServer {
                 let author = given.get("asOperatorId").and_then(Value::as_str).unwrap_or("token");
                 let metadata = given.get("metadata").cloned();
                 let (kept, duplicate) = self.store(author, &text("content"), metadata, key);
-                let at = rfc3339(kept.at_ms);
+                let at = self.style.clocks.time(kept.at_ms);
                 let mut state = self.state.lock().unwrap();
                 let hides = state.hides;
                 state.hidden.entry(kept.id.clone()).or_insert(hides);
@@ -375,6 +417,9 @@ impl ServerHandler for FakeServer {
             self.cut.notify_waiters();
             return std::future::pending().await;
         }
+        if let Some(Fault::Refuses(why)) = fault {
+            return Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into());
+        }
         let mut cancelled = CancelGuard(self, true);
         let done = tokio::select! {
             done = self.run_tool(&tool, &given) => done,
@@ -409,7 +454,7 @@ impl ServerHandler for FakeServer {
                 change(&mut messages);
                 value["messages"] = json!(messages);
             }
-            Some(Fault::CutBefore) | None => {}
+            Some(Fault::CutBefore | Fault::Refuses(_)) | None => {}
         }
         cancelled.1 = false;
         Ok(match (self.style.text, value) {

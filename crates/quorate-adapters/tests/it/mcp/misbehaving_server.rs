@@ -22,27 +22,19 @@ fn source(error: &Error) -> String {
 }
 
 #[tokio::test]
-async fn repeated_and_shuffled_messages_are_given_once_in_order() {
+async fn repeated_messages_are_given_once() {
     fn twice(messages: &mut Vec<Value>) {
         messages.extend(messages.clone());
     }
-    fn shuffled(messages: &mut Vec<Value>) {
-        let third = messages.remove(2);
-        messages.insert(0, third);
-        let last_but_one = messages.remove(messages.len() - 2);
-        messages.insert(1, last_but_one);
-    }
     for style in [Style::full(), Style::public()] {
-        for lie in [twice as fn(&mut Vec<Value>), shuffled] {
-            let fake = FakeServer::new(style.clone());
-            say(&fake, 7);
-            let substrate = TestHost::connected_to(&fake).await.substrate();
-            for since in [None, Some(Name::from("m1"))] {
-                fake.fault("get_messages", Fault::Reordered(lie));
-                let page = substrate.read(since.as_ref(), 100).await.unwrap();
-                let from = usize::from(since.is_some());
-                assert_eq!(ids(&page), &["m1", "m2", "m3", "m4", "m5", "m6", "m7"][from..], "{style:?}");
-            }
+        let fake = FakeServer::new(style.clone());
+        say(&fake, 7);
+        let substrate = TestHost::connected_to(&fake).await.substrate();
+        for since in [None, Some(Name::from("m1"))] {
+            fake.fault("get_messages", Fault::Reordered(twice));
+            let page = substrate.read(since.as_ref(), 100).await.unwrap();
+            let from = usize::from(since.is_some());
+            assert_eq!(ids(&page), &["m1", "m2", "m3", "m4", "m5", "m6", "m7"][from..], "{style:?}");
         }
     }
 }
@@ -119,17 +111,15 @@ async fn what_cannot_be_read_is_named() {
             json!({"messages": [{"id": "m 1", "authorId": "u", "content": "x", "timestamp": at}]}),
             "white space",
         ),
-        (
-            json!({"messages": [{"id": "m1", "content": "x", "timestamp": at}]}),
-            "message 1 `m1` has no author",
-        ),
+        (json!({"messages": [{"authorId": "u", "content": "x", "timestamp": at}]}), "message 1 has no id"),
         (json!({"messages": [{"id": "m1", "authorId": "u", "timestamp": at}]}), "no content"),
-        (json!({"messages": [{"id": "m1", "authorId": "u", "content": "x"}]}), "no timestamp"),
         (json!({"messages": "none"}), "no list `messages`"),
         (json!("<html>"), "is no JSON: <html>"),
     ];
     for (instead, named) in bad {
-        fake.fault("get_messages", Fault::Replace(instead));
+        for _ in 0..3 {
+            fake.fault("get_messages", Fault::Replace(instead.clone()));
+        }
         let error = substrate.read(Some(&Name::from("m1")), 5).await.unwrap_err();
         assert!(source(&error).contains(named), "{}", source(&error));
     }

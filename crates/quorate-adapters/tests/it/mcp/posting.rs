@@ -4,7 +4,7 @@ use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 use serde_json::json;
 
-use crate::mcp::fake_server::{FakeServer, Fault, Style};
+use crate::mcp::fake_server::{Clocks, FakeServer, Fault, Style};
 use crate::mcp::host::{TestHost, all, answer, turn};
 
 #[tokio::test]
@@ -103,13 +103,69 @@ async fn arguments_are_passed_where_the_server_takes_them() {
 
 #[tokio::test]
 async fn a_refusal_quotes_the_server_and_posts_nothing_twice() {
-    let fake = FakeServer::new(Style::public());
+    for style in [Style::full(), Style::public()] {
+        let fake = FakeServer::new(style);
+        // The same text of the same author, before anything is posted from here.
+        fake.say("op_r", "hello");
+        let substrate = TestHost::connected_to(&fake).await.substrate();
+        fake.fault("post_message", Fault::Refuses("the conversation is archived"));
+        let error = substrate.append(turn("hello")).await.unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains("archived") && error.to_string().contains("`c1`"), "{error}: {source}");
+        assert_eq!(fake.calls("post_message").len(), 1);
+        // It is posted when it is tried again.
+        let posted = substrate.append(turn("hello")).await.unwrap();
+        assert_eq!((&*posted.turn.id, posted.fresh), ("m2", true));
+        assert_eq!(fake.contents(), ["hello", "hello"]);
+    }
+}
+
+#[tokio::test]
+async fn a_post_that_was_stored_and_reported_as_failed_is_not_posted_again() {
+    // K17
+    let styles = [
+        Style::full(),
+        Style::full().without("idempotencyKey"),
+        Style::full().without("idempotencyKey").without("metadata"),
+        Style { hides_authors: true, ..Style::full().without("idempotencyKey") },
+        Style::public(),
+        Style { newest_first: false, ..Style::public() },
+        Style { hides_authors: true, ..Style::public() },
+    ];
+    let mut tried = tokio::task::JoinSet::new();
+    for style in styles {
+        for clocks in [Clocks::Right, Clocks::Still, Clocks::Backwards] {
+            for (has_read, stamped) in [(true, true), (true, false), (false, true), (false, false)] {
+                tried.spawn(stored_and_failed(Style { clocks, ..style.clone() }, has_read, stamped));
+            }
+        }
+    }
+    tried.join_all().await;
+}
+
+async fn stored_and_failed(style: Style, has_read: bool, stamped: bool) {
+    let case = format!("{style:?} {has_read} {stamped}");
+    let fake = FakeServer::new(style);
+    let trigger = fake.say("u_1", "@reviewer look");
     let substrate = TestHost::connected_to(&fake).await.substrate();
-    fake.fault("post_message", Fault::Fails("the conversation is archived"));
-    let error = substrate.append(turn("hello")).await.unwrap_err();
-    let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("archived") && error.to_string().contains("`c1`"), "{error}: {source}");
-    assert_eq!(fake.calls("post_message").len(), 1);
+    if has_read {
+        all(&*substrate, 10).await;
+    }
+    fake.fault("post_message", Fault::Fails("cannot notify the others"));
+    // Every attempt to look it up fails as well.
+    for _ in 0..3 {
+        fake.fault("get_messages", Fault::Refuses("busy"));
+    }
+    let new = if stamped { answer("fine", &trigger) } else { turn("fine") };
+    let mut appended = substrate.append(new.clone()).await;
+    for _ in 0..2 {
+        if let Err(Error::Unavailable { .. }) = appended {
+            appended = substrate.append(new.clone()).await;
+        }
+    }
+    let appended = appended.expect(&case);
+    assert_eq!(fake.contents(), ["@reviewer look", "fine"], "{case}");
+    assert_eq!((&*appended.turn.id, &*appended.turn.participant), ("m2", "reviewer"), "{case}");
 }
 
 #[tokio::test]
@@ -164,6 +220,11 @@ async fn what_is_listed_at_once_costs_no_look_more() {
     let since = Name::from(fake.say("u_1", "hello"));
     let substrate = TestHost::connected_to(&fake).await.substrate();
     all(&*substrate, 10).await;
+    // The order of the server is asked for once.
+    fake.say("u_1", "and");
+    fake.say("u_1", "more");
+    assert_eq!(substrate.read(Some(&since), 10).await.unwrap().turns.len(), 2);
+    let since = Name::from("m3");
     let one = substrate.append(turn("one")).await.unwrap().turn.id;
     let looks = fake.calls("get_messages").len();
     assert_eq!(substrate.read(Some(&since), 10).await.unwrap().turns.len(), 1);

@@ -6,7 +6,7 @@ use quorate_kernel::ports::substrate::{Error, Keeps};
 use quorate_protocol::Name;
 use serde_json::json;
 
-use crate::mcp::fake_server::{FakeServer, Style};
+use crate::mcp::fake_server::{Clocks, FakeServer, Fault, Style};
 use crate::mcp::host::{TestHost, all, answer};
 
 fn say(fake: &FakeServer, count: usize) -> Vec<String> {
@@ -42,6 +42,67 @@ async fn every_turn_is_given_once_in_order_whatever_the_server_can() {
         let new: Vec<&str> = page.turns.iter().map(|turn| &*turn.content).collect();
         assert_eq!((new, page.known), (vec!["new"], true), "{style:?}");
     }
+}
+
+#[tokio::test]
+async fn the_servers_order_holds_whatever_its_clocks_say() {
+    // K17
+    for clocks in Clocks::ALL {
+        for style in styles().into_iter().map(|style| Style { clocks, ..style }) {
+            let fake = FakeServer::new(style.clone());
+            let lines = say(&fake, 9);
+            let host = TestHost::connected_to(&fake).await;
+            assert_eq!(all(&*host.substrate(), 4).await, lines, "{style:?}");
+            // A process of its own, which has read nothing before its cursor.
+            let substrate = host.substrate();
+            let page = substrate.read(Some(&Name::from("m5")), 10).await.unwrap();
+            let new: Vec<&str> = page.turns.iter().map(|turn| &*turn.id).collect();
+            assert_eq!(new, ["m6", "m7", "m8", "m9"], "{style:?}");
+            let window = substrate.window(&"m4".into(), 3).await.unwrap();
+            let window: Vec<&str> = window.iter().map(|turn| &*turn.id).collect();
+            assert_eq!(window, ["m2", "m3", "m4"], "{style:?}");
+            // A new message follows those that were read, and a post follows it.
+            fake.say("u_1", "new");
+            let trigger = Name::from("m10");
+            let posted = substrate.append(answer("fine", &trigger)).await.unwrap().turn;
+            let page = substrate.read(Some(&Name::from("m9")), 10).await.unwrap();
+            let new: Vec<&str> = page.turns.iter().map(|turn| &*turn.id).collect();
+            assert_eq!(new, ["m10", &*posted.id], "{style:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_without_an_author_is_of_the_system() {
+    // K17
+    for style in styles().into_iter().map(|style| Style { hides_authors: true, ..style }) {
+        let fake = FakeServer::new(style.clone());
+        say(&fake, 2);
+        let host = TestHost::connected_to(&fake).await;
+        let substrate = host.substrate();
+        let posted = substrate.append(answer("fine", "m2")).await.unwrap().turn;
+        let turns = substrate.read(None, 10).await.unwrap().turns;
+        let authors: Vec<&str> = turns.iter().map(|turn| &*turn.participant).collect();
+        assert_eq!(authors, ["system", "system", "reviewer"], "this process posted the last one: {style:?}");
+        // Metadata alone makes no author.
+        let turns = host.substrate().read(None, 10).await.unwrap().turns;
+        assert_eq!((&*turns[2].id, &*turns[2].participant), (&*posted.id, "system"), "{style:?}");
+    }
+    let mut host = TestHost::from_table(json!({"url": "http://127.0.0.1:1/mcp"}));
+    host.participants[1].id = "system".into();
+    let refused = host.try_substrate(json!({"conversationId": "c1"})).err().unwrap();
+    assert!(refused.message.contains("`system`"), "{}", refused.message);
+}
+
+#[tokio::test]
+async fn a_failed_read_is_repeated() {
+    // K17
+    let fake = FakeServer::new(Style::full());
+    say(&fake, 2);
+    let substrate = TestHost::connected_to(&fake).await.substrate();
+    fake.fault("get_messages", Fault::Refuses("busy"));
+    fake.fault("get_messages", Fault::Replace(json!("<html>")));
+    assert_eq!(substrate.read(None, 5).await.unwrap().turns.len(), 2);
 }
 
 #[tokio::test]
@@ -96,17 +157,23 @@ async fn a_window_that_does_not_reach_back_is_refused_and_never_taken_for_all() 
 #[tokio::test]
 async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
     let style = Style { has_no_limit_argument: true, always_gives: Some(1_000), ..Style::public() };
+    // Nothing that such a server answers tells its order, so the manifest has to (K17).
+    let declared = json!({"order": "newest-first"});
+    let fake = FakeServer::new(style.clone());
+    say(&fake, 2);
+    let error = TestHost::connected_to(&fake).await.substrate().read(None, 10).await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown(why) if why.contains("`order: newest-first`")), "{error}");
     for count in [2, 600] {
         let fake = FakeServer::new(style.clone());
         let lines = say(&fake, count);
-        let substrate = TestHost::connected_to(&fake).await.substrate();
+        let substrate = TestHost::connected_to(&fake).await.substrate_with(declared.clone());
         assert_eq!(all(&*substrate, 1_000).await, lines);
         // Once for each page, of which the last has nothing.
         assert_eq!(fake.calls("get_messages").len(), 2);
     }
     let fake = FakeServer::new(style);
     say(&fake, 2);
-    let substrate = TestHost::connected_to(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate_with(declared);
     all(&*substrate, 10).await;
     assert!(fake.calls("get_messages").iter().all(|call| !call.contains_key("limit")));
     // A message that is gone may be one that it gives no longer, and it is no help to ask it for more.
@@ -173,6 +240,7 @@ async fn blocks_are_refused_by_key() {
         key(json!({"conversationId": "c", "asOperator": "x"})).unwrap().1,
         "did you mean `asOperatorId`?"
     );
+    assert_eq!(key(json!({"conversationId": "c", "order": "newest"})).unwrap().0, "order");
     let (at, help) = key(json!({"conversationId": "c", "server": "gilde"})).unwrap();
     assert_eq!(at, "server");
     assert!(help.starts_with("did you mean `guilde`"), "{help}");

@@ -119,8 +119,8 @@ impl PortBuilder<'_> {
              itself, each is answered twice",
             participant.id
         ));
-        let help = "let the operator answer from there, with the executor `db-operator` and `postReply: false`, or \
-                    leave `meta.operatorId` out, so that it posts as the block's `asOperatorId`";
+        let help = "let the operator answer from there, with the executor `db-operator` and `postReply: false`, or make \
+                    sure that the server does not route mentions to it";
         let at = participant_place(self.document, at, "meta.operatorId");
         self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
     }
