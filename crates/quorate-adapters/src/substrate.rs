@@ -13,9 +13,9 @@ pub mod postgres;
 pub mod sqlite;
 
 use quorate_kernel::clock;
-use quorate_kernel::conversation::{Capability, MAX_TURN_BYTES, NewTurn};
+use quorate_kernel::conversation::{Capability, MAX_TURN_BYTES, NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Error, Keeps, Lifetime};
+use quorate_kernel::ports::substrate::{About, Error, IdProof, Keeps, Lifetime};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::{Json, Name, storable};
 use sha2::{Digest, Sha256};
@@ -96,6 +96,24 @@ fn turn_id(participant: &str, timestamp: &str, content: &str) -> Name {
         }
     }
     id.into()
+}
+
+/// Whether an id has the form of a content hash.
+fn is_content_id(id: &str) -> bool {
+    id.strip_prefix("t_").is_some_and(|digits| {
+        digits.len() == ID_DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+/// What the id of a turn proves (D15). An id of another form is one that another program chose.
+fn id_proof(turn: &Turn) -> IdProof {
+    if !is_content_id(&turn.id) {
+        return IdProof::Absent;
+    }
+    match turn_id(&turn.participant, &turn.timestamp, &turn.content) == turn.id {
+        true => IdProof::Holds,
+        false => IdProof::Broken,
+    }
 }
 
 /// One millisecond later: the timestamp for a turn whose id is taken.

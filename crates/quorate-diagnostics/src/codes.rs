@@ -124,6 +124,7 @@ codes! {
     refusal OPERATOR_UNRESOLVABLE = "quorate:operator_unresolvable", "quorate/operator_unresolvable.md";
     refusal ADAPTER_INVALID = "quorate:adapter_invalid", "quorate/adapter_invalid.md";
     refusal RUNTIME_BUSY = "quorate:runtime_busy", "quorate/runtime_busy.md";
+    refusal CONVERSATION_ALTERED = "quorate:conversation_altered", "quorate/conversation_altered.md";
     refusal CONVERSATION_LOST = "quorate:conversation_lost", "quorate/conversation_lost.md";
     refusal CONVERSATION_NOT_SHARED = "quorate:conversation_not_shared", "quorate/conversation_not_shared.md";
     refusal TURN_REFUSED = "quorate:turn_refused", "quorate/turn_refused.md";

@@ -35,7 +35,7 @@ pub use outcome::{
 pub use playbook::{LockException, PlaybookEventData};
 pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use spent::{Money, Spent};
-pub use turn::{AppendedTurn, FailedTurn, Turn};
+pub use turn::{AppendedTurn, FailedTurn, SettledTurn, Turn};
 
 /// The data of a kind of records.
 pub trait RecordData: Serialize + DeserializeOwned {

@@ -5,6 +5,7 @@
 mod commit;
 mod cycle;
 mod dispatch;
+pub mod evidence;
 mod forecast;
 mod hooks;
 mod phase;
@@ -32,11 +33,13 @@ use crate::ports::dispatcher::Dispatcher;
 use crate::ports::ledger::{self, Ledger};
 use crate::ports::lifecycle::{DEADLINE, Lifecycle};
 use crate::ports::state::State;
-use crate::ports::substrate::{self, Substrate};
+use crate::ports::substrate::{self, IdProof, Substrate};
 use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
+use crate::record;
 use crate::redact::Redactor;
 
+use evidence::{Alteration, Evidence};
 pub use forecast::{Forecast, forecast};
 use hooks::Hooks;
 use phase::Phase;
@@ -202,6 +205,9 @@ pub enum Error {
     /// The position where this runtime left off is unknown.
     #[error("{0}")]
     PositionUnknown(String),
+    /// The conversation is not what it was (D15).
+    #[error("{}", .0.what)]
+    Altered(Alteration),
 }
 
 impl Swarm {
@@ -238,6 +244,16 @@ pub struct Runner {
     unsaved_states: BTreeMap<Name, Map<String, Json>>,
     /// How many turns were settled without an answer since the last record.
     unrecorded_idle_turns: usize,
+    /// What the ledger recorded of the conversation.
+    evidence: Evidence,
+    /// The turns that were settled since the last record of one.
+    unrecorded_settled: Vec<record::SettledTurn>,
+    /// The number of the cursor's turn in the conversation, where it is known.
+    position: Option<u64>,
+    /// How to begin, until the conversation could be read.
+    start: Option<recover::Start>,
+    /// Why the conversation could not be read at the start.
+    failed_start: Option<Error>,
     cycles: u64,
 }
 
@@ -256,7 +272,8 @@ impl Runner {
     pub async fn open(swarm: Arc<Swarm>, begin: Begin) -> Result<Runner, Error> {
         let about = swarm.substrate.about();
         let stream = Runner::stream(&swarm.runtime, &about.place);
-        let last = recover::read_position(&*swarm.ledger, &stream).await?;
+        let reach = swarm.policy.window.saturating_add(1);
+        let last = recover::read_position(&*swarm.ledger, &stream, reach).await?;
         let call_context = Arc::new(CallContext {
             run: stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
@@ -283,10 +300,21 @@ impl Runner {
             phase: Phase::Idle,
             unsaved_states: BTreeMap::new(),
             unrecorded_idle_turns: 0,
+            position: last.evidence.position(),
+            evidence: last.evidence,
+            unrecorded_settled: Vec::new(),
+            start: Some(recover::Start { begin, recorded: last.recorded }),
+            failed_start: None,
             cycles: 0,
             swarm,
         };
-        runner.recover(begin, &last.recorded).await?;
+        match runner.start().await {
+            // The first cycle reports it, and the next ones try again: a failed read ends no runner (K17).
+            Err(error @ Error::Substrate(substrate::Error::Unavailable { .. })) => {
+                runner.failed_start = Some(error);
+            }
+            started => started?,
+        }
         Ok(runner)
     }
 
@@ -375,6 +403,17 @@ impl Runner {
         let content = &*truncate(clean.as_deref().unwrap_or(&turn.content));
         let shown = Shown { id: &turn.id, participant: &turn.participant, at: &turn.timestamp, content };
         serde_json::to_string(&shown).unwrap_or_default()
+    }
+
+    /// Settles a turn for the first time; the next record lists it.
+    fn settle_new(&mut self, turn: Turn) {
+        let proof = self.swarm.substrate.id_proof(&turn);
+        self.position = self.position.filter(|_| proof != IdProof::Unsupported).map(|before| before + 1);
+        if proof != IdProof::Unsupported || self.is_agent_turn(&turn) {
+            self.unrecorded_settled.push(evidence::settled_turn(&turn, proof));
+        }
+        self.evidence.settle(&turn.id);
+        self.settle(turn);
     }
 
     /// The turn is settled: whatever comes next is newer.

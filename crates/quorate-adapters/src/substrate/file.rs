@@ -30,7 +30,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
@@ -186,6 +186,14 @@ impl Substrate for FileSubstrate {
 
     fn warnings(&self) -> Vec<String> {
         warnings::for_journal(&self.path)
+    }
+
+    fn id_proof(&self, turn: &Turn) -> IdProof {
+        format::id_proof(turn)
+    }
+
+    fn locate(&self, turn: &Name) -> Option<(PathBuf, usize)> {
+        Some((self.path.clone(), scan::line_of(&self.path, turn)?))
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

@@ -17,7 +17,7 @@ use futures::future::try_join_all;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
@@ -143,6 +143,11 @@ impl NatsSubstrate {
 impl Substrate for NatsSubstrate {
     fn about(&self) -> About {
         persistent(KIND, self.place.clone())
+    }
+
+    /// Ids are made of the content whenever a turn is read.
+    fn id_proof(&self, _turn: &Turn) -> IdProof {
+        IdProof::Holds
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

@@ -12,13 +12,13 @@ use async_trait::async_trait;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use super::{check_turn, next_millisecond, persistent, turn_id};
+use super::{check_turn, id_proof, next_millisecond, persistent, turn_id};
 use crate::block::Block;
 use crate::postgres::{self, Database, Statement, statement};
 
@@ -166,6 +166,10 @@ impl Substrate for PostgresSubstrate {
         // Without the server's name, which may differ from machine to machine: the ledger's lease of the stream
         // that is called after this is what lets one machine at a time run the conversation.
         persistent(KIND, format!("{KIND}#{}", self.conversation))
+    }
+
+    fn id_proof(&self, turn: &Turn) -> IdProof {
+        id_proof(turn)
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

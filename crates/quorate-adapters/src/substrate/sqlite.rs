@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use async_trait::async_trait;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -17,7 +17,7 @@ use sqlx::{Connection as _, Row as _};
 use tokio::sync::MappedMutexGuard;
 
 use super::file_watcher::FileWatcher;
-use super::{check_turn, next_millisecond, parse_sync, persistent, turn_id};
+use super::{check_turn, id_proof, next_millisecond, parse_sync, persistent, turn_id};
 use crate::block::Block;
 use crate::database::{Database, DatabaseError};
 
@@ -118,6 +118,10 @@ impl SqliteSubstrate {
 impl Substrate for SqliteSubstrate {
     fn about(&self) -> About {
         persistent(KIND, format!("{}#{}", self.database.path().display(), self.conversation))
+    }
+
+    fn id_proof(&self, turn: &Turn) -> IdProof {
+        id_proof(turn)
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {

@@ -13,3 +13,4 @@ mod misbehaving_server;
 mod operator;
 mod posting;
 mod reading;
+mod runner;

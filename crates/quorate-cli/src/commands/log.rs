@@ -8,10 +8,11 @@ use super::say::ConversationArguments;
 use crate::arguments::{HumanOrJson, PathArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
-use crate::render::conversation;
+use crate::render::{self, Format, conversation};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::runtime::Runtime;
 use quorate::service::runtime::conversation::ConversationReader;
 
 /// Print a conversation
@@ -67,7 +68,7 @@ async fn print_conversation(
         });
         return Ok(());
     }
-    let mut reading = ConversationReader::shared(&runtime)?;
+    let mut reading = ConversationReader::shared(&runtime).await?;
     let last = arguments.last.map(|count| count as usize);
     let line = |turn: &_| match format {
         HumanOrJson::Human => conversation::turn(turn, terminal.stdout),
@@ -76,7 +77,7 @@ async fn print_conversation(
     if format == HumanOrJson::Json && !arguments.follow {
         let turns = reading.last(last).await?;
         terminal.data(&conversation::log_json(&runtime, &turns));
-        return Ok(());
+        return refuse_altered(&runtime).await;
     }
     match last {
         Some(_) => reading.last(last).await?.iter().for_each(|turn| terminal.data(&line(turn))),
@@ -89,7 +90,10 @@ async fn print_conversation(
         },
     }
     if !arguments.follow {
-        return Ok(());
+        return refuse_altered(&runtime).await;
+    }
+    if let Err(altered) = refuse_altered(&runtime).await {
+        terminal.status(&render::diagnostics(&altered.report, Format::Human, terminal.stderr));
     }
     loop {
         tokio::select! {
@@ -97,5 +101,14 @@ async fn print_conversation(
             () = terminal.reader_gone() => return Ok(()),
         }
         reading.next_page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
+    }
+}
+
+/// Fails if the conversation is not what the ledger has (D15).
+async fn refuse_altered(runtime: &Runtime) -> Result<(), ServiceError> {
+    let altered = runtime.find_alterations().await?;
+    match altered.has_refusals() {
+        true => Err(ServiceError::from_report(ExitClass::Refused, altered)),
+        false => Ok(()),
     }
 }

@@ -19,6 +19,7 @@ mod commands;
 mod conformance;
 mod convene;
 mod convene_bad_input;
+mod conversation_altered;
 mod councils;
 mod cross_substrate;
 mod docs;

@@ -18,9 +18,12 @@
 //!   it must not stay silent. It waits for a notification where the other side has one.
 //! - It declares only capabilities that it has.
 //! - Metadata or a state that is not [storable](quorate_protocol::storable) is refused.
-//! - Ids are opaque to all callers, contain no white space, and never change.
+//! - Ids are opaque to all callers, contain no white space, and never change. If an id is a hash of the turn,
+//!   [`Substrate::id_proof`] compares them.
 //!
 //! `quorate_testkit::conformance::substrate` checks all of it, by declared capability.
+
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use quorate_protocol::Name;
@@ -61,6 +64,19 @@ pub enum Lifetime {
     Process,
     /// Every process that has the same manifest.
     Persistent,
+}
+
+/// What the id of a turn proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdProof {
+    /// Nothing: ids are a server's, and authors may edit or remove their turns there.
+    Unsupported,
+    /// Nothing: another program chose the id. The turn may not change all the same.
+    Absent,
+    /// Author, time and content are those that the id was made of.
+    Holds,
+    /// They are not.
+    Broken,
 }
 
 /// A substrate's description of itself.
@@ -112,9 +128,19 @@ pub trait Substrate: Send + Sync {
     fn about(&self) -> About;
 
     /// Warnings about the stored conversation: text without an author, a truncated turn. `check` shows them too, so it
-    /// makes no connection and does not read the whole conversation.
+    /// makes no connection, and readers do, so it does not read the whole conversation.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What the id of a turn proves. A runtime passes no turn on whose id disproves it (D15).
+    fn id_proof(&self, _turn: &Turn) -> IdProof {
+        IdProof::Unsupported
+    }
+
+    /// The file that holds a turn, and the line at which it begins there; reads the file.
+    fn locate(&self, _turn: &Name) -> Option<(PathBuf, usize)> {
+        None
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error>;

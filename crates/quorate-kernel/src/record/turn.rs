@@ -27,6 +27,12 @@ pub struct Turn {
     /// The trigger, where it is settled: nothing before it is read again.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Name>,
+    /// The turns that were settled since the last record that has a cursor, up to this one's, in their order (D15).
+    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Vec<SettledTurn>>,
+    /// The number of the cursor's turn in the conversation, counted from 1.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     /// Why no participant was selected for the trigger; null where no reason is known.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub why: Option<Option<String>>,
@@ -43,6 +49,13 @@ pub struct AppendedTurn {
     #[serde(default)]
     pub participant: Name,
     pub turn: Name,
+}
+
+/// A settled turn, and the hash of what the conversation had of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettledTurn {
+    pub turn: Name,
+    pub sha256: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

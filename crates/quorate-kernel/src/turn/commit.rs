@@ -59,18 +59,27 @@ impl Runner {
             participant: participant.clone(),
             why: why.clone(),
         };
+        let settles = settled && commit.is_complete;
         let data = record::Turn {
             trigger: Some(commit.trigger.id.clone()),
             by: Some(commit.trigger.participant.clone()),
             selected: Some(commit.selected.clone()),
             appended: Some(commit.appended.iter().map(appended_turn).collect()),
             failed: Some(commit.failed.iter().map(failed).collect()),
-            cursor: (settled && commit.is_complete).then(|| commit.trigger.id.clone()),
+            cursor: settles.then(|| commit.trigger.id.clone()),
+            settled: settles.then(|| self.unrecorded_settled.clone()),
+            position: self.position.filter(|_| settles),
             ..record::Turn::default()
         };
         let mut entries = commit.entries.clone();
         entries.push(Entry::of(&data, self.swarm.clock.now_ms()));
+        let answers: Vec<_> = commit.appended.iter().map(appended_turn).collect();
+        let trigger = commit.trigger.id.clone();
         let slot = self.records.reserve().await?;
+        self.evidence.expect(&trigger, answers);
+        if settles {
+            self.unrecorded_settled.clear();
+        }
         // Taken note of before anything is waited for: interrupted from here on, it is not recorded once more.
         self.apply(Input::Recorded);
         self.record_in(slot, entries).await

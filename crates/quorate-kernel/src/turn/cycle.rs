@@ -31,6 +31,7 @@ impl Runner {
     /// When substrate or ledger fail. What was said and could not be appended is kept, and appended by the next call.
     #[crate::boxed]
     pub async fn cycle(&mut self) -> Result<CycleResult, Error> {
+        self.start().await?;
         self.interrupt();
         match self.finish().await? {
             Some(finished) => Ok(finished),
@@ -147,7 +148,7 @@ impl Runner {
             Effect::Settle(trigger) => {
                 self.resumed = None;
                 self.pending.pop_front();
-                self.settle(trigger);
+                self.settle_new(trigger);
             }
             Effect::Resume(mut partial) => {
                 let before = self.resumed.take().filter(|before| before.trigger == partial.trigger);
@@ -190,11 +191,12 @@ impl Runner {
         if self.pending.len() > 1 {
             return Ok(());
         }
-        let page = self.swarm.substrate.read(self.last_read.as_ref(), READ_PAGE_TURNS).await?;
+        let mut page = self.swarm.substrate.read(self.last_read.as_ref(), READ_PAGE_TURNS).await?;
         if !page.known {
             // The conversation was truncated, restored or replaced by another process.
             return self.resync().await;
         }
+        self.check_turns(&mut page.turns)?;
         if let Some(last) = page.turns.last() {
             self.last_read = Some(last.id.clone());
             self.emit(EventKind::SubstrateRead {
@@ -277,7 +279,7 @@ impl Runner {
         self.resumed = None;
         self.pending.pop_front();
         let id = trigger.id.clone();
-        self.settle(trigger);
+        self.settle_new(trigger);
         self.unrecorded_idle_turns += 1;
         let due = why.is_some()
             || self.unrecorded_idle_turns >= READ_PAGE_TURNS
@@ -302,6 +304,8 @@ impl Runner {
             selected: Some(Vec::new()),
             why: Some(why.map(str::to_owned)),
             cursor: Some(id.clone()),
+            settled: Some(std::mem::take(&mut self.unrecorded_settled)),
+            position: self.position,
             ..record::Turn::default()
         };
         Entry::of(&data, self.swarm.clock.now_ms())

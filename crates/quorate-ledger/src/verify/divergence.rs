@@ -59,6 +59,8 @@ pub enum Part {
     Log,
     /// What is counted of `council_log.jsonl`.
     LogIndex,
+    /// A conversation outside of the ledger, whose turns it has recorded.
+    Conversation,
 }
 
 impl Part {
@@ -76,6 +78,7 @@ impl Part {
             Part::Index => "index",
             Part::Log => "log",
             Part::LogIndex => "log index",
+            Part::Conversation => "conversation",
         }
     }
 }

@@ -95,6 +95,7 @@ impl Tool for GetMessages {
                 conversation.wait_for_turns(after.as_ref(), limit, wait, caller).await?
             }
         };
+        entry.runtime.ensure_proven(&page.turns)?;
         let messages = page.turns.into_iter().map(|turn| message(entry, turn)).collect();
         Ok(Messages { messages, has_more: page.more, known: page.known })
     }

@@ -69,7 +69,8 @@ pub async fn operate(
     ready.ensure_writable()?;
     let Request { participant, substrate, state, newest, reply } = request;
     let swarm = ready.swarm(telemetry)?;
-    let window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
+    let mut window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
+    ready.check_window(&*substrate, &mut window).await?;
     let excerpt = Arc::new(WindowSubstrate {
         place: format!("{}#{}", substrate.about().place, entropy::run_id()),
         // Stamps are irrelevant here: only the last turn is answered.

@@ -2,8 +2,9 @@
 //! manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` composes the participants' prompts,
 //! `runtime/drive.rs` runs the loop, `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs` and
 //! `runtime/config_provenance.rs` warn of surprises: writes outside of the workspace, and a configuration in a parent
-//! folder.
+//! folder. `runtime/alterations.rs` compares whole conversations with the ledger.
 
+pub mod alterations;
 pub mod build;
 mod config_provenance;
 pub mod conversation;
@@ -139,8 +140,11 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
     match open(environment, &PathOverrides::default(), &request, host) {
-        Ok(Runtime { mut ports, .. }) => {
+        Ok(runtime) => {
+            let altered = runtime.find_local_alterations();
+            let mut ports = runtime.ports;
             ports.report.absorb(ports.cautions);
+            ports.report.absorb(altered);
             ports.report
         }
         Err(error) => *error.report,
@@ -362,6 +366,7 @@ impl From<turn::Error> for ServiceError {
         match error {
             turn::Error::Substrate(error) => error.into(),
             turn::Error::Ledger(error) => error.into(),
+            turn::Error::Altered(altered) => alterations::refusal(&altered),
             turn::Error::PositionUnknown(message) => ServiceError::configuration(
                 codes::CONVERSATION_LOST,
                 Body::new(message).help("start after the existing turns with `quorate run --from-now`"),

@@ -20,11 +20,12 @@
 use std::borrow::Cow;
 
 use quorate_kernel::conversation::{Stamp, Turn};
+use quorate_kernel::ports::substrate::IdProof;
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::id_proof::proves_any;
+use super::id_proof::{MAX_TRAILING_FEEDS, proves_any, proves_with_line_feeds};
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
@@ -39,6 +40,8 @@ const NOTE_OPENING: &str = "<!-- quorate: ";
 const OWN_NOTE_OPENING: &str = r#"<!-- quorate: {"bytes":"#;
 const NOTE_CLOSING: &str = " -->";
 const TORN: &str = r#"<!-- quorate: {"torn":true} -->"#;
+/// The metadata of a turn that was cut off.
+const TORN_KEY: &str = "torn";
 const CUT: &str = r#"<!-- quorate: {"cut":"#;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +85,26 @@ pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
 /// Whether the id is that of a turn with this content.
 pub(super) fn proves(header: &Header, content: &str) -> bool {
     super::super::turn_id(&header.participant, &header.timestamp, content) == header.id
+}
+
+/// What the id of a turn proves. A program that takes no note of line feeds at the end of a text, escapes nothing or ends
+/// lines with carriage returns has made the id of the text as it had it. A turn that was cut off has the id of the whole.
+pub(super) fn id_proof(turn: &Turn) -> IdProof {
+    let proof = super::super::id_proof(turn);
+    if proof != IdProof::Broken {
+        return proof;
+    }
+    if turn.stamp.is_none() && turn.meta.get(TORN_KEY) == Some(&Json::Bool(true)) {
+        return IdProof::Absent;
+    }
+    let proves =
+        |content: &str| super::super::turn_id(&turn.participant, &turn.timestamp, content) == turn.id;
+    let readings =
+        [(*turn.content).to_owned(), escape(&turn.content).into_owned(), turn.content.replace('\n', "\r\n")];
+    match readings.into_iter().any(|reading| proves_with_line_feeds(reading, MAX_TRAILING_FEEDS, proves)) {
+        true => IdProof::Holds,
+        false => IdProof::Broken,
+    }
 }
 
 /// The length of the byte order mark at the beginning of a text.
@@ -317,8 +340,12 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
         true => content.trim_end_matches(['\n', '\0']).to_owned(),
         false => content,
     };
+    let mut meta = note.meta;
+    if torn {
+        meta.insert(TORN_KEY.to_owned(), Json::Bool(true));
+    }
     let pending = body.is_last && (body.text.is_empty() || (tail_repair.torn && content.is_empty()));
-    let turn = build_turn(header, content, note.meta, note.stamp.filter(|_| !torn));
+    let turn = build_turn(header, content, meta, note.stamp.filter(|_| !torn));
     Ok(Entry { turn, pending, has_stray_text, tail_repair })
 }
 

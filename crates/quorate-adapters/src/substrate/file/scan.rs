@@ -2,11 +2,26 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
+use std::path::Path;
 
+use super::disk;
 use super::error::JournalError;
 use super::format::{self, Body, Entry, Header, ParseError};
 
 const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The line of a turn's header, counted from 1; of the last one, if several turns have the id.
+pub(super) fn line_of(journal: &Path, id: &str) -> Option<usize> {
+    let file = BufReader::with_capacity(BUFFER_BYTES, disk::open(journal).ok()?);
+    let mut found = None;
+    for (at, line) in file.split(b'\n').enumerate() {
+        let line = line.ok()?;
+        let bom = if at == 0 { format::byte_order_mark(&line) } else { 0 };
+        let header = format::parse_header(&line[bom..]).ok().flatten();
+        found = header.filter(|header| &*header.id == id).map(|_| at + 1).or(found);
+    }
+    found
+}
 
 /// A turn and the offset of its header.
 pub(super) struct ScannedTurn {
@@ -101,7 +116,7 @@ impl Read for FileRange<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let remaining = usize::try_from(self.to.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let size = buffer.len().min(remaining);
-        let read = super::disk::read_at(self.file, &mut buffer[..size], self.at)?;
+        let read = disk::read_at(self.file, &mut buffer[..size], self.at)?;
         self.at += read as u64;
         Ok(read)
     }

@@ -62,7 +62,7 @@ impl TestHost {
         TestHost::from_table(json!({"url": format!("http://{address}/mcp"), "timeout": timeout}))
     }
 
-    fn build<'a>(&'a self, block: &'a Map<String, Value>) -> BuildContext<'a> {
+    pub(crate) fn build<'a>(&'a self, block: &'a Map<String, Value>) -> BuildContext<'a> {
         BuildContext {
             block,
             dir: Path::new("/"),

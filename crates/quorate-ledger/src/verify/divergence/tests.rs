@@ -64,6 +64,7 @@ fn a_divergence_names_what_it_is_about() {
         (Part::Index, "index"),
         (Part::Log, "log"),
         (Part::LogIndex, "log index"),
+        (Part::Conversation, "conversation"),
     ];
     for (part, word) in parts {
         assert_eq!(part.as_str(), word);

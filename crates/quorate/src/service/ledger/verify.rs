@@ -1,4 +1,5 @@
-//! Verifies the ledger against its chain, its own key, trusted keys, a witness, and the log. Writes nothing.
+//! Verifies the ledger against its chain, its own key, trusted keys, a witness, and the log, and the workspace's
+//! conversations against the ledger. Writes nothing.
 
 pub mod json;
 
@@ -22,7 +23,9 @@ use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::keys::Keys;
+use crate::service::manifests::find_root;
 use crate::service::paths::{absolute, display_ledger, display_path};
+use crate::service::runtime::alterations;
 use crate::service::sealing;
 use crate::service::session::LedgerSession;
 use crate::service::witness::Witness as Configured;
@@ -107,8 +110,12 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         log: Some(workspace.log.clone()),
     };
     let report = verify::verify(&store, options).await;
+    let root = find_root(environment, None, &environment.directory);
+    let altered = alterations::divergences(environment, &root, &store).await;
     store.close().await;
-    let report = report.map_err(verify_error)?;
+    let (mut report, altered) = (report.map_err(verify_error)?, altered?);
+    report.divergence_count += altered.len() as u64;
+    report.divergences.extend(altered);
     let log = display_path(environment, &workspace.log);
     Ok(Verification { ledger, log, witness: witness_shown, report, warnings })
 }
@@ -233,6 +240,14 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
         report.divergences.first(),
         report.divergence_count.saturating_sub(1),
     ));
+    let parts = || report.divergences.iter().map(|divergence| divergence.part);
+    if parts().all(|part| part == Part::Conversation) {
+        return ServiceError::new(
+            ExitClass::Refused,
+            codes::CONVERSATION_ALTERED,
+            body.help(alterations::HELP),
+        );
+    }
     let is_rollback = report.divergences.iter().any(|divergence| divergence.part == Part::LocalCheckpoint);
     let help = match is_rollback {
         false if report.ledger_key_signed == Some(false) || report.key_changes.own_refused => {
@@ -251,6 +266,10 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
 }
 
 fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
+    let ledger = match first {
+        Some(first) if first.part == Part::Conversation => "a conversation",
+        _ => ledger,
+    };
     let first = first.map_or_else(String::new, ToString::to_string);
     let more = match others {
         0 => String::new(),

@@ -7,8 +7,9 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::consultation::object;
 use quorate_kernel::conversation::{NewTurn, Turn};
-use quorate_kernel::ports::substrate::{Lifetime, Substrate};
+use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
 use quorate_kernel::redact::Redactor;
+use quorate_kernel::turn::evidence::Evidence;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
@@ -102,20 +103,27 @@ impl Runtime {
 pub struct ConversationReader {
     substrate: Arc<dyn Substrate>,
     at: Option<Name>,
+    /// Names the authors of turns where the conversation does not.
+    evidence: Evidence,
 }
 
 impl ConversationReader {
     pub fn new(runtime: &Runtime) -> Self {
-        ConversationReader { substrate: runtime.substrate.clone(), at: None }
+        ConversationReader { substrate: runtime.substrate.clone(), at: None, evidence: Evidence::default() }
     }
 
     /// From the beginning of what other processes have said.
     ///
     /// # Errors
     /// If this process could find no trace of it.
-    pub fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
+    #[crate::boxed]
+    pub async fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
         check_shared(runtime, "read what the ledger has of it: `quorate log MANIFEST --records`")?;
-        Ok(ConversationReader::new(runtime))
+        let mut reader = ConversationReader::new(runtime);
+        if reader.substrate.about().keeps == Keeps::Turns {
+            reader.evidence = Evidence::from_records(&runtime.records().await?);
+        }
+        Ok(reader)
     }
 
     /// New turns, at most a page; empty without any.
@@ -124,7 +132,8 @@ impl ConversationReader {
     /// When the substrate fails.
     #[crate::boxed]
     pub async fn next_page(&mut self) -> Result<Vec<Turn>, ServiceError> {
-        let page = self.substrate.read(self.at.as_ref(), PAGE).await?;
+        let mut page = self.substrate.read(self.at.as_ref(), PAGE).await?;
+        self.evidence.name_authors(&mut page.turns);
         if let Some(last) = page.turns.last() {
             self.at = Some(last.id.clone());
         }
