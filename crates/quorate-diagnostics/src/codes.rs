@@ -235,6 +235,10 @@ codes! {
     warning PLAYBOOK_INDEX_STALE = "quorate:playbook_index_stale", "quorate/playbook_index_stale.md";
     warning WEAVE_UNRECORDED = "quorate:weave_unrecorded", "quorate/weave_unrecorded.md";
     warning SUPERSEDES_WITHOUT_EFFECT = "quorate:supersedes_without_effect", "quorate/supersedes_without_effect.md";
+    warning PLAYBOOK_LOG_TRUNCATED = "quorate:playbook_log_truncated", "quorate/playbook_log_truncated.md";
+    warning PLAYBOOKS_CONTRADICT = "quorate:playbooks_contradict", "quorate/playbooks_contradict.md";
+    warning NEVER_GATED = "quorate:never_gated", "quorate/never_gated.md";
+    warning JUDGE_OFF = "quorate:judge_off", "quorate/judge_off.md";
     warning PLAYBOOKS_MANY = "quorate:playbooks_many", "quorate/playbooks_many.md";
     warning MEMBERS_MISSING = "quorate:members_missing", "quorate/members_missing.md";
     warning MEMBER_FIELD_DROPPED = "quorate:member_field_dropped", "quorate/member_field_dropped.md";

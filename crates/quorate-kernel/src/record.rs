@@ -32,7 +32,7 @@ pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,
     Objection, Outcome, Risk, Rollup, Violation,
 };
-pub use playbook::{LockException, PlaybookEventData};
+pub use playbook::{LockException, PlaybookEventData, Scores};
 pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use spent::{Money, Spent};
 pub use turn::{AppendedTurn, FailedTurn, SettledTurn, Turn};

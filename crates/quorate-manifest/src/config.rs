@@ -143,8 +143,11 @@ impl Default for Redaction {
 pub struct Playbooks {
     /// `max_active`: the maximum number of active playbooks for one operator.
     pub max_active: usize,
-    /// `judge`: the executor that checks each proposal against the locked traits.
+    /// `judge`: the executor that checks each proposal against the locked traits; by default the default executor, if a model
+    /// is behind it.
     pub judge: Option<(String, Place)>,
+    /// `judge = "off"`: where proposals are exempted from the judge.
+    pub judge_off: Option<Place>,
     /// `reflector`: the executor that reads runs and proposes deltas.
     pub reflector: Option<(String, Place)>,
     /// `governance`: the voting assembly that decides on promotions.
@@ -162,6 +165,7 @@ impl Default for Playbooks {
         Playbooks {
             max_active: 12,
             judge: None,
+            judge_off: None,
             reflector: None,
             governance: None,
             scorer: None,

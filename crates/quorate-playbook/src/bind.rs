@@ -117,9 +117,25 @@ impl Binding {
     }
 
     /// Whether it matches every subject: all its terms are wildcards.
-    pub fn matches_everyone(&self) -> bool {
+    fn matches_everyone(&self) -> bool {
         let any = |wanted: &Requirement| wanted.values.iter().any(|value| matches!(value, Pattern::Any));
         !self.clauses.is_empty() && self.clauses.iter().all(|one_of| one_of.iter().any(any))
+    }
+
+    /// Whether it is for all subjects of a scope without naming any: a wildcard, or patterns that match each of several.
+    pub fn targets_all<'s>(&self, subjects: impl IntoIterator<Item = &'s Subject>) -> bool {
+        let mut count = 0;
+        let by_pattern = |subject| {
+            count += 1;
+            self.matches(subject) == Some(MatchKind::Pattern)
+        };
+        self.matches_everyone() || (subjects.into_iter().all(by_pattern) && count > 1)
+    }
+
+    /// Whether it has a pattern, so that it may target subjects that it does not name.
+    pub fn has_patterns(&self) -> bool {
+        let is_pattern = |value: &Pattern| !matches!(value, Pattern::Exact(_));
+        self.clauses.iter().flatten().flat_map(|wanted| &wanted.values).any(is_pattern)
     }
 
     /// Whether it is for a subject, and how that came about; by name where any of it is.
@@ -316,6 +332,36 @@ mod tests {
         };
         assert_eq!((bound(long("librarian")), bound(long("engineer"))), (Some(MatchKind::Exact), None));
         assert_eq!(bound(json!({"selector": {"anyOf": []}})), None);
+    }
+
+    #[test]
+    fn patterns_that_match_each_of_several_target_all() {
+        // B13
+        let bob =
+            serde_json::from_value(json!({"id": "bob", "name": "Bob", "role": "role/librarian"})).unwrap();
+        let (ada, both) = ([ada()], [ada(), Subject::from_operator(&bob)]);
+        let targets = |kind: &str, of: &[&str]| {
+            let targets = of.iter().map(|of| json!({"kind": kind, "ref": of})).collect::<Vec<_>>();
+            Binding::new(&playbook(json!({"targets": targets})))
+        };
+        for (kind, of) in [
+            ("operator", &["*"][..]),
+            ("operator", &["operator/*"]),
+            ("operator", &["a*", "b*"]),
+            ("role", &["lib*"]),
+        ] {
+            assert!(
+                targets(kind, of).targets_all(&both) && targets(kind, of).has_patterns(),
+                "{kind} {of:?}"
+            );
+        }
+        for (kind, of) in [("operator", &["a*"][..]), ("operator", &["ada", "bob"]), ("role", &["librarian"])]
+        {
+            assert!(!targets(kind, of).targets_all(&both), "{kind} {of:?}");
+        }
+        assert!(
+            targets("operator", &["*"]).targets_all(&ada) && !targets("operator", &["a*"]).targets_all(&ada)
+        );
     }
 
     #[test]

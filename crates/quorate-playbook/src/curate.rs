@@ -168,16 +168,15 @@ pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Obje
     objections
 }
 
-/// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes.
+/// The characters of an operator's prompt without a proposal, and with it. Neither has what the proposal supersedes: a
+/// playbook that takes the place of others may be shorter than they are together (B14).
 fn prompt_lengths(operator: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize) {
-    let id = &operator.proposal.overlay.id;
-    let active = |other: &&Candidate| other.status == Status::Active && other.overlay.id != *id;
-    let before: Vec<&Candidate> = operator.existing.iter().filter(active).collect();
-    let goes = |other: &&Candidate| {
-        operator.proposal.status != Status::Active && operator.proposal.supersedes.contains(&other.overlay.id)
+    let (id, superseded) = (&operator.proposal.overlay.id, &operator.proposal.supersedes);
+    let stays = |other: &&Candidate| {
+        other.status == Status::Active && other.overlay.id != *id && !superseded.contains(&other.overlay.id)
     };
-    let after: Vec<&Candidate> =
-        before.iter().copied().filter(|other| !goes(other)).chain([&operator.proposal]).collect();
+    let before: Vec<&Candidate> = operator.existing.iter().filter(stays).collect();
+    let after: Vec<&Candidate> = before.iter().copied().chain([&operator.proposal]).collect();
     let length = |all: &[&Candidate]| {
         weave(operator.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count()
     };

@@ -11,6 +11,13 @@
 //! and under the null hypothesis it ever reaches 1/e with a probability of at most e (Ville's inequality), however often it
 //! is evaluated. The gate opens at `1 / error_rate`, and not before each side has its minimum of outcomes.
 //!
+//! # Attempts
+//!
+//! Evidence concerns a text, not an attempt (B12): the test runs over the pairs of all attempts on a text, under whatever
+//! slug. Otherwise each attempt would be a new test, and a useless text that is tried often enough would pass. So that a
+//! small change of the text begins no new test either, the pairs of all *similar* texts have to pass as well as those of
+//! texts with the same words: similar texts add evidence against a text, and never stand in for its own.
+//!
 //! A text nearly the same as one that already counts on its side is not counted ([`SeenTexts`]), whatever instrument judged
 //! it: pairs must be of different texts, not of one text submitted often.
 
@@ -20,6 +27,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+use quorate_manifest::tree::open::sha256_hex;
+use serde::{Deserialize, Serialize};
+
+use crate::lock::words::{expand_contraction, folded, raw_words};
 use similarity::Sketch;
 
 /// The probabilities of a win that are bet on.
@@ -70,6 +81,33 @@ impl fmt::Display for TestResult {
             "{with} with it, {without} without (at least {min_sample} each): {wins} better, {losses} worse; "
         )?;
         write!(f, "evidence {evidence:.1} of {needed:.1}")
+    }
+}
+
+/// What a playbook's text says, so that later attempts on it are recognised. It is recorded, so it never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextIdentity {
+    /// SHA-256 of its words: case, marks, markup, white space and contractions make no difference.
+    words: String,
+    sketch: Sketch,
+}
+
+impl TextIdentity {
+    /// The identity of a text.
+    pub fn new(text: &str) -> Self {
+        let words = raw_words(&folded(text)).into_iter().flat_map(|(_, _, word)| expand_contraction(word));
+        let words: Vec<String> = words.collect();
+        TextIdentity { words: sha256_hex(words.join(" ").as_bytes()), sketch: Sketch::new(text) }
+    }
+
+    /// Whether another text has the same words in the same order.
+    pub fn has_same_words(&self, other: &TextIdentity) -> bool {
+        self.words == other.words
+    }
+
+    /// Whether another text has the same words, or nearly so ([`Sketch::is_similar`]).
+    pub fn is_similar(&self, other: &TextIdentity) -> bool {
+        self.has_same_words(other) || self.sketch.is_similar(&other.sketch)
     }
 }
 
@@ -141,6 +179,26 @@ fn pairs(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
 /// Compares scores that come in pairs: with the playbook, and without.
 pub fn compare_pairs(pairs: &[(f64, f64)], terms: Thresholds) -> TestResult {
     run_test(pairs.iter().copied(), (pairs.len(), pairs.len()), terms)
+}
+
+/// Compares the pairs of all attempts on a text, given in the order in which they were made, each with the text that it is
+/// of: those of the same words have to pass, and those of all similar texts.
+pub fn compare_attempts<'t>(
+    text: &TextIdentity,
+    pairs: impl IntoIterator<Item = (&'t TextIdentity, (f64, f64))>,
+    terms: Thresholds,
+) -> TestResult {
+    let (mut own, mut similar) = (Vec::new(), Vec::new());
+    for (of, pair) in pairs {
+        if text.has_same_words(of) {
+            own.push(pair);
+        }
+        if text.is_similar(of) {
+            similar.push(pair);
+        }
+    }
+    let own = compare_pairs(&own, terms);
+    if own.passes() { compare_pairs(&similar, terms) } else { own }
 }
 
 fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Thresholds) -> TestResult {
@@ -336,6 +394,68 @@ mod tests {
         println!("{share} of {trials} gates opened for what is no better");
         assert!(share <= 0.05, "{share}");
         assert!(share > 0.0, "a gate that never opens measures nothing");
+    }
+
+    /// Asks a gate about texts until it opens, with 40 trials for each attempt, of which a coin decides each.
+    fn opens_within(attempts: u32, text_of: impl Fn(u32) -> String, coin: &mut impl FnMut() -> f64) -> bool {
+        let mut trials: Vec<(TextIdentity, (f64, f64))> = Vec::new();
+        (0..attempts).any(|attempt| {
+            let text = TextIdentity::new(&text_of(attempt));
+            trials.extend((0..40).map(|_| (text.clone(), (coin(), coin()))));
+            compare_attempts(&text, trials.iter().map(|(of, pair)| (of, *pair)), TERMS).passes()
+        })
+    }
+
+    #[test]
+    fn a_useless_text_rarely_passes_however_often_a_gate_is_asked() {
+        // B12
+        let mut state = 31_u64;
+        let mut coin = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            f64::from((state >> 40) as u32)
+        };
+        let same = |attempt: u32| match attempt % 4 {
+            0 => "Name the donor first in each answer of yours.".to_owned(),
+            1 => "NAME the donor first,  in each answer of yours".to_owned(),
+            2 => "**Name** the donor first in each\nanswer of yours!".to_owned(),
+            _ => format!("Name the donor first in each answer of yours. {attempt}"),
+        };
+        let runs = 100_u32;
+        let opened = (0..runs).filter(|_| opens_within(8, same, &mut coin)).count();
+        let share = opened as f64 / f64::from(runs);
+        println!("{share} of {runs} useless texts passed within 8 attempts");
+        assert!(share <= 0.05, "{share}");
+        assert!(opened > 0, "a gate that never opens measures nothing");
+    }
+
+    #[test]
+    fn similar_texts_add_evidence_against_a_text_and_never_for_it() {
+        // B12
+        let text = TextIdentity::new("Name the donor first in each answer of yours.");
+        for same in [
+            "name the DONOR first, in each answer of yours",
+            "Name the donor\n\nfirst in *each* answer of yours!",
+        ] {
+            assert!(text.has_same_words(&TextIdentity::new(same)), "{same}");
+        }
+        assert!(TextIdentity::new("Don’t shout.").has_same_words(&TextIdentity::new("Do not shout")));
+        let similar = TextIdentity::new("Please name the donor first in each answer of yours.");
+        let other = TextIdentity::new("Say on which shelf a document lies.");
+        assert!(text.is_similar(&similar) && !text.has_same_words(&similar) && !text.is_similar(&other));
+        let pairs = |of, pair, count| std::iter::repeat_n((of, pair), count);
+        let (won, lost) = ((1.0, 0.0), (0.0, 1.0));
+        // Attempts add up.
+        assert!(!compare_attempts(&text, pairs(&text, won, 7), TERMS).passes());
+        assert!(compare_attempts(&text, pairs(&text, won, 7).chain(pairs(&text, won, 1)), TERMS).passes());
+        // A proven text lends no evidence to a changed one, and a failed one weighs on it.
+        let lent = compare_attempts(&text, pairs(&similar, won, 40).chain(pairs(&text, won, 1)), TERMS);
+        assert_eq!((lent.passes(), lent.wins), (false, 1));
+        let burdened = compare_attempts(&text, pairs(&similar, lost, 40).chain(pairs(&text, won, 8)), TERMS);
+        assert_eq!((burdened.passes(), burdened.losses), (false, 40));
+        let free = compare_attempts(&text, pairs(&other, lost, 40).chain(pairs(&text, won, 8)), TERMS);
+        assert!(free.passes());
     }
 
     #[test]

@@ -13,13 +13,17 @@ pub const FILE_NAME: &str = "_index.md";
 /// The priority of what says none.
 pub const DEFAULT_PRIORITY: u8 = 50;
 
-/// The index of playbooks: by status, then priority, then slug, independent of the input order.
-pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
-    let mut all: Vec<&Playbook> = playbooks.into_iter().collect();
-    all.sort_by_key(|playbook| {
+/// The mark of an active playbook that passed no gate, in every view (B13).
+pub const NEVER_GATED: &str = "never gated";
+
+/// The index of playbooks, each with whether it is active although it passed no gate: by status, then priority, then slug,
+/// independent of the input order.
+pub fn index<'p>(playbooks: impl IntoIterator<Item = (&'p Playbook, bool)>) -> String {
+    let mut all: Vec<(&Playbook, bool)> = playbooks.into_iter().collect();
+    all.sort_by_key(|(playbook, _)| {
         (status_rank(playbook.status), std::cmp::Reverse(priority(playbook)), playbook.slug.clone())
     });
-    let count = |wanted: Status| all.iter().filter(|playbook| playbook.status == wanted).count();
+    let count = |wanted: Status| all.iter().filter(|(playbook, _)| playbook.status == wanted).count();
     let mut text = format!(
         "# Playbooks\n\n{} active, {} in shadow, {} archived. Written by `quorate`; changes are lost with the next write.\n",
         count(Status::Active),
@@ -31,15 +35,16 @@ pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
             "\n| slug | title | targets | status | priority | lock_check |\n|---|---|---|---|---|---|\n",
         );
     }
-    for playbook in all {
+    for (playbook, never_gated) in all {
+        let status = status_rank(playbook.status).1;
+        let status = if never_gated { format!("{status}, {NEVER_GATED}") } else { status.to_owned() };
         let locks = playbook.lock_check.iter().map(|lock| cell(lock)).collect::<Vec<_>>().join(", ");
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {status} | {} | {} |",
             cell(&playbook.slug),
             cell(&playbook.title),
             cell(&describe_targets(playbook)),
-            status_rank(playbook.status).1,
             priority(playbook),
             locks,
         );
@@ -131,15 +136,15 @@ mod tests {
             playbook("two", json!({"status": "active", "priority": 74, "lock_check": []})),
             playbook("three", selector),
         );
-        let text = index([&one, &two, &three]);
-        assert_eq!(text, index([&three, &one, &two]));
+        let text = index([(&one, false), (&two, true), (&three, false)]);
+        assert_eq!(text, index([(&three, false), (&one, false), (&two, true)]));
         let expected = "# Playbooks
 
 1 active, 2 in shadow, 0 archived. Written by `quorate`; changes are lost with the next write.
 
 | slug | title | targets | status | priority | lock_check |
 |---|---|---|---|---|---|
-| two | A \\| title of two lines. | role: a; operator: operator/* | active | 74 |  |
+| two | A \\| title of two lines. | role: a; operator: operator/* | active, never gated | 74 |  |
 | one | A \\| title of two lines. | role: a; operator: operator/* | shadow | 50 | warmth, honesty |
 | three | A \\| title of two lines. | role = a or b and (skill = x) | shadow | 50 | warmth, honesty |
 ";

@@ -6,6 +6,7 @@
 pub mod base;
 pub mod bind;
 pub mod compose;
+pub mod contradiction;
 pub mod curate;
 pub mod delta;
 pub mod gate;

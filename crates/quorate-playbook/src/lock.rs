@@ -31,8 +31,8 @@ mod direction;
 mod grammar;
 mod lead;
 mod lexicon;
-mod text;
-mod words;
+pub(crate) mod text;
+pub(crate) mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

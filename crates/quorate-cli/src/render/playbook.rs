@@ -20,6 +20,7 @@ use quorate::service::playbook::promote;
 use quorate::service::playbook::propose::{Outcome, Proposal};
 use quorate::service::playbook::reflect::Reflection;
 use quorate::service::playbook::rollback::RollbackResult;
+use quorate::service::playbook::trials::AttemptCount;
 use quorate::service::playbook::versions::VersionedFile;
 
 fn object(library: &Library, file: &PlaybookFile, now_ms: i64) -> Json {
@@ -39,8 +40,8 @@ pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, options:
         let playbook = &file.playbook;
         let listed = ListedPlaybook::of(library, file, now_ms);
         let status = match listed.expired {
-            true => Paint::Absent.on(listed.status_word()),
-            false => listed.status_word().to_owned(),
+            true => Paint::Absent.on(&listed.status_word()),
+            false => listed.status_word(),
         };
         let operators: Vec<String> =
             library.operators_for(playbook).iter().map(|(operator, _)| one_line(&operator.slug)).collect();
@@ -67,11 +68,13 @@ pub(crate) fn show(
     let mut json = object(library, file, now_ms);
     let version = record.last().map(|last| last.n);
     let allowed = library.exceptions.allowed(&file.playbook.slug, file.text());
+    let attempts = library.catalogue.attempts(file.text());
     if format == HumanOrJson::Json {
         json["version"] = json!(version);
         json["drifted"] = json!(record.has_drifted());
         json["intact"] = json!(record.is_intact());
         json["body"] = json!(file.text());
+        add_attempts(&mut json, attempts);
         json["exceptions"] = allowed
             .iter()
             .map(|exception| json!({"trait": exception.locked, "by": exception.by, "reason": exception.reason}))
@@ -99,6 +102,7 @@ pub(crate) fn show(
         ("priority", priority(playbook).to_string()),
         ("operators", text("operators")),
         ("lock_check", text("lock_check")),
+        ("attempts", if attempts.attempts > 0 { attempts.to_string() } else { String::new() }),
         (
             "supersedes",
             playbook.supersedes.iter().flatten().map(|slug| one_line(slug)).collect::<Vec<_>>().join(", "),
@@ -119,22 +123,33 @@ pub(crate) fn show(
     finish(&out, options)
 }
 
+/// How often a gate was asked about its text.
+fn add_attempts(json: &mut Json, attempts: AttemptCount) {
+    json["attempts"] = json!(attempts.attempts);
+    json["refused_attempts"] = json!(attempts.refused_attempts);
+}
+
 /// The versions of a playbook.
 pub(crate) fn history(
+    library: &Library,
     file: &PlaybookFile,
     record: &VersionedFile,
     format: HumanOrJson,
     options: TextOptions,
 ) -> String {
     let all = ShownVersion::all(record, file);
+    let attempts = library.catalogue.attempts(file.text());
     if format == HumanOrJson::Json {
-        return format!(
-            "{:#}\n",
-            json!({"slug": record.slug, "versions": all, "drifted": record.has_drifted()})
-        );
+        let mut json = json!({"slug": record.slug, "versions": all, "drifted": record.has_drifted()});
+        add_attempts(&mut json, attempts);
+        return format!("{json:#}\n");
     }
+    let asked = match attempts.attempts {
+        0 => String::new(),
+        _ => format!("attempts to promote this text: {attempts}\n"),
+    };
     if all.is_empty() {
-        return format!("nothing was done to {} yet\n", one_line(&record.slug));
+        return format!("nothing was done to {} yet\n{asked}", one_line(&record.slug));
     }
     let row = |version: &ShownVersion| {
         vec![
@@ -146,6 +161,7 @@ pub(crate) fn history(
         ]
     };
     let mut text = table(&overview::VERSION_COLUMNS, all.iter().map(row).collect(), 0, options.width);
+    text.push_str(&asked);
     if record.has_drifted() {
         text.push_str(&format!("{}\n", overview::DRIFTED));
     }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use quorate_playbook::index::NEVER_GATED;
 use quorate_playbook::weave::Placement;
 
 use super::paint::one_line;
@@ -29,8 +30,10 @@ pub(crate) fn summary(woven: &Prompt) -> String {
             Placement::Appended => origin,
             Placement::Block(block) => format!("{origin} in place of `{}`", one_line(block)),
         };
+        let gating =
+            if woven.never_gated.contains(&piece.id) { format!(", {NEVER_GATED}") } else { String::new() };
         text.push_str(&format!(
-            "woven:   {} at priority {:>3}{origin}\n",
+            "woven:   {} at priority {:>3}{origin}{gating}\n",
             one_line(&piece.id),
             piece.priority
         ));
@@ -77,7 +80,11 @@ pub(crate) fn json(woven: &Prompt) -> String {
         } else {
             "playbook"
         };
-        json!({key: piece.id, "priority": piece.priority, "block": block})
+        let mut json = json!({key: piece.id, "priority": piece.priority, "block": block});
+        if key == "playbook" {
+            json["never_gated"] = json!(woven.never_gated.contains(&piece.id));
+        }
+        json
     });
     let skipped = woven.woven.skipped.iter().map(|piece| (piece.id.as_str(), piece.reason.to_string()));
     let resting = woven

@@ -110,11 +110,11 @@ fn an_assembly_governs_and_from_75_on_alone() {
 fn a_scorer_opens_for_what_is_better_and_for_nothing_else() {
     // B6
     let place = workspace::workspace(SCORER);
-    propose(&place, &delta("cite", json!({}))).assert_code(0);
-    for (without, with) in [(1.0, 1.0), (2.0, 1.0)] {
+    for (slug, without, with) in [("cite", 1.0, 1.0), ("worse", 2.0, 1.0)] {
+        propose(&place, &delta(slug, json!({}))).assert_code(0);
         scorer(&place, without, with);
-        promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("promotion_denied");
-        assert!(!is_woven(&place, "cite"));
+        promote(&place, slug, "scorer").assert_code(2).assert_stderr_contains("promotion_denied");
+        assert!(!is_woven(&place, slug));
     }
     for broken in ["exit 1\n", "echo nonsense\n", "read line\necho '{\"without\": 1}'\n"] {
         place.write("score.sh", broken);
@@ -269,15 +269,12 @@ fn check_lets_an_accepted_playbook_be_whatever_becomes_active_beside_it() {
     // B5, B6: what it would take away by now, its gate says.
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
-    let long = "Walk with whoever asks to the room and to the shelf. ".repeat(4);
-    write_playbook(&place, "long", "status: active", &long);
-    let tone = "Be brief, and be calm, and say one thing at a time, the most important one first. ".repeat(4);
-    propose(&place, &delta("brief", json!({"block": "tone", "body": tone, "supersedes": ["long"]})))
-        .assert_code(0);
+    let tone = "Be brief, and be calm, and say one thing at a time, the most important one first. ".repeat(2);
+    propose(&place, &delta("brief", json!({"block": "tone", "body": tone}))).assert_code(0);
     place.run(&["check", "."]).assert_code(0);
     let louder =
-        "Be quick, and never speak slowly. Ask what happened before you say what follows from it. ".repeat(2);
-    write_playbook(&place, "louder", "status: active\npriority: 70\nblock: tone", &louder);
+        "Be quick, and never speak slowly. Ask what happened before you say what follows from it. ".repeat(8);
+    write_playbook(&place, "louder", "status: active\npriority: 40\nblock: tone", &louder);
     let text = place.read("playbooks/louder.md").replacen("kind: overlay", "kind: block-replacement", 1);
     place.write("playbooks/louder.md", text);
     place.run(&["check", "."]).assert_code(0);

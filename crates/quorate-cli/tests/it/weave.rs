@@ -48,7 +48,7 @@ fn workspace() -> TestDir {
     playbook(
         &place,
         "operator/brisk.md",
-        "kind: block-replacement\nblock: voice\nstatus: active\ntargets: [{kind: operator, ref: \"operator/*\"}]",
+        "kind: block-replacement\nblock: voice\nstatus: active\ntargets: [{kind: operator, ref: \"operator/al*\"}]",
         "## Voice\n\nBe brisk.",
     );
     playbook(

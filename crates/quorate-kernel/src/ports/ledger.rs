@@ -103,10 +103,12 @@ pub enum PlaybookEvent {
     Composed,
     /// An overlay that targeted the agent but was not woven.
     Skipped,
+    /// A scorer compared a prompt with the playbook and one without it.
+    Tried,
 }
 
 impl PlaybookEvent {
-    pub const ALL: [PlaybookEvent; 7] = [
+    pub const ALL: [PlaybookEvent; 8] = [
         PlaybookEvent::Registered,
         PlaybookEvent::Shadowed,
         PlaybookEvent::Promoted,
@@ -114,6 +116,7 @@ impl PlaybookEvent {
         PlaybookEvent::Rejected,
         PlaybookEvent::Composed,
         PlaybookEvent::Skipped,
+        PlaybookEvent::Tried,
     ];
 
     /// The word in the record's head.
@@ -126,6 +129,7 @@ impl PlaybookEvent {
             PlaybookEvent::Rejected => "playbook.rejected",
             PlaybookEvent::Composed => "playbooks.composed",
             PlaybookEvent::Skipped => "playbook.skipped",
+            PlaybookEvent::Tried => "playbook.tried",
         }
     }
 }

@@ -38,8 +38,27 @@ pub struct PlaybookEventData {
     /// Objections of a lock that a person overruled.
     #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<LockException>,
+    /// The gate that was asked.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// The attempt to pass it, of which a scorer's trials are parts.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<String>,
+    /// The text that it was asked about, in a form in which a later attempt on it is recognised.
+    #[serde(skip_serializing_if = "Json::is_null")]
+    pub text: Json,
+    /// The result of a scorer's trial.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Scores>,
     #[serde(flatten)]
     pub more: Map<String, Json>,
+}
+
+/// What a scorer answers: the agent's score without the playbook and with it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    pub without: f64,
+    pub with: f64,
 }
 
 /// Words that a person allows although they touch a locked trait.

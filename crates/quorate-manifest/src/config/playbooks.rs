@@ -8,6 +8,9 @@ const MAX_ACTIVE_BOUNDS: (i64, i64) = (1, 1_000);
 /// The bounds of `error_rate`.
 const ERROR_RATE_BOUNDS: std::ops::RangeInclusive<f64> = 0.000_1..=0.2;
 
+/// The value of `judge` that turns the judge off.
+const OFF: &str = "off";
+
 /// Reads `[playbooks]`.
 pub(super) fn read(field: &Field<'_>) -> Playbooks {
     let Some(mut fields) = field.fields() else { return Playbooks::default() };
@@ -15,6 +18,10 @@ pub(super) fn read(field: &Field<'_>) -> Playbooks {
         fields.optional(key).and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())))
     };
     let (judge, reflector, governance) = (named("judge"), named("reflector"), named("governance"));
+    let (judge, judge_off) = match judge {
+        Some((name, place)) if name == OFF => (None, Some(place)),
+        judge => (judge, None),
+    };
     let max_active = fields
         .optional("max_active")
         .and_then(|field| field.integer(MAX_ACTIVE_BOUNDS.0, MAX_ACTIVE_BOUNDS.1));
@@ -43,6 +50,7 @@ pub(super) fn read(field: &Field<'_>) -> Playbooks {
         min_sample: min_sample.and_then(|n| u32::try_from(n).ok()).unwrap_or(default.min_sample),
         error_rate: error_rate.unwrap_or(default.error_rate),
         judge,
+        judge_off,
         reflector,
         governance,
         scorer,

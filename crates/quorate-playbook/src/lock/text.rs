@@ -21,10 +21,10 @@ pub(super) struct Token {
 
 /// A paragraph, a heading or a list item; an item also has what its list is under.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// The heading or the line with a colon that a list is under.
     pub(super) intro: Option<String>,
-    pub(super) body: String,
+    pub(crate) body: String,
     /// Whether it is a heading.
     pub(super) is_heading: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Block {
 const MAX_INTRO_BYTES: usize = 64;
 
 /// A text in blocks. An empty line ends one only where a sentence may end.
-pub(super) fn blocks(text: &str) -> Vec<Block> {
+pub(crate) fn blocks(text: &str) -> Vec<Block> {
     let mut all: Vec<Block> = Vec::new();
     let mut intro: Option<String> = None;
     let mut open = false;

@@ -9,7 +9,7 @@ use quorate_protocol::locks::{self as protocol, fold};
 
 /// The separator between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Separator {
+pub(crate) enum Separator {
     None,
     /// A comma, a dash, a bracket.
     Comma,
@@ -20,7 +20,7 @@ pub(super) enum Separator {
 }
 
 /// Text folded, with each letter that looks like a Latin one replaced by it.
-pub(super) fn folded(text: &str) -> String {
+pub(crate) fn folded(text: &str) -> String {
     let seen = replace_lookalikes(text);
     let folded = fold(&seen);
     match replace_lookalikes(&folded) {
@@ -104,7 +104,7 @@ pub(super) fn is_plain(entry: &str) -> bool {
     !words.is_empty() && words.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ')
 }
 
-pub(super) fn expand_contraction(word: String) -> Vec<String> {
+pub(crate) fn expand_contraction(word: String) -> Vec<String> {
     match CONTRACTIONS.iter().find(|(short, _)| *short == word) {
         Some((_, long)) => long.iter().map(|word| (*word).to_owned()).collect(),
         None => vec![word],
@@ -112,7 +112,7 @@ pub(super) fn expand_contraction(word: String) -> Vec<String> {
 }
 
 /// Runs of letters and figures, without apostrophes: start, end, word.
-pub(super) fn raw_words(text: &str) -> Vec<(usize, usize, String)> {
+pub(crate) fn raw_words(text: &str) -> Vec<(usize, usize, String)> {
     let mut all = Vec::new();
     let mut word = String::new();
     let mut start = 0;
@@ -136,7 +136,7 @@ pub(super) fn raw_words(text: &str) -> Vec<(usize, usize, String)> {
 }
 
 /// What a stretch without words divides.
-pub(super) fn separator_in(between: &str, is_inside: bool, is_first: bool) -> Separator {
+pub(crate) fn separator_in(between: &str, is_inside: bool, is_first: bool) -> Separator {
     if is_first || !is_inside {
         return Separator::None;
     }

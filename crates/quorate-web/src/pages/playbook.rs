@@ -110,6 +110,7 @@ fn facts(view: &PlaybookView) -> Vec<(&'static str, String)> {
         ("Priority", listed.priority.to_string()),
         ("Operators", listed.operators.join(", ")),
         ("Keeps", listed.lock_check.join(", ")),
+        ("Attempts", if view.attempts.attempts > 0 { view.attempts.to_string() } else { String::new() }),
         ("File", listed.file.clone()),
     ];
     facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()

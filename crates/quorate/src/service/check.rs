@@ -217,6 +217,12 @@ fn check_standalone(
             (loaded.report, loaded.value, None)
         }
     };
+    if let Some(place) = configuration.as_ref().and_then(|host| host.playbooks.judge_off.clone()) {
+        let body =
+            Body::new("no executor reads proposals of playbooks: word lists alone guard locked traits");
+        let help = "take `judge` out, so that the default executor reads them, or name an executor";
+        report.warn(codes::JUDGE_OFF, body.at(place).help(help));
+    }
     // Only the registry knows whether an executor can be built.
     let built = executor::findings::build_errors(
         environment.host.registry(),

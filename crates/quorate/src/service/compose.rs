@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use quorate_diagnostics::{Report, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{self, PlaybookEvent};
 use quorate_kernel::record::PlaybookEventData;
@@ -18,6 +18,7 @@ use quorate_manifest::workspace::Scope;
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::MatchKind;
 use quorate_playbook::compose::{Candidate, Composition, ShadowPrompt, compose};
+use quorate_playbook::contradiction::contradictions;
 use quorate_playbook::lock::Trait;
 use quorate_playbook::weave::{Origin, Overlay, Placement, SkipReason};
 use quorate_protocol::{Json, Name, overlay};
@@ -31,6 +32,7 @@ use super::playbook::catalogue::Catalogue;
 use super::playbook::change;
 use super::playbook::event;
 use super::playbook::event::ChangeEvent;
+use super::playbook::gating::Gating;
 use super::playbook::known_operator::KnownOperator;
 use super::playbook::supersedes;
 use super::playbook::traits::compile;
@@ -54,6 +56,8 @@ struct PromptHistory {
 pub struct Sources {
     base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
+    /// Those that are active and passed no gate.
+    never_gated: Arc<[String]>,
     traits: Arc<[Arc<Trait>]>,
     /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
     matched: Arc<[(String, String)]>,
@@ -68,7 +72,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Collects the sources of an agent. A playbook that differs from its history is left out and reported.
+    /// Collects the sources of an agent. A playbook that differs from its history, or that governance should have promoted and
+    /// did not, is left out and reported; playbooks that state the opposite of each other are named.
     pub fn new(
         environment: &Environment,
         root: &Path,
@@ -79,7 +84,7 @@ impl Sources {
         report: &mut Report,
     ) -> Self {
         let mut candidates: BTreeMap<&str, Candidate> = BTreeMap::new();
-        let mut matched = Vec::new();
+        let (mut matched, mut never_gated) = (Vec::new(), Vec::new());
         for (book, known) in catalogue.matching(known) {
             let slug = &book.playbook.slug;
             for (one, how) in known {
@@ -93,13 +98,21 @@ impl Sources {
                     Some(there) => there.violations.extend(candidate.violations),
                 }
             }
-            if candidates.contains_key(&**slug)
-                && let Err(error) = catalogue
-                    .record(environment, root, book)
-                    .and_then(|record| record.ensure_intact(environment))
-            {
-                report.absorb(*error.report);
-                candidates.remove(&**slug);
+            let checked = catalogue.record(environment, root, book).and_then(|record| {
+                record.ensure_intact(environment)?;
+                Ok(catalogue.gating(book, &record))
+            });
+            match checked {
+                Ok(Gating::Passed) => {}
+                Ok(Gating::NeverGated) => never_gated.push(slug.clone()),
+                Ok(Gating::Denied { body, .. }) => {
+                    report.refuse(codes::PROMOTION_DENIED, body);
+                    candidates.remove(&**slug);
+                }
+                Err(error) => {
+                    report.absorb(*error.report);
+                    candidates.remove(&**slug);
+                }
             }
             if book.playbook.status == Status::Active {
                 for body in supersedes::ineffective_claims(catalogue, &book.playbook) {
@@ -107,12 +120,17 @@ impl Sources {
                 }
             }
         }
+        let candidates: Vec<Candidate> = candidates.into_values().collect();
+        for found in contradictions(&candidates, environment.clock.now_ms()) {
+            report.warn(codes::PLAYBOOKS_CONTRADICT, Body::new(found.to_string()).help(found.help()));
+        }
         let mut traits: BTreeMap<&str, Arc<Trait>> = BTreeMap::new();
         known.iter().flat_map(|one| &one.traits).for_each(|one| drop(traits.insert(&one.id, one.clone())));
         let slugs: Vec<&str> = known.iter().map(|one| &*one.slug).collect();
         Sources {
             base: Arc::new(base),
-            candidates: candidates.into_values().collect(),
+            candidates: candidates.into(),
+            never_gated: never_gated.into(),
             traits: traits.into_values().collect(),
             matched: matched.into(),
             root: root.into(),
@@ -132,6 +150,11 @@ impl Sources {
     /// The playbooks that are for it.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
+    }
+
+    /// The playbooks that are active although no gate passed them (B13).
+    pub fn never_gated(&self) -> &[String] {
+        &self.never_gated
     }
 
     /// Keeps those overlays of advisory runs that are for its operators.

@@ -12,6 +12,7 @@ use quorate_kernel::ports::embedder::Meter;
 use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
 use quorate_kernel::probe;
 use quorate_ledger::stats::Stats;
+use quorate_playbook::index::NEVER_GATED;
 use quorate_protocol::{Json, answers};
 use serde_json::Map;
 
@@ -159,7 +160,13 @@ fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check>
     };
     let report = inspect::findings(environment, &library, &|_| true);
     let count = library.catalogue.books.len();
-    let more = "`quorate check` says what to do";
+    let books = library.catalogue.books.iter();
+    let never_gated: Vec<&str> =
+        books.filter(|book| library.gating(book).is_never_gated()).map(|book| &*book.playbook.slug).collect();
+    let more = match &*never_gated.join(", ") {
+        "" => "`quorate check` says what to do".to_owned(),
+        slugs => format!("{NEVER_GATED}: {slugs}; `quorate check` says what to do"),
+    };
     if let Some(refusal) = report.refusals.first() {
         return Some(failed("playbooks", format!("{}; {more}", refusal.body.message)));
     }

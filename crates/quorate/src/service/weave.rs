@@ -73,6 +73,8 @@ pub struct Prompt {
     pub overlays: Vec<overlay::Overlay>,
     /// Inactive playbooks that target it, with their status.
     pub resting: Vec<(String, &'static str)>,
+    /// The active playbooks that passed no gate.
+    pub never_gated: Vec<String>,
     /// SHA-256 of the prompt, hexadecimal.
     pub sha256: String,
     /// Warnings, and problems of playbooks.
@@ -154,8 +156,20 @@ pub async fn weave(
     }
     let sha256 = sha256_hex(woven.prompt.as_bytes());
     let (is_operator, base) = (matches!(request.target, Target::Operator(_)), sources.base().render());
-    let (trying, overlays) = (request.trying.clone(), advice);
-    Ok(Prompt { reference, is_operator, base, woven, shadows, trying, overlays, resting, sha256, report })
+    let (trying, overlays, never_gated) = (request.trying.clone(), advice, sources.never_gated().to_vec());
+    Ok(Prompt {
+        reference,
+        is_operator,
+        base,
+        woven,
+        shadows,
+        trying,
+        overlays,
+        resting,
+        never_gated,
+        sha256,
+        report,
+    })
 }
 
 /// A failed record is only a warning: the prompt is for display.

@@ -64,7 +64,7 @@ async fn text(
         }
         Verb::History(arguments) => {
             let (playbook, record) = record(&arguments.slug)?;
-            Ok(render::playbook::history(playbook, &record, format, options))
+            Ok(render::playbook::history(&library, playbook, &record, format, options))
         }
         Verb::Log(arguments) => {
             let records = inspect::log(environment, &places, &library, arguments.slug.as_deref()).await?;

@@ -38,7 +38,7 @@ pub(super) fn line(kind: &str, mut data: Value, root: &Path) -> String {
 
 fn value(key: &str, data: Value, root: &Path) -> Value {
     match data {
-        Value::Object(_) | Value::String(_) if VARYING.contains(&key) => "<varies>".into(),
+        Value::Object(_) | Value::String(_) | Value::Array(_) if VARYING.contains(&key) => "<varies>".into(),
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, data)| (text(&key, root), value(&key, data, root)));
             Value::Object(fields.collect())

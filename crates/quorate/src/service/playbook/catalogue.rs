@@ -1,6 +1,6 @@
 //! The playbooks of a scope, indexed by target, so that an agent is matched against few playbooks instead of all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -9,10 +9,13 @@ use quorate_manifest::loader::Loader;
 use quorate_manifest::playbook::catalog::{self, Catalog, PlaybookFile};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{BindingIndex, MatchKind};
+use quorate_playbook::gate::TextIdentity;
 
+use super::gating::{Gating, targeting_all};
 use super::known_operator::KnownOperator;
 use super::recorded_versions::RecordedVersions;
 use super::traits;
+use super::trials::AttemptCount;
 use super::versions::VersionedFile;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
@@ -25,6 +28,8 @@ pub struct Catalogue {
     pub report: Report,
     bindings: BindingIndex,
     recorded: RecordedVersions,
+    /// Active playbooks that target all operators.
+    targeting_all: BTreeSet<String>,
 }
 
 impl Catalogue {
@@ -36,6 +41,7 @@ impl Catalogue {
         }
         let mut catalogue = Catalogue::from(catalog::load_all(loader, scope));
         catalogue.recorded = RecordedVersions::load_blocking(ledger, scope);
+        catalogue.targeting_all = targeting_all(&catalogue.books, loader, scope);
         for body in catalogue.missing_bodies() {
             catalogue.report.warn(codes::PLAYBOOK_GONE, body);
         }
@@ -86,6 +92,16 @@ impl Catalogue {
         Ok(VersionedFile { recorded, ..VersionedFile::read(environment, root, book)? })
     }
 
+    /// Whether a gate passed a playbook.
+    pub fn gating(&self, book: &PlaybookFile, record: &VersionedFile) -> Gating {
+        Gating::of(book, record, self.targeting_all.contains(&book.playbook.slug))
+    }
+
+    /// How often gates were asked about a text.
+    pub fn attempts(&self, text: &str) -> AttemptCount {
+        self.recorded.trials.count(&TextIdentity::new(text))
+    }
+
     /// A playbook by its slug.
     pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
         self.books.iter().find(|book| book.playbook.slug == slug)
@@ -109,6 +125,6 @@ impl Catalogue {
 impl From<Catalog> for Catalogue {
     fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
         let bindings = BindingIndex::new(books.iter().map(|book| &book.playbook));
-        Catalogue { bindings, books, report, recorded: RecordedVersions::default() }
+        Catalogue { bindings, books, report, ..Catalogue::default() }
     }
 }

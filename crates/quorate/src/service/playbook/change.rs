@@ -152,19 +152,31 @@ pub async fn record_events(
     mut next: u64,
 ) -> Result<(), ServiceError> {
     let change = Change { events, ..Change::new_at(at_ms) };
-    let stream = stream(scope);
+    append_from(store, &stream(scope), &change, bodies, &mut next).await?;
+    // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
+    let dir = root.join(scope.folder());
+    let _ = logging::append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
+    Ok(())
+}
+
+/// Appends the events of a new change. `next` is where the stream ended, and where it ends afterwards.
+pub(super) async fn append_from(
+    store: &Store,
+    stream: &Name,
+    change: &Change,
+    bodies: Vec<ledger::Body>,
+    next: &mut u64,
+) -> Result<(), ServiceError> {
     for tries in 0.. {
-        match store.append(change.append(&stream, next, bodies.clone())).await {
+        match store.append(change.append(stream, *next, bodies.clone())).await {
             Ok(_) => break,
             Err(ledger::Error::Conflict { .. }) if tries < MAX_ATTEMPTS => {
-                next = store.tail(&stream, 1).await?.last().map_or(0, |last| last.n + 1);
+                *next = store.tail(stream, 1).await?.last().map_or(0, |last| last.n + 1);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
-    let dir = root.join(scope.folder());
-    let _ = logging::append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
+    *next += change.events.len() as u64;
     Ok(())
 }
 

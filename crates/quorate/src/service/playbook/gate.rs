@@ -10,6 +10,7 @@ use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::history::Gate;
 use quorate_playbook::gate::Thresholds;
 
+use super::trials::NewAttempt;
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
@@ -25,6 +26,7 @@ pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
     gate: Gate,
+    attempt: &NewAttempt,
     asked: &mut dyn Approver,
     host: &Host,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
@@ -32,7 +34,7 @@ pub async fn attempt(
     let terms = Thresholds { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
     match gate {
         Gate::AB => ab::attempt(keeping, book, terms).await,
-        Gate::Scorer => scorer::attempt(keeping, book, terms).await,
+        Gate::Scorer => scorer::attempt(keeping, book, attempt, terms).await,
         Gate::Human => Ok(human::attempt(keeping, book, asked)),
         Gate::Governance => Box::pin(governance::attempt(keeping, book, host)).await,
     }

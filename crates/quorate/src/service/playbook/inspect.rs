@@ -9,10 +9,10 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
 use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
-use quorate_manifest::playbook::history::{EntryKind, Gate};
 use quorate_manifest::playbook::{Playbook, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::compose::Candidate;
+use quorate_playbook::contradiction::contradictions;
 use quorate_playbook::curate::{Objection, objections_to};
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
@@ -20,7 +20,10 @@ use serde_json::Value;
 
 use super::change::pending_change;
 use super::event::{event, stream};
+use super::gating::{Gating, never_gated_body};
 use super::library::Library;
+use super::logging::{self, LOG_FILE};
+use super::recorded_versions::RecordedVersions;
 use super::supersedes;
 use super::writer::{INDEX_FILE, LibraryWriter, render_index};
 use crate::service::disk::{self, Text};
@@ -85,7 +88,7 @@ pub fn findings(
         library.operators.iter().map(|known| (known.slug.clone(), library.candidates_for(known))).collect();
     let orphans = orphaned_histories(library, &folder);
     let mut kept = !orphans.is_empty();
-    for book in books {
+    for book in &books {
         report.add_source(book.document.shown.clone(), book.document.text.clone());
         let has_history = check_history(environment, library, book, &mut report);
         kept |= has_history;
@@ -94,7 +97,7 @@ pub fn findings(
             false => Trial::None,
         };
         check_prompts(library, book, trial, &candidates, now_ms, &mut report);
-        check_gates(book, &mut report);
+        check_gates(library, book, &mut report);
         if book.playbook.status != Status::Archived {
             for body in supersedes::ineffective_claims(&library.catalogue, &book.playbook) {
                 let body = body.at(book.document.value_place("supersedes"));
@@ -102,6 +105,7 @@ pub fn findings(
             }
         }
     }
+    warn_contradictions(&books, &candidates, now_ms, &mut report);
     for (operator, all) in &candidates {
         warn_crowded(library, operator, all, now_ms, &mut report);
     }
@@ -115,6 +119,7 @@ pub fn findings(
             body.help("`quorate playbook repair` puts the playbook back as it was"),
         );
     }
+    check_log(environment, library, &folder, &mut report);
     let index = folder.join(INDEX_FILE);
     let current = disk::read_text(&index).unwrap_or(Text::Missing);
     let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
@@ -208,23 +213,57 @@ pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
     document.place(span.start + document.body.start..span.end + document.body.start, "body")
 }
 
-/// Whether it passed the gate that its priority requires.
-fn check_gates(book: &PlaybookFile, report: &mut Report) {
-    let playbook = &book.playbook;
-    let promoted = playbook.history.iter().flatten().rfind(|entry| entry.kind == EntryKind::Promoted);
-    let Some(promoted) = promoted else { return };
-    let governed = promoted.gate == Some(Gate::Governance);
-    if playbook.status == Status::Active && priority(playbook) >= GOVERNANCE_PRIORITY && !governed {
-        let body = Body::new(format!(
-            "it is active at priority {}, and was not promoted by governance",
-            priority(playbook)
-        ));
-        let body = body.at(book.document.value_place("priority"));
-        report.refuse(
-            codes::PROMOTION_DENIED,
-            body.help(format!("lower it below {GOVERNANCE_PRIORITY}, or promote it again")),
-        );
+/// Whether it passed the gate that it needs, or any.
+fn check_gates(library: &Library, book: &PlaybookFile, report: &mut Report) {
+    let document = &book.document;
+    match library.gating(book) {
+        Gating::Passed => {}
+        Gating::NeverGated => report.warn(
+            codes::NEVER_GATED,
+            never_gated_body(&book.playbook.slug).at(document.value_place("status")),
+        ),
+        Gating::Denied { body, .. } => {
+            let key = if priority(&book.playbook) >= GOVERNANCE_PRIORITY { "priority" } else { "status" };
+            report.refuse(codes::PROMOTION_DENIED, body.at(document.value_place(key)));
+        }
     }
+}
+
+/// Warns of pairs of playbooks that state the opposite of each other, for those that are checked.
+fn warn_contradictions(
+    books: &[&PlaybookFile],
+    candidates: &[(String, Vec<Candidate>)],
+    now_ms: i64,
+    report: &mut Report,
+) {
+    let mut named = BTreeSet::new();
+    for found in candidates.iter().flat_map(|(_, all)| contradictions(all, now_ms)) {
+        let book = [(&found.slug, &found.sentence), (&found.active, &found.active_sentence)]
+            .into_iter()
+            .find_map(|(slug, said)| Some((books.iter().find(|book| book.playbook.slug == *slug)?, said)));
+        let Some((book, said)) = book else { continue };
+        if named.insert((found.slug.clone(), found.active.clone())) {
+            let body = Body::new(found.to_string()).help(found.help());
+            report.warn(codes::PLAYBOOKS_CONTRADICT, body.at(excerpt_place(&book.document, said)));
+        }
+    }
+}
+
+/// Warns if the log lacks changes that the ledger has, or ends in the middle of a line.
+fn check_log(environment: &Environment, library: &Library, folder: &Path, report: &mut Report) {
+    let path = folder.join(LOG_FILE);
+    let records = RecordedVersions::records_blocking(&library.workspace.ledger, &library.scope);
+    let is_cut = matches!(disk::read_text(&path), Ok(Text::Present(text)) if !text.is_empty() && !text.ends_with('\n'));
+    let shown = display_path(environment, &path);
+    let message = match logging::count_missing_lines(folder, &records) {
+        Ok(0) if is_cut => format!("the last line of {shown} is cut off"),
+        Ok(0) => return,
+        Ok(1) => format!("{shown} lacks a line that the ledger has"),
+        Ok(missing) => format!("{shown} lacks {missing} lines that the ledger has"),
+        Err(error) => format!("cannot read {shown}: {error}"),
+    };
+    let help = "`quorate playbook repair` puts lines back from the ledger";
+    report.warn(codes::PLAYBOOK_LOG_TRUNCATED, Body::new(message).help(help));
 }
 
 /// Warns if an operator has, or will soon have, too many active playbooks.

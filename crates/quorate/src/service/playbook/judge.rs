@@ -1,10 +1,11 @@
-//! The judge (B4): an executor, named in `quorate.toml`, that reads a proposal against the locked traits. An unsure or
-//! missing answer rejects the proposal.
+//! The judge (B4): an executor that reads a proposal against the locked traits and the active playbooks. It is `judge` of
+//! `quorate.toml`, or else the default executor if that asks a model. An unsure or missing answer rejects the proposal.
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::dispatcher::Question;
 use quorate_manifest::document::Document;
 use quorate_manifest::playbook::Playbook;
+use quorate_playbook::compose::compose;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Part, PartKind};
@@ -14,10 +15,13 @@ use super::consultant::Consultant;
 use super::inspect::excerpt_place;
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
+use crate::service::executor::{self, SelectedBy};
 
 const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment, once it stands in an agent's prompt, would \
     weaken one of the agent's locked traits: by what it says, by what it hints at, or by what it has the agent leave out. \
-    Advice on how to do the work is fine. So is whatever strengthens a trait. Where you cannot tell, say `unsure`.";
+    Advice on how to do the work is fine. So is whatever strengthens a trait. The prompt is the one that the agent has \
+    today; if the fragment states the opposite of something in it, say `unsure` and quote that. Where you cannot tell, say \
+    `unsure`.";
 const TASK: &str = "Say whether the fragment keeps the locked traits.";
 
 /// An executor that judges proposals.
@@ -26,12 +30,29 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// The configured judge; `None` without one.
+    /// The configured judge, or the default executor if it asks a model; `None` without either.
     ///
     /// # Errors
     /// If it cannot be asked.
     pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, ServiceError> {
-        let Some((name, place)) = &keeping.library.workspace.host.playbooks.judge else { return Ok(None) };
+        let workspace = &keeping.library.workspace;
+        let (host, playbooks) = (&workspace.host, &workspace.host.playbooks);
+        let named = match &playbooks.judge {
+            Some(judge) => judge,
+            None => {
+                let default = host.default_executor.as_ref().filter(|_| playbooks.judge_off.is_none());
+                let Some(default) = default else { return Ok(None) };
+                let (name, place) = default;
+                let file = host.path();
+                let from = SelectedBy::File(&file);
+                let chosen = executor::by_name(&workspace.registry, host, name, Some(place), from)?;
+                if !chosen.about().asks_a_model {
+                    return Ok(None);
+                }
+                default
+            }
+        };
+        let (name, place) = named;
         Ok(Some(Judge { consultant: Consultant::resolve(keeping, Some(name), Some(place))? }))
     }
 
@@ -49,14 +70,17 @@ impl Judge {
         operators: &[String],
         report: &mut Report,
     ) -> Result<(), ServiceError> {
+        let now_ms = keeping.session.environment.clock.now_ms();
         for known in keeping.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
+            let candidates = keeping.library.candidates_for(known);
+            let prompt = compose(&known.base, &candidates, &[], &known.locks(), now_ms).woven.prompt;
             let traits = known.traits.iter().map(|one| json!({"id": one.id, "description": one.description}));
             let traits = serde_json::to_string_pretty(&traits.collect::<Vec<_>>()).unwrap_or_default();
             let question = Question {
                 role: ROLE.to_owned(),
                 task: TASK.to_owned(),
                 parts: vec![
-                    Part::new(PartKind::Persona, "", known.base.render()),
+                    Part::new(PartKind::Persona, "", prompt),
                     Part::new(PartKind::Traits, "", traits),
                     Part::new(PartKind::Fragment, "", text),
                 ],

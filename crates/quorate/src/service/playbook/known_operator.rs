@@ -41,10 +41,7 @@ impl KnownOperator {
     ) -> Self {
         let LoadedOperator { operator, base, persona_locks, .. } = operating;
         let traits = traits::locked_traits(&configuration.locks, &operator, &persona_locks);
-        let mut subject = Subject::from_operator(&operator);
-        if let Some(runtime) = &operator.runtime {
-            subject = subject.replace(RUNTIME, runtime);
-        }
+        let subject = subject(&operator);
         let exceptions = exceptions.clone();
         KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
     }
@@ -72,6 +69,15 @@ impl KnownOperator {
     /// Its name in overlays of advisory runs.
     pub fn overlay_name(&self, scope: &Scope) -> String {
         assembly::operator_id(scope, &self.slug)
+    }
+}
+
+/// What selectors match of an operator.
+pub(super) fn subject(operator: &Operator) -> Subject {
+    let subject = Subject::from_operator(operator);
+    match &operator.runtime {
+        Some(runtime) => subject.replace(RUNTIME, runtime),
+        None => subject,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate_diagnostics::Report;
+use quorate_diagnostics::{Report, codes};
 use quorate_manifest::loader::{Loader, Refs};
 use quorate_manifest::playbook::catalog::{FOLDER, PlaybookFile};
 use quorate_manifest::playbook::{Playbook, Status};
@@ -13,6 +13,7 @@ use quorate_playbook::curate::AffectedOperator;
 
 use super::catalogue::Catalogue;
 use super::exceptions::Exceptions;
+use super::gating::Gating;
 use super::versions::VersionedFile;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
@@ -84,7 +85,21 @@ impl Library {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
-    /// Errors of the playbooks' files, and divergences from their histories and the ledger; only for `slug`, if given.
+    /// Whether a gate passed a playbook; what cannot be read passed none.
+    pub fn gating(&self, book: &PlaybookFile) -> Gating {
+        match book.playbook.status {
+            Status::Active => self.catalogue.gating(book, &self.record(book).unwrap_or_default()),
+            Status::Shadow | Status::Archived => Gating::Passed,
+        }
+    }
+
+    /// Whether a playbook targets all operators without naming them.
+    pub fn targets_all(&self, playbook: &Playbook) -> bool {
+        Binding::new(playbook).targets_all(self.operators.iter().map(|known| &known.subject))
+    }
+
+    /// Errors of the playbooks' files, divergences from their histories and the ledger, and active playbooks that governance
+    /// did not promote; only for `slug`, if given.
     pub fn integrity_report(&self, slug: Option<&str>) -> Report {
         let mut report = self.catalogue.report.clone();
         let books =
@@ -93,6 +108,9 @@ impl Library {
             let checked = self.record(book).and_then(|record| record.ensure_intact(&self.environment));
             if let Err(error) = checked {
                 report.absorb(*error.report);
+            }
+            if let Gating::Denied { body, .. } = self.gating(book) {
+                report.refuse(codes::PROMOTION_DENIED, body);
             }
         }
         report
@@ -104,11 +122,14 @@ impl Library {
         self.operators.iter().filter_map(|known| Some((known, binding.matches(&known.subject)?))).collect()
     }
 
-    /// The playbooks for an operator, checked against its locks. Leaves out active ones that diverge from their history:
-    /// they go into no prompt.
+    /// The playbooks for an operator, checked against its locks. Leaves out active ones that diverge from their history or
+    /// that governance did not promote: they go into no prompt.
     pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
         let counts = |book: &PlaybookFile| {
-            book.playbook.status != Status::Active || self.record(book).is_ok_and(|one| one.is_intact())
+            let is_woven = |record: VersionedFile| {
+                record.is_intact() && !matches!(self.catalogue.gating(book, &record), Gating::Denied { .. })
+            };
+            book.playbook.status != Status::Active || self.record(book).is_ok_and(is_woven)
         };
         let bound = self.catalogue.matching(&[known]).into_iter().filter(|(book, _)| counts(book));
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()

@@ -1,15 +1,16 @@
 //! `_log.md`: events of playbooks, in lines for people. Changes and weaves append lines; the ledger has the same as
 //! records.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use quorate_kernel::ports::ledger::Record;
+use quorate_kernel::ports::ledger::{PlaybookEvent, Record};
 use quorate_manifest::timestamp;
 use quorate_playbook::log::{self, Line};
 use quorate_protocol::Json;
 
-use super::event::ChangeEvent;
+use super::event::{ChangeEvent, event};
 use crate::service::disk::{self, Text};
 
 /// The log of a playbooks' folder.
@@ -47,15 +48,35 @@ pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(St
         Text::Present(text) => text,
         Text::Missing => String::new(),
     };
-    let line = |record: &Record| {
-        let data = record.data.as_ref()?;
-        let text = |key: &str| data.get(key).and_then(Json::as_str);
-        let at = timestamp::format(record.at_ms);
-        let line = Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? };
-        Some(line.to_string())
-    };
-    let lines: Vec<String> = records.iter().filter_map(line).collect();
+    let lines: Vec<String> = records.iter().filter_map(record_line).collect();
     Ok(log::restore(&current, &lines))
+}
+
+/// The line of a record; `None` of a trial of a scorer, which the ledger alone has.
+fn record_line(record: &Record) -> Option<String> {
+    let data = record.data.as_ref().filter(|_| record.kind != PlaybookEvent::Tried.as_str())?;
+    let text = |key: &str| data.get(key).and_then(Json::as_str);
+    let at = timestamp::format(record.at_ms);
+    Some(Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? }.to_string())
+}
+
+/// The number of changes of playbooks that the log lacks. Prompts that were composed do not count: a weave need not be able
+/// to write the workspace.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn count_missing_lines(folder: &Path, records: &[Record]) -> io::Result<usize> {
+    let current = match disk::read_text(&folder.join(LOG_FILE))? {
+        Text::Present(text) => text,
+        Text::Missing => String::new(),
+    };
+    let known: BTreeSet<&str> = current.lines().map(str::trim_end).collect();
+    let is_change = |record: &&Record| {
+        ![PlaybookEvent::Composed, PlaybookEvent::Skipped].iter().any(|kind| record.kind == kind.as_str())
+            && event(record).is_none_or(|event| event.operator.is_none())
+    };
+    let lines = records.iter().filter(is_change).filter_map(record_line);
+    Ok(lines.filter(|line| !known.contains(line.trim_end())).count())
 }
 
 /// Whether the log mentions a playbook.

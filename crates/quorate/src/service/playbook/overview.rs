@@ -9,7 +9,7 @@ use quorate_manifest::playbook::history::Entry;
 use quorate_playbook::compose::{Candidate, compose};
 use quorate_playbook::gate::{Side, Thresholds};
 use quorate_playbook::history::Version;
-use quorate_playbook::index::priority;
+use quorate_playbook::index::{NEVER_GATED, priority};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use super::archive::has_expired;
 use super::gate::ab::{self, CountedRun, Evaluation};
 use super::library::Library;
 use super::rollback::status_word;
+use super::trials::AttemptCount;
 use super::versions::{VersionedFile, gate_word};
 use crate::service::diff::{self, Piece};
 use crate::service::error::ServiceError;
@@ -37,6 +38,8 @@ pub struct ListedPlaybook {
     pub lock_check: Vec<String>,
     /// Whether its time is over
     pub expired: bool,
+    /// Whether it is active although no gate passed its text
+    pub never_gated: bool,
     /// The file, from the workspace's root
     pub file: String,
 }
@@ -58,6 +61,8 @@ pub struct PlaybookView {
     pub versions: Vec<ShownVersion>,
     /// What the playbook rests on, as its file has it
     pub evidence: Vec<ShownEvidence>,
+    #[serde(flatten)]
+    pub attempts: AttemptCount,
     /// Outcomes of work with the playbook against work without it; null without a ledger, and for an archived playbook
     pub trial: Option<Trial>,
     /// What it changes in each operator's prompt
@@ -151,23 +156,26 @@ impl ListedPlaybook {
             operators: operators.collect(),
             lock_check: playbook.lock_check.clone(),
             expired: has_expired(file, now_ms) && playbook.status != Status::Archived,
+            never_gated: library.gating(file).is_never_gated(),
             file: file.path.workspace_relative(),
         }
     }
 
     /// Its status in a list.
-    pub fn status_word(&self) -> &'static str {
-        if self.expired { "expired" } else { self.status }
+    pub fn status_word(&self) -> String {
+        let status = if self.expired { "expired" } else { self.status };
+        if self.never_gated { format!("{status}, {NEVER_GATED}") } else { status.to_owned() }
     }
 
     /// Its status with what is to be known of its file.
     pub fn status_words(&self, drifted: bool, intact: bool) -> String {
-        let status = self.status;
+        let gating = if self.never_gated { format!(", {NEVER_GATED}") } else { String::new() };
+        let status = format!("{}{gating}", self.status);
         match (self.expired, drifted, intact) {
             (true, ..) => format!("{status}, and its time is over"),
             (_, true, _) => format!("{status}, and changed by hand since its last version"),
             (_, _, false) => format!("{status}, and not what the ledger has"),
-            _ => status.to_owned(),
+            _ => status,
         }
     }
 }
@@ -250,6 +258,7 @@ pub async fn view(
         evidence: evidence
             .map(|one| ShownEvidence { reference: one.reference.clone(), note: one.note.clone() })
             .collect(),
+        attempts: library.catalogue.attempts(file.text()),
         trial,
         prompts: prompts(library, file, now_ms),
     })

@@ -1,7 +1,7 @@
 //! Promote: a shadow playbook passes a gate and is woven from then on (B6). Archives the playbooks it supersedes.
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::history::{EntryKind, Gate};
@@ -9,15 +9,17 @@ use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::objections_to;
-use quorate_playbook::gate::GOVERNANCE_PRIORITY;
+use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity};
 use quorate_playbook::index::priority;
 use serde_json::{Map, Value, json};
 
 use super::change::Change;
 use super::event::ChangeEvent;
 use super::gate::{Approver, GateEvidence};
-use super::propose::check_superseded;
+use super::propose::{check_superseded, warn_contradictions};
+use super::recorded_versions::RecordedVersions;
 use super::supersedes::replacement;
+use super::trials::NewAttempt;
 use super::versions::{NewVersion, VersionedFile, gate_word};
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
@@ -57,23 +59,35 @@ pub async fn promote(
     record.ensure_intact(&environment)?;
     let mut report = Report::new();
     check_preconditions(keeping, &book, gate, now_ms, &mut report);
+    warn_contradictions(&keeping.library, &book.playbook, book.text(), now_ms, &mut report);
     let mut note = None;
     let mut passed = None;
+    let mut attempt = None;
     if !report.has_refusals() {
-        match super::gate::attempt(keeping, &book, gate, asked, host).await? {
-            Ok(through) => {
+        let new =
+            NewAttempt { id: entropy::hex(&entropy::bytes::<8>()), text: TextIdentity::new(book.text()) };
+        // Without its records, an attempt would begin a new test.
+        let recorded = RecordedVersions::load(&keeping.session.store, &keeping.library.scope).await?;
+        let ordinal = match recorded.trials.count(&new.text).attempts {
+            0 => String::new(),
+            before => format!("; attempt {}", before + 1),
+        };
+        match super::gate::attempt(keeping, &book, gate, &new, asked, host).await? {
+            Ok(mut through) => {
+                through.note.push_str(&ordinal);
                 note = Some(through.note.clone());
                 passed = Some(through);
             }
             Err(why) => {
                 let body = Body::new(format!(
-                    "`{slug}` does not pass the gate `{}`: {}",
+                    "`{slug}` does not pass the gate `{}`: {}{ordinal}",
                     gate_word(gate),
                     why.message
                 ));
                 report.refuse(codes::PROMOTION_DENIED, body.help(why.help));
             }
         }
+        attempt = Some(new);
     }
     // A gate may take long; the time is that of the decision.
     let now_ms = environment.clock.now_ms();
@@ -84,7 +98,8 @@ pub async fn promote(
             .iter()
             .map(|refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message));
         let words = format!("not promoted: {}", words.collect::<Vec<_>>().join("; "));
-        let data = json!({"gate": gate_word(gate), "by": by});
+        let mut data = json!({"gate": gate_word(gate), "by": by});
+        attempt.iter().for_each(|attempt| attempt.add_to(&mut data));
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
         keeping.commit(&change, host).await?;
         return Ok(Outcome {
@@ -97,6 +112,8 @@ pub async fn promote(
     };
     let (version, archived) =
         record_promotion(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
+    let promoted = change.events.iter_mut().find(|event| event.slug == slug);
+    attempt.iter().zip(promoted).for_each(|(attempt, event)| attempt.add_to(&mut event.data));
     keeping.record_pattern_matches(&book.playbook, &mut change);
     keeping.commit(&change, host).await?;
     Ok(Outcome { slug: slug.to_owned(), gate_message: note, promoted: Some(version), archived, report })
@@ -161,6 +178,12 @@ fn check_preconditions(
                 priority(playbook)
             ),
             "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
+        );
+    }
+    if keeping.library.targets_all(playbook) && gate != Gate::Governance {
+        deny(
+            format!("`{slug}` targets all operators, and only governance promotes such a playbook"),
+            "promote it with `--gate governance`, or name the operators in `targets`".to_owned(),
         );
     }
     if let Some((block, id, operator)) = carried_trait(keeping, playbook)

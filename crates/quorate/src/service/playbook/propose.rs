@@ -13,13 +13,14 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::runs::PrefixMatch;
-use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::edit::Edit;
 use quorate_manifest::playbook::evidence::EvidenceKind;
 use quorate_manifest::playbook::history::EntryKind;
+use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
-use quorate_playbook::bind::{Binding, MatchKind};
+use quorate_playbook::bind::MatchKind;
 use quorate_playbook::compose::Candidate;
+use quorate_playbook::contradiction::{Contradiction, contradictions};
 use quorate_playbook::curate::{Objection, objections_to};
 use quorate_playbook::delta::{Delta, Error};
 use quorate_protocol::Json;
@@ -301,9 +302,7 @@ async fn examine(
     let playbook = &drafted.playbook;
     let matched = library.operators_for(playbook);
     drafted.refuse_unseen_characters(report);
-    let by_pattern = matched.iter().all(|(_, bound)| *bound == MatchKind::Pattern);
-    let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
-    if Binding::new(playbook).matches_everyone() || is_everybody {
+    if library.targets_all(playbook) {
         let body = Body::new("it targets all operators, and a lesson comes from some of them");
         let help = "name the operator or the role that it was learned from";
         report.refuse(codes::DELTA_INVALID, body.help(help));
@@ -320,6 +319,7 @@ async fn examine(
         report.refuse(codes::DELTA_INVALID, body.help(help));
     }
     check_superseded(library, playbook, report);
+    warn_contradictions(library, playbook, &drafted.text, now_ms, report);
     let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
     let mut objections = objections_to(&library.affected(playbook, &drafted.text, &candidates), now_ms);
@@ -345,6 +345,42 @@ async fn examine(
         }
     }
     Ok((matched.into_iter().map(|(known, _)| known.slug.clone()).collect(), allowed))
+}
+
+/// Names the active playbooks of the same operators that say the opposite (B14).
+pub(super) fn warn_contradictions(
+    library: &Library,
+    playbook: &Playbook,
+    text: &str,
+    now_ms: i64,
+    report: &mut Report,
+) {
+    for found in contradictions_of(library, playbook, text, now_ms) {
+        report.warn(codes::PLAYBOOKS_CONTRADICT, Body::new(found.to_string()).help(found.help()));
+    }
+}
+
+/// The active playbooks that a text contradicts, each once.
+pub(super) fn contradictions_of(
+    library: &Library,
+    playbook: &Playbook,
+    text: &str,
+    now_ms: i64,
+) -> Vec<Contradiction> {
+    let mut found: Vec<Contradiction> = Vec::new();
+    for (known, _) in library.operators_for(playbook) {
+        let mut candidates = library.candidates_for(known);
+        candidates
+            .retain(|candidate| candidate.status == Status::Active && candidate.overlay.id != playbook.slug);
+        candidates.push(Candidate { status: Status::Shadow, ..known.candidate(playbook, text) });
+        let all = contradictions(&candidates, now_ms).into_iter().filter(|one| one.slug == playbook.slug);
+        for one in all {
+            if !found.iter().any(|known| known.active == one.active) {
+                found.push(one);
+            }
+        }
+    }
+    found
 }
 
 /// A superseded playbook must exist and target no other operator: that operator would otherwise lose it unnoticed.

@@ -1,4 +1,4 @@
-//! What the ledger records of playbooks: each version's hash, and the last version. It reveals files that were removed with
+//! What the ledger records of playbooks: each version's hash, the last version, and attempts to pass a gate. It reveals files that were removed with
 //! their histories, restored from an old copy, or copied from another workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,7 @@ use quorate_ledger::store::address::Address;
 use quorate_manifest::workspace::Scope;
 
 use super::event::{event, stream};
+use super::trials::Trials;
 use crate::service::error::ServiceError;
 
 /// The recorded versions of a playbook.
@@ -39,18 +40,21 @@ impl RecordedPlaybook {
 }
 
 /// The playbooks that were recorded, by slug.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecordedVersions(BTreeMap<String, RecordedPlaybook>);
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedVersions {
+    playbooks: BTreeMap<String, RecordedPlaybook>,
+    pub trials: Trials,
+}
 
 impl RecordedVersions {
     /// The recorded versions of a playbook.
     pub fn playbook(&self, slug: &str) -> RecordedPlaybook {
-        self.0.get(slug).cloned().unwrap_or_default()
+        self.playbooks.get(slug).cloned().unwrap_or_default()
     }
 
     /// The playbooks that are not archived, each with its last recorded version.
     pub fn unarchived(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.0
+        self.playbooks
             .iter()
             .filter(|(_, recorded)| !recorded.is_archived)
             .map(|(slug, recorded)| (&**slug, recorded.last))
@@ -68,30 +72,36 @@ impl RecordedVersions {
     }
 
     /// As [`RecordedVersions::load`], of a ledger that is opened for this alone: playbooks are read where nothing waits for a
-    /// ledger. A missing one gives nothing, and so does one that does not answer: a command that needs it
-    /// says so itself.
+    /// ledger.
     pub fn load_blocking(ledger: &Address, scope: &Scope) -> Self {
+        let mut recalled = RecordedVersions::default();
+        RecordedVersions::records_blocking(ledger, scope).iter().for_each(|record| recalled.add(record));
+        recalled
+    }
+
+    /// The records of a scope's playbooks. A missing ledger has none, and so has a ledger that does not answer: a command that
+    /// needs it reports that itself.
+    pub fn records_blocking(ledger: &Address, scope: &Scope) -> Vec<Record> {
         if !ledger.may_exist() {
-            return RecordedVersions::default();
+            return Vec::new();
         }
         let read = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
             runtime.block_on(async {
                 let store = Box::pin(Store::open_at(ledger)).await.ok()?.store;
-                let recalled = RecordedVersions::load(&store, scope).await;
+                let records = store.records(&stream(scope)).await;
                 store.close().await;
-                recalled.ok()
+                records.ok()
             })
         };
         std::thread::scope(|threads| threads.spawn(read).join().ok().flatten()).unwrap_or_default()
     }
 
     fn add(&mut self, record: &Record) {
-        let Some(PlaybookEventData { slug: Some(slug), version: Some(last), sha256, .. }) = event(record)
-        else {
-            return;
-        };
-        let known = self.0.entry(slug).or_default();
+        let Some(event) = event(record) else { return };
+        self.trials.add(record, &event);
+        let PlaybookEventData { slug: Some(slug), version: Some(last), sha256, .. } = event else { return };
+        let known = self.playbooks.entry(slug).or_default();
         known.hashes.entry(last).or_default().extend(sha256.clone());
         known.last = last;
         known.sha256 = sha256;

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{self, Ledger as _};
+use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent};
 use quorate_ledger::keys::Directory;
 use quorate_ledger::store::run_lock::RunLock;
+use quorate_manifest::frontmatter;
+use quorate_playbook::gate::TextIdentity;
 use quorate_playbook::index;
+use serde_json::json;
 
 use super::change::{Change, FileState, PENDING_FILE, append, file_state, pending_change};
-use super::event::stream;
+use super::event::{ChangeEvent, stream};
 use super::library::Library;
 use super::logging::{self, LOG_FILE};
 use crate::service::disk::{self, Text};
@@ -223,7 +226,8 @@ impl LibraryWriter {
             text: file.text.as_str().into(),
         });
         let bodies: Vec<ledger::Body> = bodies.collect();
-        append(&self.session.store, &stream(&self.library.scope), change, bodies).await
+        let change = Change { events: with_texts(change), files: Vec::new(), ..change.clone() };
+        append(&self.session.store, &stream(&self.library.scope), &change, bodies).await
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
@@ -244,7 +248,24 @@ impl LibraryWriter {
     }
 }
 
+/// The events of a change; those of playbooks in shadow with the identity of the text, so that a gate recognises it.
+fn with_texts(change: &Change) -> Vec<ChangeEvent> {
+    let text = |sha256: &str| {
+        let file = change.files.iter().find(|file| sha256_hex(file.text.as_bytes()) == sha256)?;
+        let parts = frontmatter::split(&file.text).ok()?;
+        Some(TextIdentity::new(&file.text[parts.body]))
+    };
+    let mut events = change.events.clone();
+    for event in events.iter_mut().filter(|event| event.event == PlaybookEvent::Shadowed.as_str()) {
+        if let Some(text) = event.data["sha256"].as_str().and_then(text) {
+            event.data["text"] = json!(text);
+        }
+    }
+    events
+}
+
 /// The index for the current playbooks.
 pub fn render_index(library: &Library) -> String {
-    index::index(library.catalogue.books.iter().map(|book| &book.playbook))
+    let books = library.catalogue.books.iter();
+    index::index(books.map(|book| (&book.playbook, library.gating(book).is_never_gated())))
 }

@@ -1,11 +1,12 @@
 //! `a-b`: compares outcomes of an operator's texts made with a playbook in its prompt with those made without.
 //!
 //! The caller says which is which: `quorate review draft.md --made-by alice --trying SLUG`, with the prompt of `quorate
-//! weave alice --trying SLUG`. Both kinds count from when the playbook got its current text, in the order in which the runs
-//! ended. A verdict is worth 2 (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth less the more severe it is. Only outcomes of
-//! one operator, one artifact type and one configuration of a council or assembly are compared. Undecided runs, runs with
-//! missing answers, and runs that try several playbooks do not count, and a text counts once on each side, whatever council
-//! judged it and however little it changed.
+//! weave alice --trying SLUG`. Both kinds count from when a playbook first had this text, in the order in which the runs
+//! ended; outcomes of a similar text, also of another playbook, are weighed beside its own (B12). A verdict is worth 2
+//! (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth less the more severe it is. Only outcomes of one operator, one artifact
+//! type and one configuration of a council or assembly are compared. Undecided runs, runs with missing answers, and runs
+//! that try several playbooks do not count, and a text counts once on each side, whatever council judged it and however
+//! little it changed.
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -14,10 +15,13 @@ use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::timestamp;
-use quorate_playbook::gate::{Outcome, SeenTexts, Side, TestResult, Thresholds, compare, course};
+use quorate_playbook::gate::{
+    Outcome, SeenTexts, Side, TestResult, TextIdentity, Thresholds, compare, course,
+};
 use quorate_protocol::Name;
 
 use super::super::library::Library;
+use super::super::recorded_versions::RecordedVersions;
 use super::super::writer::LibraryWriter;
 use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
@@ -88,38 +92,84 @@ pub async fn evaluate(
     let slug = &book.playbook.slug;
     let operators: Vec<&str> =
         library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
-    let since = since(library, book)?;
-    let (mut outcomes, mut counted, mut once) = (Vec::new(), Vec::new(), SeenTexts::default());
-    for run in session.store.decided_since(since).await? {
+    let text = TextIdentity::new(book.text());
+    let trials = RecordedVersions::load(&session.store, &library.scope).await?.trials;
+    let written = since(library, book)?;
+    let first = |is_wanted: &dyn Fn(&TextIdentity) -> bool| {
+        trials.first_ms(is_wanted).map_or(written, |first| first.min(written))
+    };
+    let own_since = first(&|other| text.has_same_words(other));
+    let similar_since = first(&|other| text.is_similar(other));
+    let (mut own, mut similar) = (Tally::default(), Tally::default());
+    for run in session.store.decided_since(similar_since).await? {
         let records = session.store.records(&run).await?;
         let Ok(history) = History::from_remaining_records(&run, records) else { continue };
-        let Some(outcome) = countable_outcome(&history, slug, &operators) else { continue };
-        let producer = history.opened.producer.as_ref();
-        let sketch = producer.and_then(|producer| serde_json::from_value(producer.sketch.clone()).ok());
-        if once.insert(outcome.side, history.opened.artifact_sha256.as_deref().unwrap_or_default(), sketch) {
-            counted.push(CountedRun {
-                run,
-                side: outcome.side,
-                made_by: producer.map(|producer| producer.operator.clone()).unwrap_or_default(),
-                outcome: history
-                    .outcome()
-                    .and_then(|outcome| outcome.word().map(str::to_owned))
-                    .unwrap_or_default(),
-                score: outcome.score,
-            });
-            outcomes.push(outcome);
+        let at_ms = history.opened_ms;
+        let text_of = |tried: &str| match tried == slug && at_ms >= written {
+            true => Some(text.clone()),
+            false => trials.text_at(tried, at_ms),
+        };
+        let Some((outcome, tried)) = countable_outcome(&history, text_of, &operators) else { continue };
+        let (counts, is_own) = match &tried {
+            None => (true, at_ms >= own_since),
+            Some(tried) => (text.is_similar(tried), text.has_same_words(tried)),
+        };
+        if is_own {
+            own.add(&run, &history, &outcome);
+        }
+        if counts {
+            similar.add(&run, &history, &outcome);
         }
     }
-    Ok(Evaluation { result: compare(&outcomes, terms), counted, course: course(&outcomes) })
+    let (own, similar) = (own.evaluate(terms), similar.evaluate(terms));
+    Ok(if own.result.passes() { similar } else { own })
 }
 
-/// A run's outcome for the gate; `None` if it does not test this playbook alone.
-fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
+/// Outcomes that are weighed together.
+#[derive(Default)]
+struct Tally {
+    outcomes: Vec<Outcome>,
+    counted: Vec<CountedRun>,
+    once: SeenTexts,
+}
+
+impl Tally {
+    /// Adds an outcome, unless its text counts already.
+    fn add(&mut self, run: &Name, history: &History, outcome: &Outcome) {
+        let producer = history.opened.producer.as_ref();
+        let sketch = producer.and_then(|producer| serde_json::from_value(producer.sketch.clone()).ok());
+        let sha256 = history.opened.artifact_sha256.as_deref().unwrap_or_default();
+        if !self.once.insert(outcome.side, sha256, sketch) {
+            return;
+        }
+        let word = history.outcome().and_then(|outcome| outcome.word().map(str::to_owned));
+        self.counted.push(CountedRun {
+            run: run.clone(),
+            side: outcome.side,
+            made_by: producer.map(|producer| producer.operator.clone()).unwrap_or_default(),
+            outcome: word.unwrap_or_default(),
+            score: outcome.score,
+        });
+        self.outcomes.push(outcome.clone());
+    }
+
+    fn evaluate(self, terms: Thresholds) -> Evaluation {
+        let (result, course) = (compare(&self.outcomes, terms), course(&self.outcomes));
+        Evaluation { result, counted: self.counted, course }
+    }
+}
+
+/// A run's outcome for the gate, and the text that it tries, if it tries one; `None` if it does not test a single text.
+fn countable_outcome(
+    history: &History,
+    text_of: impl Fn(&str) -> Option<TextIdentity>,
+    operators: &[&str],
+) -> Option<(Outcome, Option<TextIdentity>)> {
     let producer = history.opened.producer.as_ref()?;
     let made_by = Some(&*producer.operator).filter(|made_by| operators.contains(made_by))?;
-    let side = match &producer.trying[..] {
-        [] => Side::Without,
-        [one] if one == slug => Side::With,
+    let (side, tried) = match &producer.trying[..] {
+        [] => (Side::Without, None),
+        [one] => (Side::With, Some(text_of(one)?)),
         // The effect of several playbooks cannot be attributed to one.
         _ => return None,
     };
@@ -128,7 +178,7 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
     let opened = &history.opened;
     let instrument = ["council", "assembly"].into_iter().find_map(|whole| opened.fingerprint_of(whole))?;
     let sort = opened.artifact_type.as_deref().unwrap_or_default();
-    Some(Outcome { comparison_key: format!("{made_by} {instrument} {sort}"), side, score: worth })
+    Some((Outcome { comparison_key: format!("{made_by} {instrument} {sort}"), side, score: worth }, tried))
 }
 
 /// The time since which the playbook has its current text.

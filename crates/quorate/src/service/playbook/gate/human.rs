@@ -3,6 +3,7 @@
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::index::priority;
 
+use super::super::propose::contradictions_of;
 use super::super::writer::LibraryWriter;
 use super::evidence::{Approver, GateClosed, GateEvidence, push_quote};
 
@@ -60,6 +61,15 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
             text.push_str(&format!("\n## What `{}` is told there now\n\n", known.slug));
             push_quote(&mut text, block_text);
         }
+    }
+    let now_ms = keeping.session.environment.clock.now_ms();
+    for found in contradictions_of(&keeping.library, playbook, book.text(), now_ms) {
+        text.push_str(&format!("\n## It states the opposite of `{}`, which is active\n\n", found.active));
+        push_quote(&mut text, &found.active_sentence);
+    }
+    let asked = keeping.library.catalogue.attempts(book.text());
+    if asked.attempts > 0 {
+        text.push_str(&format!("\nEarlier attempts to promote this text: {asked}.\n"));
     }
     text.push_str("\n## What its author says of it\n\n");
     push_quote(&mut text, &playbook.title);

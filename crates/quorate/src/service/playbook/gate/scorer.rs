@@ -3,17 +3,26 @@
 //! For each trial it gets one line of JSON on stdin, `{playbook, operator, trial, prompt, counterfactual}`, and answers
 //! `{"without": number, "with": number}`: the agent's score without and with the playbook, in any unit; more is better.
 //! Trials rotate over the targeted operators. The sequential test of the other gates applies, so the gate may end early.
+//! It runs over all trials of the text that the ledger has, of earlier attempts as well; so each trial is recorded before
+//! the next one begins, and an attempt that is interrupted counts as far as it went (B12).
 
 use std::time::Duration;
 
 use quorate_adapters::process;
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_kernel::record::Scores;
 use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::history::Gate;
 use quorate_playbook::compose::{Composition, compose};
-use quorate_playbook::gate::{Thresholds, compare_pairs};
-use serde::Deserialize;
+use quorate_playbook::gate::{Thresholds, compare_attempts};
 use serde_json::json;
 
+use super::super::change::{Change, append_from};
+use super::super::event::{ChangeEvent, stream};
+use super::super::recorded_versions::RecordedVersions;
+use super::super::trials::NewAttempt;
+use super::super::versions::gate_word;
 use super::super::writer::LibraryWriter;
 use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
@@ -25,20 +34,14 @@ const TRIAL_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of trials, as a multiple of the minimum.
 const MAX_TRIALS_FACTOR: u32 = 5;
 
-/// The result of a trial.
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Scores {
-    without: f64,
-    with: f64,
-}
-
 ///
 /// # Errors
-/// If the file that names the command is not trusted. A failing command keeps the gate closed.
+/// If the file that names the command is not trusted, or the ledger does not answer. A failing command keeps the gate closed.
 #[crate::boxed]
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
+    attempt: &NewAttempt,
     terms: Thresholds,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let host = &keeping.library.workspace.host;
@@ -68,7 +71,13 @@ pub async fn attempt(
             None => {}
         }
     }
-    let mut pairs = Vec::new();
+    let store = &keeping.session.store;
+    let earlier = RecordedVersions::load(store, &keeping.library.scope).await?.trials;
+    let (mut pairs, mut next) = (Vec::new(), 0);
+    let result = |new: &[(f64, f64)]| {
+        let new = new.iter().map(|pair| (&attempt.text, *pair));
+        compare_attempts(&attempt.text, earlier.pairs().chain(new), terms)
+    };
     for trial in 0..terms.min_sample.saturating_mul(MAX_TRIALS_FACTOR) {
         let Some((operator, prompt, counterfactual)) = prompts.get(trial as usize % prompts.len().max(1))
         else {
@@ -84,8 +93,8 @@ pub async fn attempt(
                 format!("it does not answer {{\"without\": number, \"with\": number}}: {error}")
             })
         });
-        match scores {
-            Ok(scores) => pairs.push((scores.with, scores.without)),
+        let scores = match scores {
+            Ok(scores) => scores,
             Err(why) => {
                 let help = "try it by hand with one line of JSON on stdin";
                 return Ok(Err(GateClosed::new(
@@ -93,14 +102,24 @@ pub async fn attempt(
                     help,
                 )));
             }
+        };
+        let mut data = json!({"gate": gate_word(Gate::Scorer), "scores": scores});
+        match trial {
+            0 => attempt.add_to(&mut data),
+            _ => data["attempt"] = json!(attempt.id),
         }
-        if compare_pairs(&pairs, terms).passes() {
+        let words = format!("trial {trial}: {} with it, {} without", scores.with, scores.without);
+        let mut change = Change::new_at(keeping.session.environment.clock.now_ms());
+        change.events.push(ChangeEvent::new(PlaybookEvent::Tried, slug, words, data));
+        append_from(store, &stream(&keeping.library.scope), &change, Vec::new(), &mut next).await?;
+        pairs.push((scores.with, scores.without));
+        if result(&pairs).passes() {
             break;
         }
     }
-    let finding = compare_pairs(&pairs, terms);
+    let finding = result(&pairs);
     let note = finding.to_string();
-    if !finding.passes() {
+    if pairs.is_empty() || !finding.passes() {
         return Ok(Err(GateClosed::new(
             note,
             "it is not better by what the scorer measures; revise it, or archive it",
