@@ -55,10 +55,17 @@ pub struct Loader<'w> {
     chains: RefCell<HashMap<WorkspacePath, ChainOutcome>>,
     folders: RefCell<HashMap<WorkspacePath, Arc<presence::FolderListing>>>,
     pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::lookup::Lookup>>>,
-    /// The operators' roles of each scope requested so far.
-    pub(crate) roles: RefCell<HashMap<Scope, Arc<BTreeSet<String>>>>,
+    /// The operators' roles and skills of each scope requested so far.
+    pub(crate) operator_names: RefCell<HashMap<Scope, Arc<OperatorNames>>>,
     planned: RefCell<BTreeSet<(Scope, String)>>,
     slugs: RefCell<HashMap<(Scope, String), SlugClaim>>,
+}
+
+/// The roles and skills of a scope's operators, which playbooks can target.
+#[derive(Debug, Default)]
+pub(crate) struct OperatorNames {
+    pub(crate) roles: BTreeSet<String>,
+    pub(crate) skills: BTreeSet<String>,
 }
 
 /// Result of opening a file of any doctype.
@@ -103,7 +110,7 @@ impl<'w> Loader<'w> {
             chains: RefCell::default(),
             folders: RefCell::default(),
             personas: RefCell::default(),
-            roles: RefCell::default(),
+            operator_names: RefCell::default(),
             planned: RefCell::default(),
             slugs: RefCell::default(),
         }

@@ -59,25 +59,27 @@ fn every_public_example_is_accepted() {
 
 #[test]
 fn the_public_playbooks_are_woven_for_whom_they_are() {
-    // B2, B3, B4: nothing that is locked in everybody keeps one of them out.
+    // B2, B3, B4: nothing that is locked in everybody keeps one of them out. B13: one has a priority that governance gives.
     let Some(examples) = examples() else { return };
     let place = TestDir::with("quorate.toml", "");
     copy(&examples.join("aip-12"), &place, "playbooks/");
-    place.write("skills/research/auth-debugging/SKILL.md", "Debug.");
-    for (slug, role) in [
-        ("alice", "clerk"),
-        ("ada", "companion"),
-        ("eve", "engineer"),
-        ("rob", "researcher"),
-        ("mia", "marketing-assistant"),
+    for (slug, role, skills) in [
+        ("alice", "clerk", ""),
+        ("ada", "companion", ""),
+        ("dan", "clerk", "skills: [research/auth-debugging]\n"),
+        ("eve", "engineer", ""),
+        ("rob", "researcher", ""),
+        ("mia", "marketing-assistant", ""),
     ] {
-        let head = format!("---\nid: {slug}\nname: {slug}\nrole: role/{role}\n---\n");
+        let head = format!("---\nid: {slug}\nname: {slug}\nrole: role/{role}\n{skills}---\n");
         let body = "You help people, every day, and answer in whole sentences.\n";
         place.write(&format!("operators/{slug}/OPERATOR.md"), head + body);
     }
     for (operator, expected) in [
-        ("ada", &["slow-pace-on-crisis", "acknowledge-before-redirecting", "quote-evidence-inline"][..]),
+        ("ada", &["acknowledge-before-redirecting", "quote-evidence-inline"][..]),
         ("alice", &["alice-prefers-bullet-summaries"]),
+        // A skill that an operator lists needs no file.
+        ("dan", &["check-token-expiry-first"]),
         ("eve", &["check-token-expiry-first"]),
         ("rob", &["cite-source-when-naming-frameworks"]),
         // One is archived, and the time of the other is over.
@@ -88,7 +90,9 @@ fn the_public_playbooks_are_woven_for_whom_they_are() {
         let woven: Vec<&str> = woven.map(|one| one["playbook"].as_str().unwrap()).collect();
         assert_eq!(woven, expected, "{operator}: {json}");
     }
-    place.run(&["check", "."]).assert_code(0);
+    let checked = place.run(&["check", ".", "--format", "json"]).assert_code(1).json();
+    assert_eq!(checked["refusals"], 1, "{checked}");
+    place.run(&["check", "."]).assert_stdout_contains("`slow-pace-on-crisis` is active at priority 85");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::document::Document;
 use crate::duration::IsoDuration;
-use crate::loader::{Loader, Presence, ReadResult, Reference, Refs};
+use crate::loader::{Loader, OperatorNames, Presence, ReadResult, Reference, Refs};
 use crate::timestamp;
 use crate::tree::Node;
 use crate::workspace::{WorkspacePath, is_device_name};
@@ -179,10 +179,9 @@ fn unresolved_target(
     if written.contains(['*', '?', '[', '{']) || bare.is_empty() {
         return None;
     }
-    let has_role = || {
-        let roles = roles(loader, from);
-        roles.contains(bare) || roles.contains(written)
-    };
+    let names = || operator_names(loader, from);
+    let has_role = || [bare, written].iter().any(|name| names().roles.contains(*name));
+    let has_skill = || names().skills.contains(bare_skill(written));
     match kind {
         TargetKind::Operator if is_operator(loader, from, bare) || has_role() => None,
         TargetKind::Operator => Some(format!("no operator is called `{bare}` or has that role")),
@@ -190,7 +189,10 @@ fn unresolved_target(
         TargetKind::Role => Some(format!("no operator has the role `{bare}`")),
         // Skills can be in subfolders, so the part before the slash may belong to the name.
         TargetKind::Skill if [bare, named].iter().any(|slug| is_skill(loader, from, slug)) => None,
-        TargetKind::Skill => Some(format!("there is no skill `{bare}`")),
+        TargetKind::Skill if has_skill() => None,
+        TargetKind::Skill => {
+            Some(format!("no operator lists the skill `{bare}`, and skills/ does not have it"))
+        }
         TargetKind::Runtime => None,
     }
 }
@@ -206,13 +208,19 @@ fn is_operator(loader: &Loader<'_>, from: &WorkspacePath, slug: &str) -> bool {
     location.is_ok_and(|location| loader.presence(&location) == Presence::File)
 }
 
-/// The roles of all operators in the scope of `from`, as written and without their collection; cached.
-fn roles(loader: &Loader<'_>, from: &WorkspacePath) -> Arc<BTreeSet<String>> {
-    if let Some(roles) = loader.roles.borrow().get(from.scope()) {
-        return Arc::clone(roles);
+/// A skill without `ws://` and its collection, as a playbook's target is bound to it.
+fn bare_skill(written: &str) -> &str {
+    let named = written.strip_prefix("ws://").unwrap_or(written);
+    ["skills/", "skill/"].iter().find_map(|prefix| named.strip_prefix(prefix)).unwrap_or(named)
+}
+
+/// The roles of all operators in the scope of `from`, as written and without their collection, and their skills; cached.
+fn operator_names(loader: &Loader<'_>, from: &WorkspacePath) -> Arc<OperatorNames> {
+    if let Some(names) = loader.operator_names.borrow().get(from.scope()) {
+        return Arc::clone(names);
     }
     let folder = from.root().child("operators");
-    let mut roles = BTreeSet::new();
+    let mut names = OperatorNames::default();
     for name in loader.folder_names(&folder) {
         let ReadResult::Document(document) =
             loader.read(&folder.child(&name).child("OPERATOR.md"), Doctype::Operator)
@@ -221,11 +229,13 @@ fn roles(loader: &Loader<'_>, from: &WorkspacePath) -> Arc<BTreeSet<String>> {
         };
         if let Some(role) = document.root.key("role").and_then(Node::as_str) {
             let named = role.strip_prefix("ws://").unwrap_or(role);
-            roles.extend(named.split_once('/').map(|(_, bare)| bare.to_owned()));
-            roles.insert(role.to_owned());
+            names.roles.extend(named.split_once('/').map(|(_, bare)| bare.to_owned()));
+            names.roles.insert(role.to_owned());
         }
+        let skills = document.root.key("skills").map_or(&[][..], Node::items);
+        names.skills.extend(skills.iter().filter_map(Node::as_str).map(|skill| bare_skill(skill).to_owned()));
     }
-    let roles = Arc::new(roles);
-    loader.roles.borrow_mut().insert(from.scope().clone(), Arc::clone(&roles));
-    roles
+    let names = Arc::new(names);
+    loader.operator_names.borrow_mut().insert(from.scope().clone(), Arc::clone(&names));
+    names
 }
