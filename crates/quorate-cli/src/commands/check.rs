@@ -25,10 +25,10 @@ use quorate::service::{disk, modularity};
 /// working directory.
 ///
 /// Exits with 0 when nothing is refused, with 1 when something is (with --strict also for warnings), with 4 when a named
-/// file does not exist, and with 5 when one cannot be read.
+/// file does not exist or --modularity finds no file to scan, and with 5 when one cannot be read.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents"
+    after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents --exempt dispatcher"
 )]
 pub(super) struct Arguments {
     /// Files, directories or globs; `-` reads standard input
@@ -47,6 +47,10 @@ pub(super) struct Arguments {
     /// and playbooks below a directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "strict", "no_refs", "root"])]
     modularity: Option<PathBuf>,
+    /// With --modularity: an agent that may mention the council, because it routes artifacts to it; the name of its folder;
+    /// repeatable
+    #[arg(long, value_name = "AGENT", requires = "modularity")]
+    exempt: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
     format: OutputFormat,
@@ -79,7 +83,7 @@ impl OutputFormat {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     match &arguments.modularity {
-        Some(dir) => scan_modularity(dir, arguments.format, environment, terminal),
+        Some(dir) => scan_modularity(dir, &arguments.exempt, arguments.format, environment, terminal),
         None => check_manifests(arguments, environment, terminal),
     }
 }
@@ -137,8 +141,14 @@ fn count_of(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, terminal: &Terminal) -> Exit {
-    let mut scanned = match modularity::scan(&environment.directory.join(dir), dir) {
+fn scan_modularity(
+    dir: &Path,
+    exempt: &[String],
+    format: OutputFormat,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let mut scanned = match modularity::scan(&environment.directory.join(dir), dir, exempt) {
         Ok(scanned) => scanned,
         Err(error) => return exit_with_error(&error, format.format(), terminal),
     };
@@ -146,6 +156,8 @@ fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, 
     terminal
         .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
-    terminal.hint(&format!("{} scanned, {}", count_of(scanned.files, "file"), count_of(hits, "reference")));
+    let exempt = if scanned.exempt == 0 { String::new() } else { format!(", {} exempt", scanned.exempt) };
+    let files = count_of(scanned.files, "file");
+    terminal.hint(&format!("{files} scanned{exempt}, {}", count_of(hits, "reference")));
     if scanned.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
 }

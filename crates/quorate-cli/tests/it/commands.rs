@@ -1,6 +1,7 @@
 //! `init`, `doctor`, `explain`, `completions`, `man` and `check --modularity` through the real binary.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use crate::support;
 use serde_json::Value;
@@ -162,10 +163,10 @@ fn a_reference_to_the_review_is_found_where_agents_are_told_what_to_do() {
     assert_eq!(clean.json()["diagnostics"].as_array().map(Vec::len), Some(0));
     clean.assert_stderr_contains("2 files scanned");
     for (file, text) in [
-        ("host/agents/writer/prompt.md", "# Writer\n\nThe Agent Council will read it.\n"),
-        ("host/operators/editor/OPERATOR.md", "---\nid: editor\n---\nRun `quorate review` first.\n"),
-        ("host/personas/ada/PERSONA.md", "Append to council_log.jsonl.\n"),
-        ("host/playbooks/tone/short.md", "Please the adjudicator.\n"),
+        ("host/agents/writer/prompt.md", "# Writer\n\nThe Agent-Council will read it.\n"),
+        ("host/operators/editor/OPERATOR.md", "---\nid: editor\n---\nRun `council_review` first.\n"),
+        ("host/personas/ada/PERSONA.md", "from agent_council import review\n"),
+        ("host/playbooks/tone/short.md", "Write for the COUNCIL-REVIEW.\n"),
     ] {
         let before = std::fs::read(place.path(file)).ok();
         place.write(file, text);
@@ -179,6 +180,117 @@ fn a_reference_to_the_review_is_found_where_agents_are_told_what_to_do() {
         }
     }
     place.run(&["check", "--modularity", "nowhere"]).assert_code(4);
+}
+
+#[test]
+fn another_council_is_no_reference_to_the_council() {
+    // C7: the words that the public tool looks for
+    let place = TestDir::new();
+    let fine = "You write for the town council of Lyon, the councils of the region, and councilman Roux.\n\
+        The agents council agreed; quorate meetings are reviewed by an adjudicator.\n";
+    place.write("host/agents/writer/prompt.md", fine);
+    place.run(&["check", "--modularity", "host"]).assert_code(0);
+    for mention in
+        ["agent_council", "Agent-Council", "council_review", "COUNCIL-REVIEW", "import agent_council"]
+    {
+        place.write("host/agents/writer/prompt.md", format!("{fine}{mention}\n"));
+        place.run(&["check", "--modularity", "host"]).assert_code(1).assert_stderr_contains("1 reference");
+    }
+}
+
+#[test]
+fn a_scan_without_a_file_fails() {
+    // C7: it would prove nothing
+    let place = TestDir::new();
+    place.write("host/README.md", "We use agent_council.\n");
+    place.write("host/agents/README.md", "Our agents.\n");
+    for format in ["human", "json", "sarif", "github", "concise"] {
+        let ran = place.run(&["check", "--modularity", "host", "--format", format]).assert_code(4);
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains("instructs an agent"), "{format}: {ran:?}");
+    }
+    // Directories further down and single files are scanned as well.
+    place.write("host/agents/writer/prompt.md", "Ask agent_council.\n");
+    for dir in
+        ["host", "host/agents", "host/agents/writer", "host/agents/writer/prompt.md", "./host/../host/agents"]
+    {
+        place.run(&["check", "--modularity", dir]).assert_code(1).assert_stderr_contains("1 file scanned");
+    }
+    place.write("host/playbooks/tone/short.md", "Be brief.\n");
+    place.run(&["check", "--modularity", "host/playbooks/tone"]).assert_code(0);
+}
+
+#[test]
+fn the_router_is_exempt_by_its_name() {
+    // C7
+    let place = TestDir::new();
+    place.write("host/agents/emissary/prompt.md", "Send each draft to agent_council.\n");
+    place.write("host/operators/emissary/OPERATOR.md", "---\nid: emissary\n---\nUse council_review.\n");
+    place.write("host/agents/writer/prompt.md", "Write.\n");
+    place.run(&["check", "--modularity", "host"]).assert_code(1).assert_stderr_contains("2 references");
+    let exempt = |names: &[&str]| {
+        let names = names.iter().flat_map(|name| ["--exempt", *name]);
+        place.run(&["check", "--modularity", "host"].into_iter().chain(names).collect::<Vec<_>>())
+    };
+    exempt(&["emissary"]).assert_code(0).assert_stderr_contains("1 file scanned, 2 exempt, 0 references");
+    exempt(&["emissary", "writer"]).assert_code(4);
+    exempt(&["emissary", "emisary"]).assert_code(4).assert_stderr_contains("`emisary`");
+    place.write("host/agents/writer/prompt.md", "Please agent_council.\n");
+    exempt(&["emissary"]).assert_code(1);
+    place.run(&["check", ".", "--exempt", "emissary"]).assert_code(64);
+}
+
+#[test]
+fn nothing_of_quorate_names_an_agent_of_a_host() {
+    // C7, the other way round: prompts that ship and councils that are set up know no agent that they review.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut agents: BTreeSet<String> = [
+        "emissary",
+        "synthesizer",
+        "patent analyst",
+        "industry analyst",
+        "investment analyst",
+        "agent prime",
+    ]
+    .map(str::to_owned)
+    .into();
+    let (mut texts, mut operators) = (Vec::new(), 0);
+    let is_council = |path: &str| {
+        path.ends_with("council.yaml") || path.contains("/council/") || path.contains("/prompts/")
+    };
+    for folder in ["crates/quorate-manifest/src", "crates/quorate/src/service/init", "examples"] {
+        for path in walk(&root.join(folder)) {
+            let name = path.to_string_lossy().replace('\\', "/");
+            if name.ends_with("/OPERATOR.md") {
+                operators += 1;
+                let folder = path.parent().and_then(Path::file_name).expect("a folder");
+                agents.insert(folder.to_string_lossy().replace('-', " "));
+            } else if is_council(&name) && [".md", ".yaml", ".txt"].iter().any(|end| name.ends_with(end)) {
+                texts.push((name, std::fs::read_to_string(&path).expect("a text")));
+            }
+        }
+    }
+    let place = TestDir::new();
+    place.run(&["init", "council", "new"]).assert_code(0);
+    for path in walk(&place.path("new")).into_iter().filter(|path| !path.to_string_lossy().contains("drafts"))
+    {
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            texts.push((path.to_string_lossy().into_owned(), text));
+        }
+    }
+    assert!(texts.len() > 10 && operators > 2, "{} texts, {operators} operators", texts.len());
+    for (name, text) in texts {
+        let words = text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " ");
+        let words = format!(" {} ", words.split_whitespace().collect::<Vec<_>>().join(" "));
+        let named: Vec<&String> =
+            agents.iter().filter(|agent| words.contains(&format!(" {agent} "))).collect();
+        assert!(named.is_empty(), "{name} names {named:?}");
+    }
+}
+
+/// All files below a directory.
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 #[test]

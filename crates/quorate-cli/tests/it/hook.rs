@@ -174,6 +174,7 @@ fn named_files_pass_or_fail_together() {
 fn wiring_touches_nothing_that_exists_and_leaves_nothing_behind() {
     for tool in ["claude", "claude-plugin", "codex", "cursor", "github", "gitlab", "pre-commit"] {
         let place = TestDir::with("kept/file.txt", "kept");
+        place.write("agents/writer/prompt.md", "Write short sentences.\n");
         let wired = place.run(&["init", "wiring", tool]).assert_code(0);
         let files: Vec<&str> = wired.stdout.lines().collect();
         assert!(!files.is_empty());

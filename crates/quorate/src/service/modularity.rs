@@ -1,8 +1,9 @@
 //! The modularity scan (C7): no prompt that produces artifacts names the council that reviews them, so that either can be
-//! removed.
+//! removed. The agent that routes artifacts to the council is exempt; the caller names it.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
@@ -10,6 +11,7 @@ use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::catalog::{FOLDER, HISTORY_SUFFIX};
 use regex::Regex;
 
+use super::artifact::MAX_BYTES;
 use super::disk;
 use super::error::ServiceError;
 
@@ -17,15 +19,19 @@ use super::error::ServiceError;
 pub struct ScanResult {
     /// Scanned files with instructions for agents.
     pub files: usize,
+    /// Files of exempt agents.
+    pub exempt: usize,
     /// The places that name the council, as refusals.
     pub report: Report,
 }
 
-/// Scans the prompts, operators, personas and playbooks of a directory.
+/// Scans the prompts, operators, personas and playbooks of a directory, except those in a folder with the name of an
+/// exempt agent.
 ///
 /// # Errors
-/// If the directory cannot be read.
-pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
+/// If the directory or a file cannot be read, an exempt agent has no file, or no file instructs an agent: such a scan
+/// would prove nothing.
+pub fn scan(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanResult, ServiceError> {
     let found = disk::walk(dir).map_err(|error| {
         let body = Body::new(format!("cannot read {}: {error}", shown.display()));
         match error.kind() {
@@ -33,19 +39,38 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
             _ => ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body),
         }
     })?;
-    let mut scanned = ScanResult { files: 0, report: Report::new() };
+    let mut scanned = ScanResult { files: 0, exempt: 0, report: Report::new() };
+    let mut unseen: BTreeSet<&str> = exempt.iter().map(String::as_str).collect();
+    let above = names_of(dir);
     for entry in found {
         let relative = entry.path.strip_prefix(dir).unwrap_or(&entry.path);
-        if !is_agent_prompt(relative) {
+        // The directory may itself be `agents` or `playbooks`, or lie in one.
+        let placed = above.join(relative);
+        if !is_agent_prompt(&placed) {
+            continue;
+        }
+        let folder = placed.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        if let Some(agent) = exempt.iter().find(|agent| **agent == folder) {
+            unseen.remove(agent.as_str());
+            scanned.exempt += 1;
             continue;
         }
         scanned.files += 1;
-        let bytes = disk::read_up_to(&entry.path, super::artifact::MAX_BYTES).unwrap_or_default();
+        let shown = if relative.as_os_str().is_empty() { shown.to_owned() } else { shown.join(relative) };
+        let unreadable = |reason: String| {
+            let body = Body::new(format!("cannot read {}: {reason}", shown.display()));
+            ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body)
+        };
+        let bytes =
+            disk::read_up_to(&entry.path, MAX_BYTES).map_err(|error| unreadable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let file = shown.join(relative).display().to_string();
+        let file = shown.display().to_string();
         // Agents see only the body of a playbook; of other files, everything but `metadata`.
         let hidden_span = match frontmatter::split(&text) {
-            Ok(parts) if is_playbook(relative) => 0..parts.body.start,
+            Ok(parts) if is_playbook(&placed) => 0..parts.body.start,
             Ok(parts) => metadata_span(&text[..parts.body.start]),
             Err(_) => 0..0,
         };
@@ -60,7 +85,24 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
         }
         scanned.report.add_source(file, text);
     }
+    if let Some(agent) = unseen.first() {
+        let body = Body::new(format!("no file below {} is of the exempt agent `{agent}`", shown.display()));
+        let help = "name the agent's folder, as in `agents/<name>/prompt.md`";
+        return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
+    }
+    if scanned.files == 0 {
+        let body = Body::new(format!("no file below {} instructs an agent", shown.display()));
+        let help = "name a directory with `agents/*/prompt.md`, OPERATOR.md, PERSONA.md or playbooks";
+        return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
+    }
     Ok(scanned)
+}
+
+/// The last names of a directory's path: as many as the path of an agent's prompt has.
+fn names_of(dir: &Path) -> PathBuf {
+    let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let names: Vec<_> = whole.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    names[names.len().saturating_sub(3)..].iter().collect()
 }
 
 /// The range of the metadata in a frontmatter: from its key to the next one.
@@ -80,10 +122,11 @@ fn metadata_span(frontmatter: &str) -> Range<usize> {
     found.unwrap_or(0..0)
 }
 
-/// The words that name the council, with their offsets.
+/// The words that name the council, with their offsets: those that the public tool looks for. The word `council` alone is
+/// no reference, since there are other councils.
 pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| {
-        let names = r"(?i)\b(agent[ _-]council|council(_log|\.yaml|_review|_sweep)?|quorate|adjudicator)\b";
+        let names = r"(?i)\b(agent[-_]council|council[-_]review)\b";
         Regex::new(names).expect("the pattern is ours")
     });
     NAMES.find_iter(text).map(|hit| (hit.as_str(), hit.start()))
