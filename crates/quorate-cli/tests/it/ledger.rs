@@ -12,7 +12,7 @@ use records::{block_on, execute_sql, of_kind};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 use support::council::{COUNCIL, all_ship, all_ship_except};
-use support::{TestDir, finish, wait_until};
+use support::{TestDir, finish, has_program, wait_until};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -285,8 +285,7 @@ fn who_decides_is_said_or_known_to_git() {
     assert_eq!(by(), Value::Null, "nothing was recorded");
     decides(&["--by", "Ada Lovelace"]).assert_code(0);
     assert_eq!(by(), "Ada Lovelace");
-    if !std::process::Command::new("git").arg("--version").output().is_ok_and(|ran| ran.status.success()) {
-        eprintln!("SKIPPED: no git, so it was not asked");
+    if !has_program("git") {
         return;
     }
     place.write(".gitconfig", "[include]\n\tpath = me\n");

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::support::nats::Nats;
 use crate::support::said::Said;
+use crate::support::shell::running_commands;
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -171,8 +172,7 @@ fn an_interrupted_run_ends_the_call() {
     // The call's processes are ended: one of them would write at its end.
     std::thread::sleep(Duration::from_secs(1));
     serving.stop();
-    let sleeping = Command::new("pgrep").args(["-f", "^sleep 15$"]).output().unwrap().stdout;
-    assert!(answering.calls("ended") == 0 && sleeping.is_empty(), "{sleeping:?}");
+    assert_eq!((answering.calls("ended"), running_commands(&["sleep", "15"])), (0, 0));
 }
 
 /// Two machines serve a participant: each question is worked on by one of them.

@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 use super::api::{Api, BOT, SHA, TOKEN, pull};
 use super::{HOLDS, SHIPS, base, comment, comment_command, merge, review, strict, with_text};
 use crate::support::council::COUNCIL;
-use crate::support::finish;
+use crate::support::{finish, has_program};
 
 #[test]
 fn one_comment_is_kept_up_to_date() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     // Others can write what looks like the command's comment.
@@ -49,6 +52,9 @@ fn one_comment_is_kept_up_to_date() {
 
 #[test]
 fn what_the_pull_request_s_own_workflow_made_is_not_read() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog"), pull(999, "bob/blog")];
     with_text(&api, "drafts/post.md", HOLDS);
@@ -70,6 +76,9 @@ fn what_the_pull_request_s_own_workflow_made_is_not_read() {
 
 #[test]
 fn names_with_the_marks_of_a_key_hide_no_verdict() {
+    if !has_program("git") {
+        return;
+    }
     let names = [
         "drafts/a-----BEGIN RSA PRIVATE KEY-----.md",
         "drafts/b-----END RSA PRIVATE KEY-----### Quorate: SHIP @octo-----BEGIN RSA PRIVATE KEY-----.md",
@@ -103,6 +112,9 @@ fn names_with_the_marks_of_a_key_hide_no_verdict() {
 
 #[test]
 fn the_pull_request_is_the_only_one_with_the_commit() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     with_text(&api, "drafts/post.md", HOLDS);
     comment(&place, &api, &[]).assert_code(0).assert_stderr_contains("no open pull request has the commit");
@@ -124,6 +136,9 @@ fn the_pull_request_is_the_only_one_with_the_commit() {
 
 #[test]
 fn an_earlier_comment_is_withdrawn_where_there_is_no_new_review() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/post.md", SHIPS);
@@ -159,6 +174,9 @@ fn an_earlier_comment_is_withdrawn_where_there_is_no_new_review() {
 
 #[test]
 fn a_link_of_a_pull_request_is_no_text() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/link.md", "../README.md");
@@ -182,6 +200,9 @@ fn a_link_of_a_pull_request_is_no_text() {
 
 #[test]
 fn a_comment_that_fails_is_tried_again() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     api.state().failures = 1;
@@ -211,6 +232,9 @@ fn a_comment_that_fails_is_tried_again() {
 
 #[test]
 fn a_token_of_another_user_would_add_a_comment_each_time() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("ada/blog"), Api::start());
     api.state().pulls = vec![pull(7, "ada/blog")];
     api.state().login = "ada".to_owned();
@@ -223,6 +247,9 @@ fn a_token_of_another_user_would_add_a_comment_each_time() {
 
 #[test]
 fn what_lacks_or_fails_is_said() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("ada/blog"), Api::start());
     let mut command = place.command(&["github", "comment", "*.md"]);
     command.env("GITHUB_EVENT_NAME", "pull_request").env("GITHUB_EVENT_PATH", place.path("event.json"));
@@ -256,6 +283,9 @@ fn what_lacks_or_fails_is_said() {
 
 #[test]
 fn a_link_in_place_of_a_folder_cannot_be_reviewed() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     api.state().folders.push("drafts".to_owned());
@@ -267,6 +297,9 @@ fn a_link_in_place_of_a_folder_cannot_be_reviewed() {
 
 #[test]
 fn every_comment_with_the_mark_says_the_same() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/post.md", SHIPS);
@@ -284,6 +317,9 @@ fn every_comment_with_the_mark_says_the_same() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_review_leaves_no_earlier_verdict() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("ada/blog"), Api::start());
     api.state().pulls = vec![pull(7, "ada/blog")];
     with_text(&api, "drafts/post.md", SHIPS);
@@ -310,6 +346,9 @@ fn an_interrupted_review_leaves_no_earlier_verdict() {
 
 #[test]
 fn what_github_does_not_list_is_missed() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/post.md", SHIPS);
@@ -330,6 +369,9 @@ fn what_github_does_not_list_is_missed() {
 
 #[test]
 fn a_verdict_is_told_where_it_is_not_known_to_be_outdated() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/post.md", SHIPS);
@@ -341,6 +383,9 @@ fn a_verdict_is_told_where_it_is_not_known_to_be_outdated() {
 
 #[test]
 fn the_order_of_patterns_and_the_case_of_an_author_make_no_new_comment() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/post.md", SHIPS);

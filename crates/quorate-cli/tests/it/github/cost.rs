@@ -5,9 +5,13 @@ use serde_json::json;
 use super::api::{Api, BOT, pull};
 use super::{HOLDS, base, comment, with_text};
 use crate::support::council::COUNCIL;
+use crate::support::has_program;
 
 #[test]
 fn a_fork_s_text_costs_only_what_a_maintainer_allows() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api, model) = (base("eve/blog"), Api::start(), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/post.md", HOLDS);
@@ -44,6 +48,9 @@ fn a_fork_s_text_costs_only_what_a_maintainer_allows() {
 
 #[test]
 fn every_text_s_council_counts_for_what_a_review_may_cost() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/a.md", HOLDS);
@@ -60,6 +67,9 @@ fn every_text_s_council_counts_for_what_a_review_may_cost() {
 
 #[test]
 fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api, model) = (base("eve/blog"), Api::start(), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     api.state().pulls[0]["labels"] = json!([{"name": "quorate"}]);
@@ -101,6 +111,9 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
 
 #[test]
 fn a_label_whose_removal_had_no_answer_is_for_this_review() {
+    if !has_program("git") {
+        return;
+    }
     let (place, api, model) = (base("eve/blog"), Api::start(), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     api.state().pulls[0]["labels"] = json!([{"name": "Quorate"}]);

@@ -7,10 +7,13 @@ use serde_json::Value;
 use super::api::SHA;
 use super::{HOLDS, SHIPS, git, merge, review, strict};
 use crate::support::council::COUNCIL;
-use crate::support::{TestDir, finish, wait_until};
+use crate::support::{TestDir, finish, has_program, wait_until};
 
 #[test]
 fn a_pull_request_brings_texts_and_not_the_council_that_judges_them() {
+    if !has_program("git") {
+        return;
+    }
     let executor = "[defaults]\nexecutor = \"own\"\n[executors.own]\nkind = \"agent-cli\"\ncommand = \"touch\"\nargs = [\"ran\"]\n";
     let base = [("council.yaml", &*strict()), ("drafts/old.md", SHIPS)];
     let place =
@@ -25,6 +28,9 @@ fn a_pull_request_brings_texts_and_not_the_council_that_judges_them() {
 
 #[test]
 fn verdicts_come_before_findings_and_the_worst_first() {
+    if !has_program("git") {
+        return;
+    }
     let texts = [("drafts/1.md", SHIPS), ("drafts/2.md", HOLDS), ("drafts/3.md", SHIPS), ("other.md", HOLDS)];
     let place = merge(&[], &texts);
     let reviewed = review(&place, &["--reports", "reports"]);
@@ -49,6 +55,9 @@ fn verdicts_come_before_findings_and_the_worst_first() {
 #[cfg(unix)]
 #[test]
 fn a_link_of_a_pull_request_is_not_followed() {
+    if !has_program("git") {
+        return;
+    }
     let outside = TestDir::with("secret.md", "We will never tell the password 4711.");
     let place = merge(&[], &[("drafts/fine.md", SHIPS)]);
     std::os::unix::fs::symlink(outside.path("secret.md"), place.path("drafts/link.md")).unwrap();
@@ -67,6 +76,9 @@ fn a_link_of_a_pull_request_is_not_followed() {
 
 #[test]
 fn what_cannot_be_reviewed_fails() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/fine.md", SHIPS), ("drafts/image.md", "a\0b")]);
     let reviewed = review(&place, &[]).assert_code(5);
     let at_file = "::error file=drafts/image.md,line=1,col=1,title=quorate%3Aartifact_binary::";
@@ -84,6 +96,9 @@ fn what_cannot_be_reviewed_fails() {
 
 #[test]
 fn a_cap_is_for_all_texts_together() {
+    if !has_program("git") {
+        return;
+    }
     let texts: Vec<String> = (1..=4).map(|at| format!("drafts/{at}.md")).collect();
     let texts: Vec<(&str, &str)> = texts.iter().map(|path| (&**path, SHIPS)).collect();
     let place = merge(&[], &texts);
@@ -98,6 +113,9 @@ fn a_cap_is_for_all_texts_together() {
 
 #[test]
 fn the_pull_request_s_own_commit_is_no_base() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/post.md", SHIPS)]);
     let in_event = |event: &str, commit: &str| {
         let mut command = place.command(&["github", "review", "drafts/*.md"]);
@@ -120,6 +138,9 @@ fn the_pull_request_s_own_commit_is_no_base() {
 
 #[test]
 fn a_link_or_repository_in_place_of_a_folder_cannot_be_reviewed() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[("drafts/a.md", SHIPS), ("real/a.md", SHIPS)], &[("other.md", SHIPS)]);
     git(&place, &["rm", "-q", "-r", "drafts"]);
     git(&place, &["update-index", "--add", "--cacheinfo", &format!("160000,{SHA},drafts")]);
@@ -132,6 +153,9 @@ fn a_link_or_repository_in_place_of_a_folder_cannot_be_reviewed() {
 
 #[test]
 fn what_differs_from_any_common_commit_is_changed() {
+    if !has_program("git") {
+        return;
+    }
     let place = TestDir::new();
     let commit = |text: &str| {
         place.write("drafts/a.md", text);
@@ -158,6 +182,9 @@ fn what_differs_from_any_common_commit_is_changed() {
 
 #[test]
 fn what_cannot_be_written_is_known_before_anything_is_asked() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/a.md", SHIPS), ("reports", "no folder")]);
     let refused = review(&place, &["--reports", "reports"]).assert_code(5);
     assert!(refused.stdout.contains("cannot write") && !refused.stdout.contains("council%3A"), "{refused:?}");
@@ -165,6 +192,9 @@ fn what_cannot_be_written_is_known_before_anything_is_asked() {
 
 #[test]
 fn a_person_reads_reviews_and_not_commands() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/a.md", HOLDS)]);
     let reviewed = place.run(&["github", "review", "drafts/*.md"]);
     assert!(!reviewed.stdout.contains("::") && reviewed.stdout.contains("Revision brief"), "{reviewed:?}");
@@ -174,6 +204,9 @@ fn a_person_reads_reviews_and_not_commands() {
 
 #[test]
 fn a_pointer_to_a_text_is_not_judged() {
+    if !has_program("git") {
+        return;
+    }
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
     let place = merge(&[], &[("drafts/a.md", pointer)]);
     review(&place, &[]).assert_code(5).assert_stdout_contains("pointer of Git LFS");
@@ -212,6 +245,9 @@ fn a_path_with_the_characters_of_a_pattern_is_reviewed() {
 
 #[test]
 fn patterns_that_match_nothing_are_told() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[("posts/a.md", SHIPS)], &[("drafts/a.md", SHIPS)]);
     let run = |patterns: &[&str]| {
         let mut command = place.command(&[&["github", "review"], patterns].concat());
@@ -234,6 +270,9 @@ fn patterns_that_match_nothing_are_told() {
 
 #[test]
 fn what_ends_before_any_review_is_in_the_summary() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/a.md", SHIPS)]);
     review(&place, &["--base", "none"]).assert_code(5);
     let summary = place.read("summary.md");
@@ -242,6 +281,9 @@ fn what_ends_before_any_review_is_in_the_summary() {
 
 #[test]
 fn a_ledger_that_is_removed_resumes_nothing() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/a.md", SHIPS)]);
     let reviewed = review(&place, &["--max-calls", "3"]).assert_code(3);
     let all = format!("{reviewed:?}{}", place.read("summary.md"));
@@ -250,6 +292,9 @@ fn a_ledger_that_is_removed_resumes_nothing() {
 
 #[test]
 fn a_pattern_that_matches_no_path_is_refused() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/fine.md", HOLDS)]);
     for pattern in
         ["", " drafts/*.md", "drafts/*.md\r", "./drafts/*.md", "/drafts/*.md", "../*", "drafts/", "!drafts/*"]
@@ -265,6 +310,9 @@ fn a_pattern_that_matches_no_path_is_refused() {
 
 #[test]
 fn the_council_of_the_base_is_as_it_was_committed() {
+    if !has_program("git") {
+        return;
+    }
     let base = [("council.yaml", &*strict()), (".gitattributes", "* filter=odd\n"), ("drafts/old.md", SHIPS)];
     let place = merge(&base, &[("drafts/new.md", HOLDS)]);
     let strict = |place: &TestDir| {
@@ -284,6 +332,9 @@ fn the_council_of_the_base_is_as_it_was_committed() {
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_it_and_leaves_nothing() {
+    if !has_program("git") {
+        return;
+    }
     let texts: Vec<String> = (0..150).map(|at| format!("drafts/{at}.md")).collect();
     let texts: Vec<(&str, &str)> = texts.iter().map(|path| (&**path, HOLDS)).collect();
     let place = merge(&[], &texts);
@@ -309,6 +360,9 @@ fn a_signal_ends_it_and_leaves_nothing() {
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_git_too() {
+    if !has_program("git") {
+        return;
+    }
     let place = merge(&[], &[("drafts/a.md", SHIPS)]);
     let (programs, temporary) = (TestDir::new(), TestDir::new());
     // Git, but slow to list a tree.

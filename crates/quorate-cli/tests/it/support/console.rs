@@ -88,6 +88,23 @@ fn examples_in(lines: &[(usize, &str)]) -> Vec<Example> {
     commands
 }
 
+/// Programs that documents show and that a machine with a compiler may lack.
+const OTHER_PROGRAMS: [&str; 4] = ["curl", "git", "python3", "sqlite3"];
+
+/// Whether this machine has the programs that a document's commands start; says what is missing.
+pub fn can_run(parts: &[Part]) -> bool {
+    let commands = parts.iter().flat_map(|part| match part {
+        Part::Console(block) => &block[..],
+        Part::File { .. } => &[],
+    });
+    let commands: Vec<String> = commands.filter_map(|shown| runnable(&shown.command)).collect();
+    let starts = |program: &&&str| {
+        let mut words = commands.iter().flat_map(|command| command.split([' ', '|', ';', '&', '(', '\n']));
+        words.any(|word| word == **program)
+    };
+    OTHER_PROGRAMS.iter().filter(starts).all(|program| super::has_program(program))
+}
+
 /// Runs a document in a directory, with the built binary first on PATH.
 pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<ExampleRun<'s>> {
     let mut script = String::new();

@@ -250,6 +250,16 @@ pub fn finish(child: Child) -> CommandOutput {
     CommandOutput::from_output(output)
 }
 
+/// Whether a program is on PATH. A test that needs a missing program reports that and passes.
+pub fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    if !is_there {
+        eprintln!("SKIPPED: there is no `{name}`");
+    }
+    is_there
+}
+
 /// Waits until something holds, which is soon.
 #[track_caller]
 pub fn wait_until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {

@@ -62,6 +62,16 @@ pub fn running_processes(word: &str) -> usize {
     processes_with(word).len()
 }
 
+/// How many processes have exactly this command line.
+pub fn running_commands(line: &[&str]) -> usize {
+    let wanted: String = line.iter().map(|part| format!("{part}\0")).collect();
+    let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+    let is_it = |path: std::path::PathBuf| {
+        std::fs::read(path.join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())
+    };
+    processes.filter(|one| is_it(one.path())).count()
+}
+
 /// Kills the processes that have this word on their command line.
 pub fn kill(word: &str) {
     for pid in processes_with(word) {
