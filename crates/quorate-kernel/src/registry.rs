@@ -48,6 +48,8 @@ pub struct BuildContext<'a> {
     /// The directory of the manifest; relative paths are relative to it.
     pub dir: &'a Path,
     pub runtime: &'a str,
+    /// Which conversation the runtime has, as its substrate names the place; empty for the substrate itself.
+    pub conversation: &'a str,
     pub participants: &'a [Participant],
     /// The MCP servers that the host has configured.
     pub servers: &'a Servers,

@@ -27,6 +27,7 @@ pub fn build_adapter<Port: ?Sized>(
         block: &block.as_object().cloned().unwrap_or_default(),
         dir,
         runtime: "conformance",
+        conversation: "",
         participants: &[],
         servers: &Servers::default(),
         executors: &dispatcher::FixedExecutor(None),

@@ -1,5 +1,8 @@
-//! The `fs` store: one JSON file for each participant in a folder, `./state` beside the manifest unless the block sets
-//! `dir`.
+//! The `fs` store: one JSON file for each participant in a folder, `./state/<manifest id>` beside the manifest unless the
+//! block sets `dir` (K9).
+//!
+//! The default folder belongs to the conversation that stores a state there first, which the file `.conversation` names.
+//! Another conversation with the same manifest id, for example a copy that continues on its own, has a folder below it.
 //!
 //! A file is replaced as a whole: written to a temporary file, synced, renamed. A file without a JSON object is an error
 //! that names it; it is not overwritten, since its content may matter.
@@ -15,7 +18,7 @@ use async_trait::async_trait;
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::state::{Error, State};
 use quorate_kernel::registry::BuildContext;
-use quorate_protocol::Json;
+use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use super::check_storable;
@@ -25,8 +28,11 @@ use crate::regular_file;
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
 
-/// The default of `dir`, relative to the manifest (K9).
-pub const DEFAULT_DIR: &str = "state";
+/// The folder of the default folders, relative to the manifest.
+const PARENT_DIR: &str = "state";
+/// The file of a default folder that names its conversation.
+const OWNER_FILE: &str = ".conversation";
+const MAX_OWNER_BYTES: u64 = 64 << 10;
 
 /// The longest state that is read, in bytes.
 const MAX_STATE_BYTES: u64 = 64 << 20;
@@ -37,8 +43,9 @@ const MAX_STATE_BYTES: u64 = 64 << 20;
 /// When the block has an unknown key, or `dir` is a file.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     let block = Block::parse(build.block, &["kind", "dir"])?;
-    let dir = block.text("dir")?.unwrap_or(DEFAULT_DIR);
-    let dir = std::path::absolute(build.dir.join(dir))
+    let written = block.text("dir")?;
+    let dir = written.map_or_else(|| default_dir(build.runtime), str::to_owned);
+    let dir = std::path::absolute(build.dir.join(&dir))
         .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is no path: {error}")))?;
     if dir.is_file() {
         let message = format!("`{}` is a file; states need a folder", dir.display());
@@ -46,7 +53,20 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
             ConfigError::for_key("dir", message).with_help("name a folder; it is made when it is needed")
         );
     }
-    Ok(Arc::new(FsState { dir }))
+    let conversation = written.is_none().then(|| relative_place(build.dir, build.conversation));
+    let participants = build.participants.iter().map(|participant| participant.id.clone()).collect();
+    Ok(Arc::new(FsState { dir, conversation, participants }))
+}
+
+/// The default of `dir`, relative to the manifest (K9).
+pub fn default_dir(runtime: &str) -> String {
+    format!("{PARENT_DIR}/{}", file_name::encode(runtime))
+}
+
+/// A conversation's place, relative to the manifest where it is below it, so that a folder can be moved as a whole.
+fn relative_place(dir: &Path, place: &str) -> String {
+    let dir = regular_file::real_path(dir);
+    Path::new(place).strip_prefix(dir).map_or_else(|_| place.to_owned(), |place| place.display().to_string())
 }
 
 /// How often a read is attempted while no descriptor is free, and the pause between attempts.
@@ -60,11 +80,29 @@ fn is_out_of_descriptors(error: &std::io::Error) -> bool {
 
 struct FsState {
     dir: PathBuf,
+    /// The conversation, where `dir` is the default folder.
+    conversation: Option<String>,
+    participants: Vec<Name>,
 }
 
 impl FsState {
-    fn path(&self, participant: &str) -> PathBuf {
-        self.dir.join(file_name::for_participant(participant))
+    /// The folder of the states.
+    fn folder(&self) -> std::io::Result<PathBuf> {
+        let Some(conversation) = &self.conversation else { return Ok(self.dir.clone()) };
+        match regular_file::read_no_symlink(&self.dir.join(OWNER_FILE), MAX_OWNER_BYTES) {
+            Ok(owner) if owner == conversation.as_bytes() => Ok(self.dir.clone()),
+            Ok(_) => Ok(self.dir.join(file_name::hash(conversation))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.dir.clone()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The file of a participant's state.
+    fn path(&self, participant: &str) -> Result<PathBuf, Error> {
+        let folder = self.folder().map_err(|error| {
+            Error::new(format!("cannot read {}", self.dir.join(OWNER_FILE).display()), error)
+        })?;
+        Ok(folder.join(file_name::for_participant(participant)))
     }
 }
 
@@ -76,7 +114,7 @@ impl State for FsState {
 
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
         // Reading a small file here is faster than handing it to another thread.
-        let path = self.path(participant);
+        let path = self.path(participant)?;
         let mut tries = 1;
         let text = loop {
             match regular_file::read_no_symlink(&path, MAX_STATE_BYTES) {
@@ -107,21 +145,58 @@ impl State for FsState {
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
         check_storable(participant, state)?;
-        let (dir, path) = (self.dir.clone(), self.path(participant));
-        let cannot = format!("cannot write {}", path.display());
+        let cannot = format!("cannot write the state of `{participant}` in {}", self.dir.display());
+        if let Some(conversation) = &self.conversation {
+            claim(&self.dir, conversation).map_err(|error| Error::new(cannot.clone(), error))?;
+        }
+        let path = self.path(participant)?;
         let mut text = match serde_json::to_vec_pretty(state) {
             Ok(text) => text,
             Err(error) => return Err(Error::new(cannot, error)),
         };
         text.push(b'\n');
         // A sync may take long. A started task also ends if the caller is dropped.
-        let written = tokio::task::spawn_blocking(move || write_atomically(&dir, &path, &text)).await;
+        let written = tokio::task::spawn_blocking(move || write_atomically(&path, &text)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let (Some(_), Some(parent)) = (&self.conversation, self.dir.parent()) else { return Vec::new() };
+        let files = self.participants.iter().map(|participant| file_name::for_participant(participant));
+        let unread: Vec<String> =
+            files.filter(|file| parent.join(file).is_file() && !self.dir.join(file).exists()).collect();
+        if unread.is_empty() {
+            return Vec::new();
+        }
+        vec![format!(
+            "states of an earlier version are not read: {} in {}; move them to {} to keep them",
+            unread.join(", "),
+            parent.display(),
+            self.dir.display()
+        )]
+    }
+}
+
+/// Makes the folder the conversation's, unless it has one already.
+#[expect(clippy::disallowed_methods, reason = "this module is where states are written")]
+fn claim(dir: &Path, conversation: &str) -> std::io::Result<()> {
+    let owner = dir.join(OWNER_FILE);
+    if owner.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(dir)?;
+    let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
+    file.write_all(conversation.as_bytes())?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(&owner) {
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        _ => Ok(()),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is where states are written")]
-fn write_atomically(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
+fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let dir = path.parent().ok_or(ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(dir)?;
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
     file.write_all(text)?;

@@ -69,6 +69,7 @@ async fn a_database_has_states_of_several_runtimes() {
             block: block.as_object().unwrap(),
             dir: dir.path(),
             runtime,
+            conversation: "",
             participants: &[],
             servers: &Servers::default(),
             executors: &FixedExecutor(None),
@@ -96,7 +97,7 @@ async fn a_state_is_a_file_that_people_can_read() {
     let store = open("fs", dir.path(), json!({}));
     let object = json!({"seen": ["a"], "count": 1}).as_object().cloned().unwrap();
     store.write("reviewer", &object).await.unwrap();
-    let path = dir.path().join("state/reviewer.json");
+    let path = dir.path().join("state/conformance/reviewer.json");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("\n  \"count\": 1") && text.ends_with("}\n"), "{text}");
     // Written by hand.

@@ -242,3 +242,62 @@ fn a_slip_in_a_key_stops_every_command() {
         assert!(!place.path("talk.md").exists() && !place.path("asked").exists(), "{to}");
     }
 }
+#[test]
+fn two_manifests_in_one_folder_remember_apart() {
+    // K9
+    let place = TestDir::with(
+        "st.sh",
+        "cat > \"asked-$1\"\necho '{\"content\": \"hello\", \"stateUpdate\": {\"note\": \"'$1' owes 40\"}}'\n",
+    );
+    let manifest = |id: &str, journal: &str| {
+        let config = format!("{{command: /bin/sh, args: [st.sh, {journal}], answer: json}}");
+        format!(
+            "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: {id}\nparticipants:\n  - {{id: x, executor: agent-cli, config: {config}}}\n\
+             substrate: {{kind: file, path: ./{journal}.md}}\ndispatcher: {{kind: fixed, next: [x]}}\n"
+        )
+    };
+    // The third is a copy that continues on its own, and the last id names a device elsewhere.
+    for (id, journal) in [("client-a", "a"), ("client-b", "b"), ("client-a", "fork"), ("con", "c")] {
+        place.write(&format!("{journal}.yaml"), manifest(id, journal));
+        place.run(&["run", &format!("{journal}.yaml"), "--say", "hello"]).assert_code(0);
+        assert!(!place.read(&format!("asked-{journal}")).contains("owes"), "{journal}");
+    }
+    for (path, journal) in [("client-a", "a"), ("client-b", "b"), ("%63on", "c")] {
+        assert!(
+            place.read(&format!("state/{path}/x.json")).contains(&format!("{journal} owes 40")),
+            "{path}"
+        );
+    }
+    for journal in ["a", "b", "fork", "c"] {
+        let manifest = format!("{journal}.yaml");
+        place
+            .run(&["state", &manifest, "x"])
+            .assert_code(0)
+            .assert_stdout_contains(&format!("{journal} owes 40"));
+        place.run(&["run", &manifest, "--say", "again"]).assert_code(0);
+        assert!(place.read(&format!("asked-{journal}")).contains(&format!("{journal} owes 40")), "{journal}");
+    }
+    // The folder can be moved as a whole.
+    let moved = TestDir::new();
+    for file in
+        ["a.yaml", "fork.yaml", "a.md", "fork.md", "state/client-a/x.json", "state/client-a/.conversation"]
+    {
+        moved.write(file, place.read(file));
+    }
+    moved.run(&["state", "a.yaml", "x"]).assert_code(0).assert_stdout_contains("a owes 40");
+    assert_eq!(moved.run(&["state", "fork.yaml", "x"]).assert_code(0).json(), serde_json::json!({}));
+}
+
+#[test]
+fn states_of_an_earlier_version_are_named_and_not_read() {
+    // K9
+    let place = swarm("echo yes", MENTION);
+    place.write("state/writer.json", "{\"old\": 1}");
+    assert_eq!(place.run(&["state", "swarm.yaml", "writer"]).assert_code(0).json(), serde_json::json!({}));
+    let warned = |words: &[&str]| place.run(words).assert_code(0).stderr.contains("quorate:state_unread");
+    assert!(warned(&["run", "swarm.yaml"]) && !warned(&["log", "swarm.yaml"]));
+    std::fs::create_dir_all(place.path("state/talk")).unwrap();
+    std::fs::rename(place.path("state/writer.json"), place.path("state/talk/writer.json")).unwrap();
+    assert!(!warned(&["run", "swarm.yaml"]));
+    place.run(&["state", "swarm.yaml", "writer"]).assert_code(0).assert_stdout_contains("\"old\": 1");
+}

@@ -50,6 +50,7 @@ pub fn build(
         block: &block.as_object().cloned().unwrap_or_default(),
         dir: std::path::Path::new("/"),
         runtime: "conformance",
+        conversation: "",
         participants: roster,
         servers: &Servers::default(),
         executors: &FixedExecutor(member_config),

@@ -1,5 +1,5 @@
-//! File names of participants' states: an id that every file system preserves is used as it is; otherwise each byte that
-//! some file system would change is written as `%` and two hexadecimal digits.
+//! File names of ids: an id that every file system preserves is used unchanged; otherwise each byte that some file system
+//! would change is written as `%` and two hexadecimal digits.
 //!
 //! No two ids share a name, even where case does not matter: literal letters are always lower case, and a `%` is never
 //! literal.
@@ -11,11 +11,16 @@ use sha2::{Digest, Sha256};
 const MAX_NAME_BYTES: usize = 120;
 
 pub(super) fn for_participant(participant: &str) -> String {
-    let mut name = String::with_capacity(participant.len() + 5);
-    let last = participant.len().saturating_sub(1);
-    for (at, byte) in participant.bytes().enumerate() {
+    encode(participant) + ".json"
+}
+
+/// The name without an extension.
+pub(super) fn encode(id: &str) -> String {
+    let mut name = String::with_capacity(id.len() + 5);
+    let last = id.len().saturating_sub(1);
+    for (at, byte) in id.bytes().enumerate() {
         let literal = match byte {
-            b'a'..=b'z' => at > 0 || !is_device_name(participant),
+            b'a'..=b'z' => at > 0 || !is_device_name(id),
             b'0'..=b'9' | b'-' | b'_' => true,
             b'.' => at > 0 && at < last,
             _ => false,
@@ -30,11 +35,14 @@ pub(super) fn for_participant(participant: &str) -> String {
     }
     if name.len() > MAX_NAME_BYTES {
         // `%%` occurs in no other name.
-        let hash = Sha256::digest(participant.as_bytes());
-        let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        name = format!("{}%%{hex}", &name[..MAX_NAME_BYTES / 2]);
+        name = format!("{}%%{}", &name[..MAX_NAME_BYTES / 2], hash(id));
     }
-    name + ".json"
+    name
+}
+
+pub(super) fn hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ impl TestHost {
             block,
             dir: Path::new("/"),
             runtime: "swarm",
+            conversation: "",
             participants: &self.participants,
             servers: &self.servers,
             executors: &NoExecutors,

@@ -138,22 +138,25 @@ impl PortBuilder<'_> {
         let kinds = |kinds: &mut dyn Iterator<Item = &str>| kinds.collect::<Vec<_>>().join(", ");
         let known = kinds(&mut self.registry.substrate_kinds());
         let new = self.registry.substrate_kind(&runtime.substrate.kind);
-        let substrate = self.port("substrate", new, &known, block(&runtime.substrate), &participants);
+        let substrate = self.port("substrate", new, &known, block(&runtime.substrate), "", &participants);
+        let place = substrate.as_ref().map(|substrate| substrate.about().place).unwrap_or_default();
         let known = kinds(&mut self.registry.dispatcher_kinds());
         let new = self.registry.dispatcher_kind(&runtime.dispatcher.kind);
-        let dispatcher = self.port("dispatcher", new, &known, block(&runtime.dispatcher), &participants);
+        let dispatcher =
+            self.port("dispatcher", new, &known, block(&runtime.dispatcher), &place, &participants);
         let state = match &runtime.state {
             Some(state) => block(state),
             None => Map::from_iter([("kind".to_owned(), json!(self.registry.default_state_kind()))]),
         };
         let known = kinds(&mut self.registry.state_kinds());
         let kind = state.get("kind").and_then(Json::as_str).unwrap_or_default().to_owned();
-        let state = self.port("state", self.registry.state_kind(&kind), &known, state, &participants);
+        let new = self.registry.state_kind(&kind);
+        let state = self.port("state", new, &known, state, &place, &participants);
         // Nothing is set up by running; `quorate provision install` does it.
         let provisioning = runtime.provisioning.as_ref().and_then(|provisioning| {
             let known = kinds(&mut self.registry.provisioning_kinds());
             let new = self.registry.provisioning_kind(&provisioning.kind);
-            self.port("provisioning", new, &known, block(provisioning), &participants)
+            self.port("provisioning", new, &known, block(provisioning), &place, &participants)
         });
         let policy = self.policy(&runtime.dispatcher.settings);
         let mut lifecycles = host.lifecycles().to_vec();
@@ -169,9 +172,10 @@ impl PortBuilder<'_> {
             on_mention: flag(|lifecycle| lifecycle.on_mention),
             on_idle: flag(|lifecycle| lifecycle.on_idle),
         };
-        let (substrate, dispatcher) = (substrate?, dispatcher?);
+        let (substrate, dispatcher, state) = (substrate?, dispatcher?, state?);
         self.check_executors(&*substrate, &speakers);
         self.collect_warnings(&*substrate, &*dispatcher, &participants, &speakers);
+        self.warn_states(&*state);
         let with_prompts = participants.iter().zip(&self.written.participant_prompts);
         let weaving = with_prompts
             .filter_map(|(one, with_prompts)| Some((one.id.clone(), with_prompts.sources.clone()?)));
@@ -187,7 +191,7 @@ impl PortBuilder<'_> {
             needs: self.needs.take(),
             prompt_sources: weaving.collect(),
             speakers: speakers.into_iter().collect::<Option<Vec<_>>>()?,
-            state: state?,
+            state,
             provisioning,
             report: Report::new(),
             cautions: Report::new(),
@@ -221,6 +225,7 @@ impl PortBuilder<'_> {
         new: Option<Builder<Port>>,
         known: &str,
         block: Map<String, Json>,
+        conversation: &str,
         participants: &[Participant],
     ) -> Option<Arc<Port>> {
         let Some(new) = new else {
@@ -243,6 +248,7 @@ impl PortBuilder<'_> {
             block: &block,
             dir: &self.written.dir,
             runtime: &self.written.runtime.id,
+            conversation,
             participants,
             servers: &self.servers,
             executors: &factory,

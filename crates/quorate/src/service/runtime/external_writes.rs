@@ -33,9 +33,9 @@ pub(super) fn warn_external_writes(
     report: &mut Report,
     cautions: &mut Report,
 ) -> Vec<SideEffect> {
-    let own_state = state::fs::DEFAULT_DIR;
+    let own_state = state::fs::default_dir(&runtime.id);
     let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation", None);
-    let state = ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(own_state));
+    let state = ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(&*own_state));
     let mut acts = Vec::new();
     for (port, adapter, writes, what, fallback) in [substrate, state] {
         let written = match adapter {

@@ -8,6 +8,7 @@ use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::conversation::{Capability, Participant, Tools};
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::effectors::Effectors;
+use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::turn::Speaker;
 
@@ -88,6 +89,12 @@ impl PortBuilder<'_> {
             if identities {
                 self.warn_double_answers(at, speaker);
             }
+        }
+    }
+
+    pub(super) fn warn_states(&mut self, state: &dyn State) {
+        for warning in state.warnings() {
+            self.cautions.warn(codes::STATE_UNREAD, Body::new(warning).at(self.place_of("state", "")));
         }
     }
 
