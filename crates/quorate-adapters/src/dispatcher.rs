@@ -15,9 +15,7 @@ use crate::block::{Block, nearest, quoted_list};
 
 /// Allows a participant to answer its own turn.
 const REENTRY: &str = "reentry";
-/// How many turns of the conversation the dispatcher sees.
-const WINDOW: &str = "window";
-/// How many turns of participants may follow each other without one of a person.
+/// How long a chain of triggers may be, in participants' turns.
 const MAX_AGENT_TURNS: &str = "maxAgentTurns";
 
 /// Reads a dispatcher's block: the common keys and those of its kind.

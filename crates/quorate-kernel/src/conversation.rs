@@ -42,19 +42,28 @@ pub struct NewTurn {
 
 /// What a runtime writes with its own turns, so that everything else can be restored from the conversation alone
 /// (K5).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stamp {
     /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
     pub key: Name,
     pub runtime: Name,
     /// The turn that this one answers. All earlier turns are settled.
     pub trigger: Name,
+    /// How many participants' turns lead from a person's turn to this one, itself included; 0 if that is unknown, as in
+    /// stamps of earlier versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub chain: usize,
     /// Who was selected for the trigger, in order, where it was not this participant alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selected: Vec<Name>,
     /// The participant's whole state from now on, where the turn changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Map<String, Json>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The id of an invocation of a turn, which is also the key of the turn that comes of it.

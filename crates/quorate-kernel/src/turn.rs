@@ -2,6 +2,7 @@
 //! their answers. Its source of truth is the substrate; the ledger, the states and the cursor are restored from it
 //! (K2, K3, K5).
 
+mod chain;
 mod commit;
 mod cycle;
 mod dispatch;
@@ -39,6 +40,7 @@ use crate::prompt::Layout;
 use crate::record;
 use crate::redact::Redactor;
 
+use chain::Chains;
 use evidence::{Alteration, Evidence};
 pub use forecast::{Forecast, forecast};
 use hooks::Hooks;
@@ -136,7 +138,7 @@ impl Default for HookFlags {
 pub struct Policy {
     /// Whether the author of a trigger may answer it.
     pub reentry: bool,
-    /// How many turns of participants there may be in a row without a person's.
+    /// The longest chain of triggers, in participants' turns since a person's, whose end is answered (K12).
     pub max_agent_turns: usize,
     /// How many turns a window has.
     pub window: usize,
@@ -170,9 +172,13 @@ pub enum CycleResult {
     /// No participant answers this turn.
     Idle {
         trigger: Name,
+        /// Whether a person wrote it and the dispatcher selects no participant.
+        is_unaddressed: bool,
         /// The reason, unless the dispatcher selected no participant.
         why: Option<String>,
     },
+    /// The chain of triggers that ends with this turn is too long: the participants that it is for are not asked.
+    Guarded { trigger: Name, why: String },
     /// The dispatcher failed for this turn; no participant answers it.
     Undecided { trigger: Name, why: String },
     /// The call budget does not cover all selected participants: no participant was asked, and the turn stays
@@ -234,8 +240,7 @@ pub struct Runner {
     pending: VecDeque<Turn>,
     /// The last turns that are settled, at most one less than a window.
     settled: VecDeque<SettledTurn>,
-    /// How many of the last settled turns are participants' without a person's between.
-    agent_turns_in_a_row: usize,
+    chains: Chains,
     /// What is known of the first pending turn from before this process started.
     resumed: Option<PartialAnswer>,
     /// The phase of answering a trigger.
@@ -295,7 +300,7 @@ impl Runner {
             last_read: None,
             pending: VecDeque::new(),
             settled: VecDeque::new(),
-            agent_turns_in_a_row: 0,
+            chains: Chains::default(),
             resumed: None,
             phase: Phase::Idle,
             unsaved_states: BTreeMap::new(),
@@ -385,11 +390,6 @@ impl Runner {
         self.swarm.emit(self.cycles, what);
     }
 
-    /// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
-    fn is_agent_turn(&self, turn: &Turn) -> bool {
-        is_agent_turn(&self.roster, turn)
-    }
-
     /// What a prompt shows of a turn: a JSON object `{id, participant, at, content}`, without secrets.
     fn prompt_line(&self, turn: &Turn) -> String {
         #[derive(serde::Serialize)]
@@ -409,7 +409,7 @@ impl Runner {
     fn settle_new(&mut self, turn: Turn) {
         let proof = self.swarm.substrate.id_proof(&turn);
         self.position = self.position.filter(|_| proof != IdProof::Unsupported).map(|before| before + 1);
-        if proof != IdProof::Unsupported || self.is_agent_turn(&turn) {
+        if proof != IdProof::Unsupported || is_agent_turn(&self.roster, &turn) {
             self.unrecorded_settled.push(evidence::settled_turn(&turn, proof));
         }
         self.evidence.settle(&turn.id);
@@ -418,7 +418,7 @@ impl Runner {
 
     /// The turn is settled: whatever comes next is newer.
     fn settle(&mut self, turn: Turn) {
-        self.agent_turns_in_a_row = if self.is_agent_turn(&turn) { self.agent_turns_in_a_row + 1 } else { 0 };
+        self.chains.settle(&self.roster, &turn);
         self.cursor = Some(turn.id.clone());
         self.settled.push_back(SettledTurn { line: self.prompt_line(&turn), turn });
         while self.settled.len() >= self.swarm.policy.window.max(1) {
@@ -427,6 +427,7 @@ impl Runner {
     }
 }
 
+/// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
 fn is_agent_turn(roster: &[Participant], turn: &Turn) -> bool {
     let answers = turn.stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
     answers || roster.iter().any(|one| one.id == turn.participant)

@@ -140,6 +140,7 @@ fn name(output: Output) -> &'static str {
         Output::Compare => "Comparison",
         Output::Audit => "AuditReport",
         Output::Runs => "Runs",
+        Output::Run => "ConversationRun",
         Output::Verify => "Verification",
     }
 }

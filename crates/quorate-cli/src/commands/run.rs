@@ -34,8 +34,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// speaker, and the store of participants' state. Turns are printed as they are appended. A restart continues where the
 /// last run ended: no mention is lost, and none is answered twice.
 ///
-/// The exit code is 0 when every participant that was asked has answered, 3 when one has not, 4 not found, 5 unusable
-/// configuration or input, 64 wrong command line.
+/// The exit code is 0 when every participant that was asked has answered, 3 when one has not or `maxAgentTurns` stopped a
+/// chain of answers, 4 not found, 5 unusable configuration or input, 64 wrong command line.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate run swarm.yaml --say '@Reviewer please look at the draft'\n  quorate run .runtime/multi-agent.yaml --watch\n  quorate run swarm.yaml --once --executor rubric --events events.jsonl\n  quorate run swarm.yaml --serve reviewer --executor claude"
@@ -230,8 +230,10 @@ async fn run_loop(
                 .iter()
                 .for_each(|turn| terminal.data(&conversation::turn(turn, terminal.stdout)));
         }
-        summary.interrupted(unfinished);
+        summary.take_unfinished(unfinished);
     }
+    summary.interrupted = interrupted;
+    summary.ended_once = arguments.once && summary.asked > 0;
     match human {
         true => terminal.hint(&conversation::summary(&summary, arguments.watch)),
         false => terminal.data(&conversation::summary_json(&ready.runtime, &summary)),

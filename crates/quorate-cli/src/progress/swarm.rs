@@ -156,9 +156,7 @@ fn event_line(kind: &EventKind) -> String {
         }
         EventKind::HookFailed { hook, error } => format!("the hook {hook} failed: {}", one_line(error)),
         EventKind::GuardHit { trigger, turns } => {
-            format!(
-                "{turns} turns of participants in a row without a person's: no participant answers {trigger}"
-            )
+            format!("{trigger} ends a chain of {turns} participants' turns: no participant answers it")
         }
         EventKind::CycleIdle { trigger } => format!("idle: no participant answers {trigger}"),
         EventKind::CycleFinished { appended, failed, ms } => {

@@ -80,6 +80,10 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
         if runner.is_none() {
             runner = Some(ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start"));
         }
+        // The last two wait together.
+        if at + 2 == SAID.len() {
+            continue;
+        }
         let (runner, _hold) = runner.as_mut().unwrap();
         let on_step = |step| {
             if let Step::Cycled(CycleResult::Asked { trigger, failed, .. }) = step {

@@ -288,21 +288,152 @@ fn a_talk_among_agents_ends() {
     answers(&place, json!({"ada": "@Bo", "bo": "@Ada"}));
     say(&place, "@Ada begin");
     run(&place)
-        .assert_code(0)
-        .assert_stderr_contains("20 turns of participants without a person's")
+        .assert_code(3)
+        .assert_stderr_contains("it ends a chain of 20 participants' turns")
         .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
     run(&place).assert_code(0).assert_stderr_contains("nothing is new");
     // A person begins again.
     say(&place, "@Bo once more");
-    run(&place).assert_code(0);
+    run(&place).assert_code(3);
     assert_eq!(talk(&place).len(), 42);
+}
+
+#[test]
+fn a_stop_by_the_guard_can_be_told_from_an_end() {
+    // K12
     let place = swarm("");
     place.write("swarm.yaml", manifest("").replace("kind: mention", "kind: mention, maxAgentTurns: 1"));
-    answers(&place, json!({"ada": "@Bo", "bo": "@Ada"}));
-    say(&place, "@Ada begin");
+    answers(&place, json!({"ada": "@Bo", "bo": "done"}));
+    let ran =
+        place.run(&["run", "swarm.yaml", "--say", "@Ada begin", "--format", "json"]).assert_code(3).json();
+    assert_eq!(ran["stopped"], json!({"by": "guard", "turns": [ran["appended"][0]["id"]]}));
+    assert_eq!(ran["passed"][0]["trigger"], ran["appended"][0]["id"]);
+    let records = place.run(&["log", "swarm.yaml", "--records"]).assert_code(0).stdout;
+    assert!(records.contains("it ends a chain of 1 participant's turn"), "{records}");
+    // The guard stops nothing at the end of a chain that ends by itself.
+    let ran =
+        place.run(&["run", "swarm.yaml", "--say", "@Bo begin", "--format", "json"]).assert_code(0).json();
+    assert_eq!((&ran["asked"], &ran["stopped"]), (&json!(1), &json!({"by": "idle", "turns": []})));
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Bob", "--format", "json"]).assert_code(0).json();
+    assert_eq!(ran["stopped"]["by"], "nobody");
+    let spent = ["run", "swarm.yaml", "--say", "@Bo", "--max-calls", "0", "--format", "json"];
+    assert_eq!(place.run(&spent).assert_code(3).json()["stopped"]["by"], "budget");
+    assert_eq!(
+        place.run(&["run", "swarm.yaml", "--once", "--format", "json"]).json()["stopped"],
+        Value::Null
+    );
+    // A dispatcher that would have to ask an executor is not asked.
+    place.write(
+        "swarm.yaml",
+        manifest("").replace("kind: mention", "kind: llm-router, executor: router, maxAgentTurns: 1"),
+    );
+    place.write("route.json", r#"{"dispatcher": {"next": ["ada"]}}"#);
+    place.write("quorate.toml", "[executors.router]\nkind = \"script\"\npath = \"route.json\"\n");
+    let ran = place.run(&["run", "swarm.yaml", "--say", "who?", "--format", "json"]).assert_code(3).json();
+    assert_eq!((&ran["asked"], &ran["stopped"]["by"]), (&json!(1), &json!("guard")));
+}
+
+#[test]
+fn hand_offs_that_wait_together_are_no_chain() {
+    // K12: two turns of participants answer each of twelve messages, one after the other's.
+    for substrate in ["{kind: file, path: talk.md}", "{kind: sqlite, path: talk.db}"] {
+        let place = swarm("");
+        let manifest = manifest("").replace("{kind: file, path: talk.md}", substrate);
+        place.write("swarm.yaml", manifest.replace("kind: mention", "kind: mention, maxAgentTurns: 3"));
+        answers(&place, json!({"ada": "over to @Bo", "bo": "done"}));
+        for _ in 0..12 {
+            say(&place, "@Ada");
+        }
+        // Each process sees a part of them.
+        for _ in 0..6 {
+            place.run(&["run", "swarm.yaml", "--once"]).assert_code(0);
+        }
+        run(&place).assert_code(0);
+        let said = said(&place);
+        let count = |line: &str| said.iter().filter(|said| *said == line).count();
+        assert_eq!((count("ada: over to @Bo"), count("bo: done")), (12, 12), "{substrate}: {said:#?}");
+    }
+}
+
+/// Participants in turn, who say their id and the content of the turn that they answer.
+fn pipeline(more: &str) -> TestDir {
+    const ECHO: &str = "#!/bin/sh\nlast=$(grep -o '\"content\":\"[^\"]*\"' | tail -n 1 | cut -d '\"' -f 4)\n\
+                        case \"$1 $last\" in \"wri res: broken\") exit 1;; esac\nprintf '%s: %s\\n' \"$1\" \"$last\"\n";
+    let place = TestDir::with("echo.sh", ECHO);
+    let participant = |id| {
+        format!(
+            "  - {{id: {id}, executor: agent-cli, config: {{command: /bin/sh, args: [echo.sh, {id}]}}}}\n"
+        )
+    };
+    let participants = ["res", "wri", "edi"].map(participant).concat();
+    place.write(
+        "swarm.yaml",
+        format!(
+            "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: crew\nparticipants:\n{participants}\
+             substrate: {{kind: file, path: talk.md}}\ndispatcher: {{kind: round-robin{more}}}\n"
+        ),
+    );
+    place
+}
+
+/// What the participants said, in the order of the conversation.
+fn answered(place: &TestDir) -> Vec<String> {
+    let answers = talk(place).into_iter().filter(|(who, _)| who != "user");
+    answers.map(|(_, what)| what).collect()
+}
+
+#[test]
+fn each_turn_of_a_person_has_a_round_of_its_own() {
+    // K11
+    let place = pipeline("");
+    say(&place, "one");
+    say(&place, "two");
     run(&place).assert_code(0);
-    assert_eq!(talk(&place).len(), 2);
+    let round = |topic: &str| {
+        [format!("res: {topic}"), format!("wri: res: {topic}"), format!("edi: wri: res: {topic}")]
+    };
+    let [first, second] = [round("one"), round("two")];
+    let both: Vec<String> = first.into_iter().zip(second).flat_map(<[String; 2]>::from).collect();
+    assert_eq!(answered(&place), both);
+    // A person speaks in the middle of a round, and each turn is answered by another process.
+    let place = pipeline("");
+    say(&place, "one");
+    place.run(&["run", "swarm.yaml", "--once"]).assert_code(0);
+    say(&place, "two");
+    for _ in 0..5 {
+        place.run(&["run", "swarm.yaml", "--once"]).assert_code(0);
+    }
+    run(&place).assert_code(0).assert_stderr_contains("nothing is to be answered");
+    let mut all = answered(&place);
+    all.sort();
+    let mut rounds = [round("one"), round("two")].concat();
+    rounds.sort();
+    assert_eq!(all, rounds);
+}
+
+#[test]
+fn a_failure_ends_its_round_and_no_other() {
+    // K11
+    let place = pipeline("");
+    say(&place, "broken");
+    say(&place, "fine");
+    run(&place).assert_code(3).assert_stderr_contains("wri has not answered");
+    assert_eq!(answered(&place), ["res: broken", "res: fine", "wri: res: fine", "edi: wri: res: fine"]);
+    say(&place, "next");
+    run(&place).assert_code(0);
+    assert_eq!(answered(&place)[4..], ["res: next", "wri: res: next", "edi: wri: res: next"]);
+}
+
+#[test]
+fn a_round_has_as_many_turns_as_its_settings_say() {
+    // K11
+    let place = pipeline(", order: [edi, res], turns: 3, window: 1");
+    say(&place, "one");
+    say(&place, "two");
+    run(&place).assert_code(0);
+    let last = |topic: &str| format!("edi: res: edi: {topic}");
+    assert_eq!(answered(&place)[4..], [last("one"), last("two")]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_schema_refers_to_nothing_but_parts_of_itself() {
         }
     }
     let place = TestDir::new();
-    for word in ["review", "reviews", "estimate", "convene", "plan", "audit", "runs", "verify"] {
+    for word in ["review", "reviews", "estimate", "convene", "plan", "audit", "runs", "run", "verify"] {
         let schema = place.run(&["schema", word]).assert_code(0).json();
         let (mut found, inner) = (Vec::new(), schema["$defs"].to_string());
         references(&schema, &mut found);
@@ -197,4 +197,34 @@ fn everything_with_a_schema_is_listed() {
         .assert_stderr_contains("did you mean `deliberator`?");
     place.run(&["schema", "revew"]).assert_code(4).assert_stderr_contains("did you mean `review`?");
     place.run(&["schema", "persona", "vote"]).assert_code(64);
+}
+
+#[test]
+fn runs_of_runtimes_are_what_their_schema_says() {
+    // K12
+    let run = schema(&["run"]);
+    let place = TestDir::with("answers.json", r#"{"ada": "@Bo", "bo": "@Ada"}"#);
+    place.write(
+        "swarm.yaml",
+        "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nparticipants:\n  \
+         - {id: ada, executor: script, displayName: Ada, config: {path: answers.json}}\n  \
+         - {id: bo, executor: script, displayName: Bo, config: {path: answers.json}}\n\
+         substrate: {kind: file, path: talk.md}\ndispatcher: {kind: mention, maxAgentTurns: 2}\n",
+    );
+    let ran =
+        |words: &[&str]| place.run(&[&["run", "swarm.yaml", "--format", "json"], words].concat()).json();
+    for (words, by) in [
+        (&["--say", "@Ada"][..], json!("guard")),
+        (&[], json!("idle")),
+        (&["--say", "@Zed"], json!("nobody")),
+        (&["--say", "@Bo", "--max-calls", "0"], json!("budget")),
+        (&["--once"], Value::Null),
+    ] {
+        let ran = ran(words);
+        fits(&run, &ran);
+        assert_eq!(ran["stopped"]["by"], by, "{ran:#}");
+    }
+    let mut spoilt = ran(&[]);
+    spoilt["stopped"]["by"] = json!("chance");
+    assert!(!run.is_valid(&spoilt));
 }

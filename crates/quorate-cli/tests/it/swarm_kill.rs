@@ -39,7 +39,7 @@ END {
 }'
 "#;
 
-/// A conversation of two such participants. What people say while nothing runs is answered at one go, which is no loop.
+/// A conversation of two such participants. The longest chain has two of their turns, however many wait (K12).
 fn swarm(substrate: &str) -> TestDir {
     let place = TestDir::with("player.sh", PLAYER);
     let config = "config: {command: /bin/sh, args: [player.sh], answer: json, timeout_ms: 20000}";
@@ -53,7 +53,7 @@ participants:
   - {{id: ada, displayName: Ada, executor: agent-cli, {config}}}
   - {{id: bo, displayName: Bo, executor: agent-cli, {config}}}
 substrate: {substrate}
-dispatcher: {{kind: mention, maxAgentTurns: 1000}}
+dispatcher: {{kind: mention, maxAgentTurns: 3}}
 state: {{kind: fs, dir: states}}
 "
         ),

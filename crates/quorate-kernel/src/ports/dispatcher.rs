@@ -8,8 +8,8 @@
 //!   name out in any case.
 //! - An empty selection is normal: the runtime is idle. Several selected participants speak in one cycle, from the same
 //!   window.
-//! - The same window gives the same names, unless a model it asks answers differently. It keeps no state between calls: the
-//!   window shows where it left off.
+//! - The same window and chain give the same names, unless a model it asks answers differently. It keeps no state between
+//!   calls: window and chain show where it left off.
 //! - It looks up required substrate features in [`Input::capabilities`]; without them it selects no participant.
 //! - It asks models only through [`Input::ask`], which applies deadlines and budgets and makes records.
 //!
@@ -28,6 +28,9 @@ pub const COMMON_KEYS: [&str; 4] = ["kind", "reentry", "maxAgentTurns", "window"
 pub struct Input<'a> {
     /// The window, oldest first; the last one is the trigger. Never empty.
     pub window: &'a [Turn],
+    /// How many participants' turns lead from a person's turn to the trigger, itself included, each by answering the one
+    /// before; 0 if a person wrote the trigger.
+    pub chain: usize,
     /// All participants, in the manifest's order.
     pub participants: &'a [Participant],
     /// What the substrate can do.

@@ -89,11 +89,11 @@ pub enum EventKind {
         hook: &'static str,
         error: String,
     },
-    /// Too many turns of participants in a row without a person's: the trigger is passed over.
+    /// The chain of triggers since a person's turn is too long: the trigger is passed over.
     #[serde(rename = "guard.hit")]
     GuardHit {
         trigger: Name,
-        /// How many turns in a row.
+        /// How many participants' turns the chain has.
         turns: usize,
     },
     #[serde(rename = "cycle.idle")]

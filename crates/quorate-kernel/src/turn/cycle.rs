@@ -9,9 +9,10 @@ use quorate_protocol::{Name, Part, PartKind};
 use tokio::time::Instant;
 
 use super::dispatch::{DecisionCost, Selection};
+use super::forecast::{Forecast, select_without_asking};
 use super::phase::{Asking, Author, Effect, Input, Phase};
 use super::speak::TurnQuestion;
-use super::{CycleResult, Error, READ_PAGE_TURNS, Runner, SettledTurn};
+use super::{CycleResult, Error, READ_PAGE_TURNS, Runner, SettledTurn, is_agent_turn};
 use crate::budget::tokens::most_tokens;
 use crate::budget::{self, Amount};
 use crate::clock::rfc3339;
@@ -50,19 +51,21 @@ impl Runner {
             return Ok(CycleResult::NoNewTurn);
         };
         self.emit(EventKind::CycleStarted { trigger: trigger.id.clone(), by: trigger.participant.clone() });
-        let in_a_row = if self.is_agent_turn(&trigger) { self.agent_turns_in_a_row + 1 } else { 0 };
-        let most = self.swarm.policy.max_agent_turns;
-        if in_a_row >= most {
-            self.emit(EventKind::GuardHit { trigger: trigger.id.clone(), turns: in_a_row });
-            let turns = if in_a_row == 1 { "1 turn" } else { &format!("{in_a_row} turns") };
-            let why = format!(
-                "{turns} of participants without a person's between, and `maxAgentTurns` is {most}; what a person says \
-                 next is answered"
-            );
-            return self.settle_unanswered(trigger, Some(why), DecisionCost::Nothing, started).await;
-        }
+        let chain = self.chains.length(&self.roster, &trigger);
         let window = self.window(&trigger);
-        let selected = match self.select(&window, &trigger).await? {
+        if self.is_guarded(&window, chain).await {
+            let (id, most) = (trigger.id.clone(), self.swarm.policy.max_agent_turns);
+            self.emit(EventKind::GuardHit { trigger: id.clone(), turns: chain });
+            let turns =
+                if chain == 1 { "1 participant's turn" } else { &format!("{chain} participants' turns") };
+            let why = format!(
+                "it ends a chain of {turns} since a person's, and `maxAgentTurns` is {most}; a person's next turn is \
+                 answered"
+            );
+            self.settle_unanswered(trigger, Some(why.clone()), DecisionCost::Nothing, started).await?;
+            return Ok(CycleResult::Guarded { trigger: id, why });
+        }
+        let selected = match self.select(&window, &trigger, chain).await? {
             Selection::Named(selected, cost) if selected.is_empty() => {
                 let cycle = self.cycles;
                 if self.swarm.flags.on_idle {
@@ -84,7 +87,9 @@ impl Runner {
         let asked: Vec<Name> = selected.iter().filter(|id| !answered.contains(*id)).cloned().collect();
         if asked.is_empty() {
             // All of them have answered, before this process or in another one.
-            return self.settle_unanswered(trigger, None, DecisionCost::Nothing, started).await;
+            let id = trigger.id.clone();
+            self.settle_unanswered(trigger, None, DecisionCost::Nothing, started).await?;
+            return Ok(CycleResult::Idle { trigger: id, is_unaddressed: false, why: None });
         }
         if !self.call_context.budget.has_left(asked.len(), self.least_needed(&window, &asked)) {
             return Ok(CycleResult::BudgetExhausted { trigger: trigger.id });
@@ -95,10 +100,30 @@ impl Runner {
         }
         let question = Arc::new(self.question(window, &asked));
         let results = Vec::new();
-        self.apply(Input::Dispatched(Asking { trigger, selected, asked: asked.clone(), started, results }));
+        self.apply(Input::Dispatched(Asking {
+            trigger,
+            chain,
+            selected,
+            asked: asked.clone(),
+            started,
+            results,
+        }));
         self.ask(&question, asked).await?;
         self.apply(Input::AllHeard(self.author()));
         self.commit().await
+    }
+
+    /// Whether the chain of triggers is too long, and a participant would answer. A dispatcher that has to ask an executor
+    /// is not asked, since a loop must not cost calls: its trigger counts as one that a participant would answer.
+    async fn is_guarded(&self, window: &[Turn], chain: usize) -> bool {
+        if chain < self.swarm.policy.max_agent_turns {
+            return false;
+        }
+        let (dispatcher, capabilities) = (&*self.swarm.dispatcher, &self.about.capabilities);
+        let selected =
+            select_without_asking(dispatcher, &self.roster, capabilities, self.swarm.policy, window, chain)
+                .await;
+        selected != Forecast::Speakers(Vec::new())
     }
 
     /// What the questions to these participants take by the window alone. Each is reserved with its whole prompt later.
@@ -157,6 +182,11 @@ impl Runner {
             }
             Effect::Remember(participant, state) => {
                 self.unsaved_states.insert(participant, state);
+            }
+            Effect::KeepChain { answer, length } => {
+                if self.about.keeps == Keeps::Turns {
+                    self.chains.keep(answer, length);
+                }
             }
             Effect::Announce { participant, turn } => {
                 self.emit(EventKind::SubstrateAppended { turn: turn.id.clone(), participant });
@@ -278,7 +308,7 @@ impl Runner {
         };
         self.resumed = None;
         self.pending.pop_front();
-        let id = trigger.id.clone();
+        let (id, is_unaddressed) = (trigger.id.clone(), !is_agent_turn(&self.roster, &trigger));
         self.settle_new(trigger);
         self.unrecorded_idle_turns += 1;
         let due = why.is_some()
@@ -293,7 +323,7 @@ impl Runner {
         }
         self.emit(EventKind::CycleIdle { trigger: id.clone() });
         self.emit(EventKind::CycleFinished { appended: 0, failed: 0, ms: millis(started.elapsed()) });
-        Ok(CycleResult::Idle { trigger: id, why })
+        Ok(CycleResult::Idle { trigger: id, is_unaddressed, why })
     }
 
     /// The record of turns that no participant answers, up to this one.

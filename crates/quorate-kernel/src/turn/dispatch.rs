@@ -40,7 +40,12 @@ impl Runner {
     ///
     /// # Errors
     /// If the ledger fails while the dispatcher asks an executor.
-    pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<Selection, ledger::Error> {
+    pub(super) async fn select(
+        &self,
+        window: &[Turn],
+        trigger: &Turn,
+        chain: usize,
+    ) -> Result<Selection, ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
             return Ok(Selection::Named(before.selected.clone(), DecisionCost::Nothing));
@@ -55,7 +60,7 @@ impl Runner {
             asked: AtomicBool::new(false),
         };
         let capabilities = &self.about.capabilities;
-        let input = Input { window, participants: &self.roster, capabilities, ask: &asking };
+        let input = Input { window, chain, participants: &self.roster, capabilities, ask: &asking };
         let dispatcher = self.swarm.dispatcher.kind();
         let named = self.swarm.dispatcher.select(input).await;
         if let Some(error) = asking.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {

@@ -5,18 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, Json, Name};
 
+use super::Policy;
+use super::chain::Chains;
 use super::dispatch::permitted;
-use super::{Policy, is_agent_turn};
 use crate::conversation::{Capabilities, Participant, Turn};
 use crate::member_config::MemberConfig;
 use crate::ports::dispatcher::{Ask, Dispatcher, Input, Question, Unanswered};
+use crate::ports::ledger::Record;
 
 /// Who would answer a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forecast {
     /// These participants, in this order; none where the dispatcher selects no participant.
     Speakers(Vec<Name>),
-    /// No participant, since there are this many turns of participants in a row.
+    /// No participant, since so many participants' turns lead to it from a person's.
     GuardHit { turns: usize },
     /// The dispatcher asks an executor first.
     NeedsExecutor,
@@ -25,6 +27,7 @@ pub enum Forecast {
 }
 
 /// Who would answer the last turn of a window.
+/// `records` are the last ones of the conversation, for substrates that keep no stamps.
 #[crate::boxed]
 pub async fn forecast(
     dispatcher: &dyn Dispatcher,
@@ -32,16 +35,33 @@ pub async fn forecast(
     capabilities: &Capabilities,
     policy: Policy,
     window: &[Turn],
+    records: &[Record],
+) -> Forecast {
+    let Some((trigger, before)) = window.split_last() else { return Forecast::Speakers(Vec::new()) };
+    let mut chains = Chains::of_records(roster, records);
+    before.iter().for_each(|turn| chains.settle(roster, turn));
+    let chain = chains.length(roster, trigger);
+    let from = window.len().saturating_sub(policy.window.max(1));
+    let selected =
+        select_without_asking(dispatcher, roster, capabilities, policy, &window[from..], chain).await;
+    match chain >= policy.max_agent_turns && selected != Forecast::Speakers(Vec::new()) {
+        true => Forecast::GuardHit { turns: chain },
+        false => selected,
+    }
+}
+
+/// The selection for the last turn of a window, without the guard.
+pub(super) async fn select_without_asking(
+    dispatcher: &dyn Dispatcher,
+    roster: &[Participant],
+    capabilities: &Capabilities,
+    policy: Policy,
+    window: &[Turn],
+    chain: usize,
 ) -> Forecast {
     let Some(trigger) = window.last() else { return Forecast::Speakers(Vec::new()) };
-    // Without the turns before the window the count may be too small, never too great.
-    let in_a_row = window.iter().rev().take_while(|turn| is_agent_turn(roster, turn)).count();
-    if in_a_row >= policy.max_agent_turns {
-        return Forecast::GuardHit { turns: in_a_row };
-    }
-    let from = window.len().saturating_sub(policy.window.max(1));
     let asking = AskNothing::default();
-    let input = Input { window: &window[from..], participants: roster, capabilities, ask: &asking };
+    let input = Input { window, chain, participants: roster, capabilities, ask: &asking };
     let named = dispatcher.select(input).await;
     match named {
         _ if asking.was_asked.load(Ordering::Relaxed) => Forecast::NeedsExecutor,
@@ -104,7 +124,8 @@ mod tests {
         let roster = [named("ada"), named("bo")];
         let policy = Policy { max_agent_turns: 2, ..Policy::default() };
         let capabilities = Capabilities::new();
-        let ask = async |window: &[Turn]| forecast(&Everybody, &roster, &capabilities, policy, window).await;
+        let ask =
+            async |window: &[Turn]| forecast(&Everybody, &roster, &capabilities, policy, window, &[]).await;
         assert_eq!(ask(&[]).await, Forecast::Speakers(Vec::new()));
         assert_eq!(ask(&[turn("user")]).await, Forecast::Speakers(vec!["ada".into(), "bo".into()]));
         assert_eq!(ask(&[turn("user"), turn("ada")]).await, Forecast::Speakers(vec!["bo".into()]));

@@ -8,7 +8,7 @@ use serde_json::Map;
 use tokio::time::Instant;
 
 use super::PartialAnswer;
-use super::speak::SpeakerResult;
+use super::speak::{Response, SpeakerResult};
 use crate::conversation::{NewTurn, Stamp, Turn, turn_key};
 use crate::ports::ledger::Entry;
 
@@ -25,6 +25,8 @@ pub(super) enum Phase {
 
 pub(super) struct Asking {
     pub(super) trigger: Turn,
+    /// The length of the chain that ends with the trigger.
+    pub(super) chain: usize,
     /// Who was chosen to answer.
     pub(super) selected: Vec<Name>,
     /// Those of them who had not answered before.
@@ -96,6 +98,8 @@ pub(super) enum Effect {
     Resume(PartialAnswer),
     /// A state that came with an answer is to be stored.
     Remember(Name, Map<String, quorate_protocol::Json>),
+    /// An answer is in the conversation: where that keeps no stamps, its place in a chain is kept here.
+    KeepChain { answer: Name, length: usize },
     /// An answer is in the conversation: observers and hooks are notified.
     Announce { participant: Name, turn: Turn },
     /// A participant's answer was refused.
@@ -161,7 +165,7 @@ impl Asking {
 
     /// Turns the answers into turns, in the order of selection.
     fn commit(self, author: &Author, is_complete: bool) -> (Commit, Vec<Effect>) {
-        let Asking { trigger, selected, asked, started, mut results } = self;
+        let Asking { trigger, chain, selected, asked, started, mut results } = self;
         results.sort_by_key(|result| asked.iter().position(|id| *id == result.participant));
         let (mut failed, mut entries, mut effects) = (Vec::new(), Vec::new(), Vec::new());
         let mut unappended = VecDeque::new();
@@ -170,14 +174,16 @@ impl Asking {
             match result {
                 Err((_, error)) => failed.push((participant, error)),
                 // It is in the conversation already, and is read from there.
-                Ok(response) if response.posted.is_some() => {
-                    effects.extend(response.state.map(|state| Effect::Remember(participant, state)));
+                Ok(Response { posted: Some(answer), state, .. }) => {
+                    effects.push(Effect::KeepChain { answer, length: chain + 1 });
+                    effects.extend(state.map(|state| Effect::Remember(participant, state)));
                 }
                 Ok(response) => {
                     let stamp = Stamp {
                         key: turn_key(&trigger.id, &participant),
                         runtime: author.runtime.clone(),
                         trigger: trigger.id.clone(),
+                        chain: chain + 1,
                         selected: if selected.len() > 1 { selected.clone() } else { Vec::new() },
                         state: response.state,
                     };
@@ -219,7 +225,8 @@ impl Commit {
                 if let Some(Unappended { turn: NewTurn { participant, stamp, .. }, .. }) =
                     self.unappended.pop_front()
                 {
-                    let state = stamp.and_then(|stamp| stamp.state);
+                    let (length, state) = stamp.map(|stamp| (stamp.chain, stamp.state)).unwrap_or_default();
+                    effects.push(Effect::KeepChain { answer: turn.id.clone(), length });
                     effects.extend(state.map(|state| Effect::Remember(participant.clone(), state)));
                     effects.push(Effect::Announce { participant, turn: turn.clone() });
                     self.appended.push(turn);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use super::chain::Chains;
 use super::commit::appended_turn;
 use super::evidence::{Alteration, Evidence, Scope};
 use super::{Begin, Error, PartialAnswer, READ_PAGE_TURNS, Runner, own_stamp};
@@ -14,6 +15,9 @@ use crate::ports::ledger::{self, Entry, Ledger, Record};
 use crate::ports::substrate::{IdProof, Keeps};
 use crate::ports::telemetry::EventKind;
 use crate::record;
+
+/// How many of the last records are searched for the answers that a substrate keeps without stamps.
+const CHAIN_RECORDS: u32 = 1_024;
 
 /// The state in the ledger's last record.
 pub(super) struct LedgerPosition {
@@ -118,7 +122,13 @@ impl Runner {
         self.pending.clear();
         self.settled.clear();
         self.unrecorded_settled.clear();
-        self.agent_turns_in_a_row = 0;
+        self.chains = match self.about.keeps {
+            Keeps::Stamps => Chains::default(),
+            Keeps::Turns => {
+                let records = self.swarm.ledger.tail(&self.call_context.run, CHAIN_RECORDS).await?;
+                Chains::of_records(&self.roster, &records)
+            }
+        };
         self.resumed = None;
         self.last_read = None;
         let known = self.cursor.clone();
@@ -185,7 +195,7 @@ impl Runner {
         self.pending.clear();
         self.settled.clear();
         self.unrecorded_settled.clear();
-        (self.resumed, self.evidence) = (None, Evidence::default());
+        (self.resumed, self.evidence, self.chains) = (None, Evidence::default(), Chains::default());
         (self.cursor, self.last_read, self.position) = (at.clone(), at.clone(), Some(count));
         self.emit(EventKind::LedgerDiffers { what: what.clone() });
         let data = record::Turn {
@@ -367,7 +377,7 @@ impl Runner {
         Ok(())
     }
 
-    /// How far back a start has to look: for the window, and for turns of participants in a row.
+    /// How far back a start has to look: for the window, and for chains of turns without stamps.
     fn lookback(&self) -> usize {
         self.swarm.policy.window.max(self.swarm.policy.max_agent_turns)
     }

@@ -129,11 +129,13 @@ fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>
     let remote =
         meta.get(METADATA_KEY).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
     let remote: Option<Stamp> = remote.filter(|stamp: &Stamp| stamp.key == key);
-    let (runtime, trigger, selected) = match remote {
-        Some(stamp) => (format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime), stamp.trigger, stamp.selected),
-        None => (DETACHED_RUNTIME_PREFIX.to_owned(), "".into(), Vec::new()),
-    };
-    Ok(Some(Stamp { key, runtime: runtime.into(), trigger, selected, state: None }))
+    Ok(Some(match remote {
+        Some(stamp) => {
+            let runtime = format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime).into();
+            Stamp { runtime, state: None, ..stamp }
+        }
+        None => Stamp { key, runtime: DETACHED_RUNTIME_PREFIX.into(), ..Stamp::default() },
+    }))
 }
 
 /// The metadata that readers see: the author's, and the stamp that ties a runtime's turn to the one that it answers,
@@ -164,11 +166,13 @@ mod tests {
 
     #[test]
     fn a_stamp_from_elsewhere_is_never_taken_for_our_own() {
-        let elsewhere =
-            json!({"key": "turn/t1/a", "runtime": "swarm", "trigger": "t1", "state": {"secret": 1}});
+        let elsewhere = json!({"key": "turn/t1/a", "runtime": "swarm", "trigger": "t1", "chain": 3, "state": {"secret": 1}});
         let meta = object(json!({"quorate": {"participant": "a", "post": "p", "stamp": elsewhere}}));
         let stamp = stamp(&meta, Some("turn/t1/a".to_owned())).unwrap().unwrap();
-        assert_eq!((&*stamp.runtime, &*stamp.trigger, stamp.state), ("mcp:swarm", "t1", None));
+        assert_eq!(
+            (&*stamp.runtime, &*stamp.trigger, stamp.chain, stamp.state),
+            ("mcp:swarm", "t1", 3, None)
+        );
         let unrelated = super::stamp(&meta, Some("k".to_owned())).unwrap().unwrap();
         assert_eq!((&*unrelated.runtime, &*unrelated.trigger), ("mcp:", ""));
         assert!(super::stamp(&meta, None).unwrap().is_none());
@@ -186,13 +190,8 @@ mod tests {
             stamp,
         };
         let metadata_in = json!({"quorate": {"post": "p"}, "mood": "calm"});
-        let stamp = Stamp {
-            key: "k".into(),
-            runtime: "mcp:swarm".into(),
-            trigger: "t1".into(),
-            selected: Vec::new(),
-            state: None,
-        };
+        let stamp =
+            Stamp { key: "k".into(), runtime: "mcp:swarm".into(), trigger: "t1".into(), ..Stamp::default() };
         assert_eq!(metadata(&mut turn(metadata_in.clone(), Some(stamp.clone()))), Some(object(metadata_in)));
         let own = Stamp { runtime: "swarm".into(), state: Some(Map::new()), ..stamp.clone() };
         let visible = Value::Object(metadata(&mut turn(json!({}), Some(own))).unwrap());

@@ -85,7 +85,14 @@ pub async fn select(
     window: &[Turn],
     ask: &dyn Ask,
 ) -> Result<Vec<Name>, Error> {
-    dispatcher.select(Input { window, participants: roster, capabilities: &all(), ask }).await
+    let chain = chain(roster, window);
+    dispatcher.select(Input { window, chain, participants: roster, capabilities: &all(), ask }).await
+}
+
+/// The length of the last turn's chain, where each turn answers the one before.
+fn chain(roster: &[Participant], window: &[Turn]) -> usize {
+    let is_participants = |turn: &&Turn| roster.iter().any(|one| one.id == turn.participant);
+    window.iter().rev().take_while(is_participants).count()
 }
 
 fn all() -> Capabilities {
@@ -157,7 +164,8 @@ pub async fn requires_capability(
     assert!(with.is_ok_and(|selected| !selected.is_empty()), "with the capability it selects a participant");
     let mut without = all();
     without.remove(&capability);
-    let input = Input { window, participants: roster, capabilities: &without, ask };
+    let chain = chain(roster, window);
+    let input = Input { window, chain, participants: roster, capabilities: &without, ask };
     assert_eq!(dispatcher.select(input).await, Ok(Vec::new()), "without the capability");
 }
 

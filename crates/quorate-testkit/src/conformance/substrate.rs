@@ -90,6 +90,7 @@ pub fn answer(author: &str, content: &str, trigger: &Name) -> NewTurn {
             key: turn_key(trigger, author),
             runtime: "conformance".into(),
             trigger: trigger.clone(),
+            chain: 7,
             selected: vec!["a".into(), author.into()],
             state: Some(object(json!({"count": 3, "of": {"x>": []}}))),
         }),

@@ -73,8 +73,8 @@ pub async fn operate(
     ready.check_window(&*substrate, &mut window).await?;
     let excerpt = Arc::new(WindowSubstrate {
         place: format!("{}#{}", substrate.about().place, entropy::run_id()),
-        // Stamps are irrelevant here: only the last turn is answered.
-        window: window.into_iter().map(|turn| Turn { stamp: None, ..turn }).collect(),
+        // No turn counts as this runtime's: only the last one is answered.
+        window: window.into_iter().map(without_runtime).collect(),
         reply: reply.clone(),
         said: Mutex::new(None),
         substrate,
@@ -105,7 +105,7 @@ pub async fn operate(
         loop {
             match runner.cycle().await? {
                 CycleResult::Asked { failed, .. } => break Ok(failed),
-                CycleResult::Idle { .. } | CycleResult::Undecided { .. } => {}
+                CycleResult::Idle { .. } | CycleResult::Guarded { .. } | CycleResult::Undecided { .. } => {}
                 CycleResult::BudgetExhausted { .. } => {
                     break Err(not_answered("the calls of this run are spent"));
                 }
@@ -132,6 +132,11 @@ pub async fn operate(
             None => Err(not_answered("what it says is not in the conversation")),
         },
     }
+}
+
+fn without_runtime(turn: Turn) -> Turn {
+    let stamp = turn.stamp.map(|stamp| Stamp { runtime: Name::default(), ..stamp });
+    Turn { stamp, ..turn }
 }
 
 /// Selects one participant, for one turn.

@@ -185,12 +185,13 @@ impl Runtime {
         self.ports.policy.window.max(1)
     }
 
-    /// Who would answer the last turn of a window, as far as that is known without asking an executor.
+    /// Who would answer the last turn of a window, as far as that is known without asking an executor. `records` are the last
+    /// ones of the conversation.
     #[crate::boxed]
-    pub async fn forecast(&self, window: &[Turn]) -> Forecast {
+    pub async fn forecast(&self, window: &[Turn], records: &[Record]) -> Forecast {
         let Ports { dispatcher, policy, .. } = &self.ports;
         let capabilities = self.substrate.about().capabilities;
-        turn::forecast(&**dispatcher, &self.participants, &capabilities, *policy, window).await
+        turn::forecast(&**dispatcher, &self.participants, &capabilities, *policy, window, records).await
     }
 
     /// The side effects of running it.

@@ -6,6 +6,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use super::ledger::verify;
+use super::runtime::summary;
 use super::{audit, compare, convene, estimate, report, runs};
 
 /// The version of the JSON for several reviews.
@@ -27,12 +28,14 @@ pub enum Output {
     Audit,
     /// A list of runs.
     Runs,
+    /// A run of a runtime.
+    Run,
     /// A verification of the ledger.
     Verify,
 }
 
 impl Output {
-    pub const ALL: [Output; 9] = [
+    pub const ALL: [Output; 10] = [
         Output::Review,
         Output::Reviews,
         Output::Estimate,
@@ -41,6 +44,7 @@ impl Output {
         Output::Compare,
         Output::Audit,
         Output::Runs,
+        Output::Run,
         Output::Verify,
     ];
 
@@ -55,6 +59,7 @@ impl Output {
             Output::Compare => "compare",
             Output::Audit => "audit",
             Output::Runs => "runs",
+            Output::Run => "run",
             Output::Verify => "verify",
         }
     }
@@ -70,6 +75,7 @@ impl Output {
             Output::Compare => compare::SCHEMA,
             Output::Audit => audit::json::SCHEMA,
             Output::Runs => runs::SCHEMA,
+            Output::Run => summary::SCHEMA,
             Output::Verify => verify::json::SCHEMA,
         }
     }
@@ -87,6 +93,7 @@ impl Output {
             Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Compare => compare::schema(),
             Output::Runs => runs::schema(),
+            Output::Run => summary::schema(),
             Output::Verify => read(include_str!("schemas/verify.json")),
             Output::Audit => {
                 let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();

@@ -26,6 +26,7 @@ fn asking(asked: &[&str]) -> Asking {
     let names: Vec<Name> = asked.iter().map(|id| Name::from(*id)).collect();
     Asking {
         trigger: turn("t1", "eve"),
+        chain: 1,
         selected: names.clone(),
         asked: names,
         started: Instant::now(),
@@ -63,6 +64,7 @@ fn word(effect: &Effect) -> String {
         Effect::Settle(turn) => format!("settle {}", turn.id),
         Effect::Resume(partial) => format!("resume {} without {:?}", partial.trigger, partial.answered),
         Effect::Remember(participant, _) => format!("remember {participant}"),
+        Effect::KeepChain { answer, length } => format!("{answer} ends a chain of {length}"),
         Effect::Announce { participant, turn } => format!("announce {} of {participant}", turn.id),
         Effect::AnnounceFailure { participant, error } => format!("{participant} failed: {error}"),
     }
@@ -95,7 +97,8 @@ fn a_trigger_is_answered_from_dispatch_to_record() {
         Input::Recorded,
     ];
     let (phase, effects) = run(phase, rest);
-    assert_eq!(effects, ["remember ada", "announce t2 of ada", "bo failed: too long"]);
+    let expected = ["t2 ends a chain of 2", "remember ada", "announce t2 of ada", "bo failed: too long"];
+    assert_eq!(effects, expected);
     let commit = committing(&phase);
     assert!(commit.unappended.is_empty() && commit.recorded);
 }
@@ -141,7 +144,7 @@ fn an_answer_that_stands_already_is_remembered_and_not_appended() {
     posted.result.as_mut().unwrap().posted = Some("t2".into());
     let inputs = [Input::Dispatched(asking(&["ada"])), Input::Heard(posted), Input::AllHeard(author())];
     let (phase, effects) = run(Phase::Idle, inputs);
-    assert_eq!(effects, ["settle t1", "remember ada"]);
+    assert_eq!(effects, ["settle t1", "t2 ends a chain of 2", "remember ada"]);
     assert!(committing(&phase).unappended.is_empty());
 }
 

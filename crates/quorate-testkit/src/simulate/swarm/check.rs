@@ -48,9 +48,9 @@ pub(super) fn check_all(world: &World, records: &[LedgerRecords]) -> Result<Summ
 fn summary(ended: &FinishedConversation<'_>) -> Summary {
     let asked: BTreeSet<_> = ended.log.asked.iter().map(|call| (call.trigger, &call.participant)).collect();
     let answered: BTreeSet<_> = ended.answers.iter().map(|call| (call.trigger, &call.by)).collect();
-    let guarded = ended
-        .manifests()
-        .map(|(_, manifest)| (0..ended.turns.len()).filter(|at| ended.is_guarded(manifest, *at)).count());
+    let guarded = ended.manifests().map(|(_, manifest)| {
+        (0..ended.turns.len()).filter(|at| ended.is_guarded(manifest, *at) == Some(true)).count()
+    });
     Summary {
         turns: ended.turns.len(),
         answers: ended.answers.len(),
@@ -147,7 +147,7 @@ fn chance_is_asked_once(ended: &FinishedConversation<'_>) -> Result<(), String> 
             if several || decided.iter().any(fits) && distinct.len() == answered.len() {
                 continue;
             }
-            if !answered.is_empty() || !ended.is_guarded(manifest, at) {
+            if !answered.is_empty() || ended.is_guarded(manifest, at) == Some(false) {
                 return Err(format!("t{at} was answered by {answered:?}, and selected were {decided:?}"));
             }
         }
@@ -167,9 +167,11 @@ fn no_participant_answers_itself(ended: &FinishedConversation<'_>) -> Result<(),
     }
 }
 
-/// No turn is answered after too many turns of participants in a row.
+/// K12: no turn is answered at the end of a chain that is too long.
 fn the_guard_holds(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    let loops = |answer: &&Answer| ended.is_guarded(&ended.setup.manifests[answer.manifest], answer.trigger);
+    let loops = |answer: &&Answer| {
+        ended.is_guarded(&ended.setup.manifests[answer.manifest], answer.trigger) == Some(true)
+    };
     match ended.answers.iter().find(loops) {
         Some(answer) => {
             Err(format!("t{} answers t{}, which the guard passes over", answer.at, answer.trigger))
@@ -253,7 +255,9 @@ fn decisions_that_cost_are_kept(ended: &FinishedConversation<'_>) -> Result<(), 
             let later = ended.log.taken.iter().enumerate().skip(decision.taken);
             let next =
                 later.into_iter().find(|(_, taken)| taken.life == decision.life && taken.trigger == at + 1);
-            let unanswered = ended.admitted(manifest, at, &named.unwrap_or_default()).is_empty();
+            // A decision about a guarded turn asks no executor.
+            let unanswered = ended.admitted(manifest, at, &named.unwrap_or_default()).is_empty()
+                && ended.is_guarded(manifest, at) == Some(false);
             let Some((next, _)) = next.filter(|_| unanswered) else { continue };
             let is_repeated = |again: &&Decision| {
                 again.manifest == number && again.window.last() == Some(&at) && again.taken > next

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use quorate_kernel::conversation::{Stamp, Turn};
+use quorate_kernel::ports::substrate::Keeps;
 use quorate_protocol::Name;
 
 use super::conversation::position;
@@ -55,15 +56,33 @@ impl FinishedConversation<'_> {
         self.setup.manifests.iter().enumerate()
     }
 
-    /// The number of consecutive turns of participants that end with this one, as a manifest sees it.
-    pub(super) fn agent_turns_in_a_row(&self, manifest: &Manifest, at: usize) -> usize {
-        let is_agents = |turn: &&Turn| turn.stamp.is_some() || manifest.roster.contains(&turn.participant);
-        self.turns[..=at].iter().rev().take_while(is_agents).count()
+    fn answer(&self, at: usize) -> Option<&Answer> {
+        self.answers.iter().find(|answer| answer.at == at)
     }
 
-    /// Whether the guard stops a manifest from answering a turn.
-    pub(super) fn is_guarded(&self, manifest: &Manifest, at: usize) -> bool {
-        self.agent_turns_in_a_row(manifest, at) >= manifest.policy.max_agent_turns
+    fn is_agent_turn(&self, manifest: &Manifest, at: usize) -> bool {
+        self.answer(at).is_some() || manifest.roster.contains(&self.turns[at].participant)
+    }
+
+    /// The length of the chain that ends with a turn, as a manifest sees it. A turn in a participant's name that answers
+    /// nothing counts as an answer to the turn before it.
+    fn chain(&self, manifest: &Manifest, at: usize) -> usize {
+        match self.answer(at) {
+            Some(answer) => 1 + self.chain(&self.setup.manifests[answer.manifest], answer.trigger),
+            None if self.is_agent_turn(manifest, at) => {
+                1 + at.checked_sub(1).map_or(0, |at| self.chain(manifest, at))
+            }
+            None => 0,
+        }
+    }
+
+    /// Whether the guard stops a manifest from answering a turn; `None` where a process may not have learned what an answer
+    /// without a stamp answers.
+    pub(super) fn is_guarded(&self, manifest: &Manifest, at: usize) -> Option<bool> {
+        let (chain, most) = (self.chain(manifest, at), manifest.policy.max_agent_turns);
+        let longest = || (0..=at).filter(|at| self.is_agent_turn(manifest, *at)).count();
+        let unknown = self.setup.keeps == Keeps::Turns && self.losses > 0 && chain > 0 && longest() >= most;
+        (!unknown).then_some(chain >= most)
     }
 
     /// The first turn of the window that ends with a turn.
@@ -85,7 +104,7 @@ impl FinishedConversation<'_> {
 
     /// The participants that a manifest must select for a turn, in order; none for a random dispatcher.
     pub(super) fn selected(&self, manifest: &Manifest, at: usize) -> Vec<Name> {
-        if manifest.dispatch == Dispatch::Random || self.is_guarded(manifest, at) {
+        if manifest.dispatch == Dispatch::Random || self.is_guarded(manifest, at) == Some(true) {
             return Vec::new();
         }
         let window: Vec<(&str, &str)> = self.turns[self.window(manifest, at)..=at]
@@ -109,10 +128,10 @@ impl FinishedConversation<'_> {
         let (mut must, mut may) = (BTreeSet::new(), BTreeSet::new());
         for (_, manifest) in self.manifests() {
             for name in self.selected(manifest, at) {
-                match self.answers(at, &name) {
-                    Some(true) => must.insert(name),
-                    Some(false) => false,
-                    None => may.insert(name),
+                match (self.is_guarded(manifest, at), self.answers(at, &name)) {
+                    (_, Some(false)) => false,
+                    (Some(_), Some(true)) => must.insert(name),
+                    (None, _) | (_, None) => may.insert(name),
                 };
             }
         }

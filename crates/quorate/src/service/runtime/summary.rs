@@ -1,13 +1,103 @@
 //! What a run of a runtime came to, and turns as front ends show them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::turn::{CycleResult, UnfinishedCycle};
 use quorate_protocol::Json;
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, json};
+
+/// The version of a run's JSON.
+pub const SCHEMA: &str = "quorate.run/v1";
+
+/// A run of a runtime
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunReport {
+    #[schemars(extend("const" = SCHEMA))]
+    schema: &'static str,
+    /// The runtime's id
+    runtime: String,
+    /// The number of turns that participants were asked to answer
+    asked: usize,
+    /// The number of turns without a selected participant
+    idle: usize,
+    appended: Vec<ShownTurn>,
+    /// The participants that have not answered
+    failed: Vec<FailedCall>,
+    /// Turns that no participant answers, with the reason
+    passed: Vec<PassedTurn>,
+    /// Turns for which the dispatcher failed
+    undecided: Vec<PassedTurn>,
+    /// The turn for which the budget of calls was spent
+    spent: Option<String>,
+    /// Whether the time of `[budget] wall` is spent
+    over: bool,
+    /// The turn that was being answered when the run was interrupted
+    interrupted: Option<InterruptedTurn>,
+    /// Why the run ended; null if `--once` ended it
+    stopped: Option<Stopped>,
+    /// How many entries the lists leave out; with `--watch` they have the last hundred
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    omitted: BTreeMap<String, usize>,
+}
+
+/// A participant that has not answered a turn
+#[derive(Debug, Serialize, JsonSchema)]
+struct FailedCall {
+    trigger: String,
+    participant: String,
+    why: String,
+}
+
+/// A turn without an answer
+#[derive(Debug, Serialize, JsonSchema)]
+struct PassedTurn {
+    trigger: String,
+    why: String,
+}
+
+/// A turn that some participants have not answered
+#[derive(Debug, Serialize, JsonSchema)]
+struct InterruptedTurn {
+    trigger: String,
+    /// The participants that the next run asks again
+    unheard: Vec<String>,
+}
+
+/// Why a run ended
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stopped {
+    by: StoppedBy,
+    /// The turns without an answer because of it
+    turns: Vec<String>,
+}
+
+/// What ended a run
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum StoppedBy {
+    /// Every turn is settled.
+    Idle,
+    /// A chain of triggers reached `maxAgentTurns`; the exit code is 3.
+    Guard,
+    /// A person's turn selects no participant, or the dispatcher failed for a turn.
+    Nobody,
+    /// A person interrupted it.
+    Person,
+    /// The calls or the time of the budget are spent.
+    Budget,
+}
+
+/// The JSON Schema of that JSON.
+pub(crate) fn schema() -> Json {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<RunReport>().to_value();
+    schema["$id"] = json!(SCHEMA);
+    schema
+}
 
 /// A turn of a conversation
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -111,6 +201,14 @@ pub struct RunSummary {
     pub passed: Recent<(String, String)>,
     /// Turns for which the dispatcher failed, with reasons.
     pub undecided: Recent<(String, String)>,
+    /// Turns at the end of a chain of triggers that is too long.
+    guarded: Recent<String>,
+    /// Turns of people without a selected participant, and turns for which the dispatcher failed.
+    unaddressed: Recent<String>,
+    /// Whether a person interrupted it.
+    pub interrupted: bool,
+    /// Whether it ended after the first calls, as `--once` says.
+    pub ended_once: bool,
     /// The turn for which the budget of calls was spent.
     pub spent: Option<String>,
     /// Whether the time budget was spent.
@@ -133,6 +231,10 @@ impl RunSummary {
             failed: Recent::new(limit),
             passed: Recent::new(limit),
             undecided: Recent::new(limit),
+            guarded: Recent::new(limit),
+            unaddressed: Recent::new(limit),
+            interrupted: false,
+            ended_once: false,
             spent: None,
             out_of_time: false,
             unheard: None,
@@ -150,18 +252,27 @@ impl RunSummary {
                     .map(|(participant, why)| (trigger.to_string(), participant.to_string(), why));
                 self.failed.extend(failed);
             }
-            CycleResult::Idle { trigger, why } => {
+            CycleResult::Idle { trigger, is_unaddressed, why } => {
                 self.idle += 1;
+                self.unaddressed.extend(is_unaddressed.then(|| trigger.to_string()));
                 self.passed.extend(why.map(|why| (trigger.to_string(), why)));
             }
-            CycleResult::Undecided { trigger, why } => self.undecided.extend([(trigger.to_string(), why)]),
+            CycleResult::Guarded { trigger, why } => {
+                self.idle += 1;
+                self.guarded.extend([trigger.to_string()]);
+                self.passed.extend([(trigger.to_string(), why)]);
+            }
+            CycleResult::Undecided { trigger, why } => {
+                self.unaddressed.extend([trigger.to_string()]);
+                self.undecided.extend([(trigger.to_string(), why)]);
+            }
             CycleResult::BudgetExhausted { trigger } => self.spent = Some(trigger.to_string()),
             CycleResult::NoNewTurn => {}
         }
     }
 
     /// Adds the rest of an interrupted cycle.
-    pub fn interrupted(&mut self, unfinished: UnfinishedCycle) {
+    pub fn take_unfinished(&mut self, unfinished: UnfinishedCycle) {
         self.asked += 1;
         self.appended.extend(unfinished.appended);
         let unanswered: Vec<String> = unfinished.unanswered.iter().map(ToString::to_string).collect();
@@ -171,50 +282,62 @@ impl RunSummary {
 
     /// The object that `quorate run --format json` prints.
     pub fn json(&self, runtime: &str) -> Json {
-        let appended: Vec<ShownTurn> = self.appended.entries().map(ShownTurn::of).collect();
-        let failed = self.failed.all.iter();
-        let failed = failed.map(
-            |(trigger, participant, why)| json!({"trigger": trigger, "participant": participant, "why": why}),
-        );
-        let turns = |last: &Recent<(String, String)>| -> Vec<Json> {
-            last.all.iter().map(|(trigger, why)| json!({"trigger": trigger, "why": why})).collect()
+        let turns = |last: &Recent<(String, String)>| {
+            let turns = last.entries().cloned();
+            turns.map(|(trigger, why)| PassedTurn { trigger, why }).collect()
         };
-        let interrupted = self
-            .unheard
-            .as_ref()
-            .map(|(trigger, participant)| json!({"trigger": trigger, "unheard": participant}));
+        let failed = self.failed.entries().cloned();
+        let interrupted = self.unheard.clone();
         let omitted = [
             ("appended", self.appended.omitted()),
             ("failed", self.failed.omitted()),
             ("passed", self.passed.omitted()),
             ("undecided", self.undecided.omitted()),
         ];
-        let omitted: Map<String, Json> = omitted
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(key, count)| (key.to_owned(), json!(count)))
-            .collect();
-        let mut json = json!({
-            "runtime": runtime,
-            "asked": self.asked,
-            "idle": self.idle,
-            "appended": appended,
-            "failed": failed.collect::<Vec<_>>(),
-            "passed": turns(&self.passed),
-            "undecided": turns(&self.undecided),
-            "spent": self.spent,
-            "over": self.out_of_time,
-            "interrupted": interrupted,
-        });
-        if !omitted.is_empty() {
-            json["omitted"] = Json::Object(omitted);
-        }
-        json
+        let omitted = omitted.into_iter().filter(|(_, count)| *count > 0);
+        json!(RunReport {
+            schema: SCHEMA,
+            runtime: runtime.to_owned(),
+            asked: self.asked,
+            idle: self.idle,
+            appended: self.appended.entries().map(ShownTurn::of).collect(),
+            failed: failed
+                .map(|(trigger, participant, why)| FailedCall { trigger, participant, why })
+                .collect(),
+            passed: turns(&self.passed),
+            undecided: turns(&self.undecided),
+            spent: self.spent.clone(),
+            over: self.out_of_time,
+            interrupted: interrupted.map(|(trigger, unheard)| InterruptedTurn { trigger, unheard }),
+            stopped: self.stopped(),
+            omitted: omitted.map(|(key, count)| (key.to_owned(), count)).collect(),
+        })
     }
 
-    /// Whether every selected participant has answered.
+    /// Why it ended; `None` if `--once` ended it.
+    fn stopped(&self) -> Option<Stopped> {
+        let turns = |last: &Recent<String>| last.entries().cloned().collect::<Vec<_>>();
+        let (by, turns) = if self.interrupted {
+            let unheard = self.unheard.iter().map(|(trigger, _)| trigger.clone());
+            (StoppedBy::Person, unheard.collect())
+        } else if self.spent.is_some() || self.out_of_time {
+            (StoppedBy::Budget, self.spent.iter().cloned().collect())
+        } else if !self.guarded.is_empty() {
+            (StoppedBy::Guard, turns(&self.guarded))
+        } else if self.ended_once {
+            return None;
+        } else if !self.unaddressed.is_empty() {
+            (StoppedBy::Nobody, turns(&self.unaddressed))
+        } else {
+            (StoppedBy::Idle, Vec::new())
+        };
+        Some(Stopped { by, turns })
+    }
+
+    /// Whether every selected participant has answered, and the guard has stopped none.
     pub fn is_complete(&self) -> bool {
-        self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none() && !self.out_of_time
+        let lists_are_empty = self.failed.is_empty() && self.undecided.is_empty() && self.guarded.is_empty();
+        lists_are_empty && self.spent.is_none() && !self.out_of_time
     }
 }
 
@@ -237,7 +360,8 @@ mod tests {
             for at in 0..1_000 {
                 let failed = vec![("bo".into(), "no".to_owned())];
                 all.take(CycleResult::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
-                all.take(CycleResult::Idle { trigger: "t".into(), why: Some("guard".to_owned()) });
+                let why = Some("a misspelt name".to_owned());
+                all.take(CycleResult::Idle { trigger: "t".into(), is_unaddressed: true, why });
                 all.take(CycleResult::Undecided { trigger: "t".into(), why: "router".to_owned() });
             }
             let lengths = [all.failed.all.len(), all.passed.all.len(), all.undecided.all.len()];
@@ -248,5 +372,26 @@ mod tests {
             );
             assert!(all.appended.count() == 1_000 && !all.is_complete());
         }
+    }
+
+    #[test]
+    fn a_run_says_what_ended_it() {
+        // K12
+        let stopped = |run: &RunSummary| run.json("r")["stopped"].clone();
+        let mut run = RunSummary::new(Retention::All);
+        run.take(CycleResult::Idle { trigger: "t1".into(), is_unaddressed: false, why: None });
+        assert_eq!((stopped(&run), run.is_complete()), (json!({"by": "idle", "turns": []}), true));
+        run.take(CycleResult::Idle { trigger: "t2".into(), is_unaddressed: true, why: None });
+        assert_eq!((stopped(&run), run.is_complete()), (json!({"by": "nobody", "turns": ["t2"]}), true));
+        run.ended_once = true;
+        assert_eq!(stopped(&run), Json::Null);
+        run.take(CycleResult::Guarded { trigger: "t3".into(), why: "a chain of 20".to_owned() });
+        assert_eq!((stopped(&run), run.is_complete()), (json!({"by": "guard", "turns": ["t3"]}), false));
+        assert_eq!(run.json("r")["passed"], json!([{"trigger": "t3", "why": "a chain of 20"}]));
+        run.take(CycleResult::BudgetExhausted { trigger: "t4".into() });
+        assert_eq!(stopped(&run), json!({"by": "budget", "turns": ["t4"]}));
+        run.interrupted = true;
+        run.unheard = Some(("t5".to_owned(), vec!["ada".to_owned()]));
+        assert_eq!(stopped(&run), json!({"by": "person", "turns": ["t5"]}));
     }
 }

@@ -48,7 +48,7 @@ pub async fn answer(
     let unfinished = runner.close(SHUTDOWN_TIMEOUT).await;
     driven?;
     if let Some(unfinished) = unfinished? {
-        summary.interrupted(unfinished);
+        summary.take_unfinished(unfinished);
     }
     Ok(summary.json(&ready.runtime.id))
 }

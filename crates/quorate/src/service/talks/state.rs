@@ -109,7 +109,7 @@ pub async fn state(
     };
     let settled = records.iter().filter_map(turn_record).collect::<Vec<_>>();
     let cursor = settled.iter().rev().find_map(|settled| settled.cursor.clone());
-    let next = next(runtime, talking, cursor.as_ref()).await?;
+    let next = next(runtime, talking, cursor.as_ref(), &records).await?;
     let mut participants = Vec::new();
     for participant in &runtime.participants {
         let (doing, why) = activity.get(&participant.id).cloned().unzip();
@@ -166,6 +166,7 @@ async fn next(
     runtime: &Runtime,
     talking: &Conversation,
     cursor: Option<&Name>,
+    records: &[Record],
 ) -> Result<Next, ServiceError> {
     let page = match cursor {
         Some(cursor) => talking.after(cursor, OPEN_TURNS).await?,
@@ -180,13 +181,18 @@ async fn next(
         Some(_) => runtime.substrate.window(&trigger.id, runtime.window()).await?,
         None => vec![trigger.clone()],
     };
-    let (participants, why) = forecast(runtime, trigger, &window).await;
+    let (participants, why) = forecast(runtime, trigger, &window, records).await;
     Ok(Next { turn: Some(trigger.id.to_string()), open: page.turns.len(), participants, why })
 }
 
-async fn forecast(runtime: &Runtime, trigger: &Turn, window: &[Turn]) -> (Vec<String>, String) {
+async fn forecast(
+    runtime: &Runtime,
+    trigger: &Turn,
+    window: &[Turn],
+    records: &[Record],
+) -> (Vec<String>, String) {
     let dispatcher = runtime.dispatcher();
-    match runtime.forecast(window).await {
+    match runtime.forecast(window, records).await {
         Forecast::Speakers(named) if named.is_empty() => {
             let misses = runtime.probable_addressees(&trigger.content).join(" ");
             let why = format!("the dispatcher `{dispatcher}` selects no participant for it. {misses}");
@@ -198,7 +204,8 @@ async fn forecast(runtime: &Runtime, trigger: &Turn, window: &[Turn]) -> (Vec<St
             (named.iter().map(ToString::to_string).collect(), why)
         }
         Forecast::GuardHit { turns } => {
-            (Vec::new(), format!("{turns} turns of participants in a row: a person has to speak first"))
+            let why = format!("it ends a chain of {turns} participants' turns: a person has to speak first");
+            (Vec::new(), why)
         }
         Forecast::NeedsExecutor => {
             (Vec::new(), format!("the dispatcher `{dispatcher}` asks an executor who answers"))
