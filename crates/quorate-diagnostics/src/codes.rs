@@ -117,6 +117,8 @@ codes! {
     refusal GATHER_UNKNOWN = "quorate:gather_unknown", "quorate/gather_unknown.md";
     refusal GATHER_PARAMS_INVALID = "quorate:gather_params_invalid", "quorate/gather_params_invalid.md";
     refusal NUMBER_UNUSABLE = "quorate:number_unusable", "quorate/number_unusable.md";
+    refusal PARTICIPANT_RESERVED = "quorate:participant_reserved", "quorate/participant_reserved.md";
+    refusal AUTHOR_IS_PARTICIPANT = "quorate:author_is_participant", "quorate/author_is_participant.md";
     refusal PARTICIPANT_DUPLICATE = "quorate:participant_duplicate", "quorate/participant_duplicate.md";
     refusal ROLE_UNRESOLVABLE = "quorate:role_unresolvable", "quorate/role_unresolvable.md";
     refusal EFFECTOR_UNKNOWN_PARTICIPANT = "quorate:effector_unknown_participant", "quorate/effector_unknown_participant.md";

@@ -41,7 +41,7 @@ pub struct NewTurn {
 }
 
 /// What a runtime writes with its own turns, so that everything else can be restored from the conversation alone
-/// (K5).
+/// (K5). A turn that answers none has one for its key or its origin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stamp {
     /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
@@ -59,6 +59,35 @@ pub struct Stamp {
     /// The participant's whole state from now on, where the turn changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Map<String, Json>>,
+    /// Who wrote the turn, if not its author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// Who wrote a turn under another name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A person, in the name of a participant.
+    Person,
+    /// A process that an executor started for this member.
+    Process(Name),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Person => f.write_str("a person"),
+            Origin::Process(member) => write!(f, "a process of {member}"),
+        }
+    }
+}
+
+impl Turn {
+    /// Who wrote it, if not its author.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.stamp.as_ref()?.origin.as_ref()
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

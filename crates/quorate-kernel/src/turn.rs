@@ -26,7 +26,7 @@ use serde_json::Map;
 use crate::budget::{Amount, Budget, Caps};
 use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
-use crate::conversation::{MAX_TURN_BYTES, Participant, Stamp, Turn};
+use crate::conversation::{MAX_TURN_BYTES, Origin, Participant, Stamp, Turn};
 use crate::entropy;
 use crate::member_config::MemberConfig;
 use crate::observer::NoopObserver;
@@ -390,18 +390,23 @@ impl Runner {
         self.swarm.emit(self.cycles, what);
     }
 
-    /// What a prompt shows of a turn: a JSON object `{id, participant, at, content}`, without secrets.
+    /// What a prompt shows of a turn: a JSON object `{id, participant, at, content}`, without secrets, and with `written_by`
+    /// if another than its author wrote it.
     fn prompt_line(&self, turn: &Turn) -> String {
         #[derive(serde::Serialize)]
         struct Shown<'a> {
             id: &'a str,
             participant: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            written_by: Option<String>,
             at: &'a str,
             content: &'a str,
         }
         let clean = (!self.swarm.redactor.is_empty()).then(|| self.swarm.redactor.redact(&turn.content).0);
         let content = &*truncate(clean.as_deref().unwrap_or(&turn.content));
-        let shown = Shown { id: &turn.id, participant: &turn.participant, at: &turn.timestamp, content };
+        let (id, participant, at) = (&*turn.id, &*turn.participant, &*turn.timestamp);
+        let shown =
+            Shown { id, participant, written_by: turn.origin().map(ToString::to_string), at, content };
         serde_json::to_string(&shown).unwrap_or_default()
     }
 
@@ -427,10 +432,12 @@ impl Runner {
     }
 }
 
-/// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
+/// Whether a turn is a participant's: of this manifest, of another runtime's, whose stamp says what it answers, or one that a
+/// participant's process wrote in a person's name.
 fn is_agent_turn(roster: &[Participant], turn: &Turn) -> bool {
     let answers = turn.stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
-    answers || roster.iter().any(|one| one.id == turn.participant)
+    let is_process = matches!(turn.origin(), Some(Origin::Process(_)));
+    answers || is_process || roster.iter().any(|one| one.id == turn.participant)
 }
 
 /// The content, cut to the maximum length of a turn: other writers to the conversation may exceed it.

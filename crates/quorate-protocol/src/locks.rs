@@ -20,6 +20,7 @@ mod hit;
 mod item;
 mod items;
 mod marks;
+mod name;
 mod patterns;
 mod reach;
 mod search;
@@ -37,6 +38,7 @@ use search::{HitSink, Search, TraitSource};
 pub use excerpt::{excerpt, excerpt_parts};
 pub use fold::fold;
 pub use hit::{Hit, Layer};
+pub use name::look_of_name;
 pub use reach::trait_reach;
 
 /// A trait as recorded in a run's setup.

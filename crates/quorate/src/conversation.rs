@@ -9,7 +9,7 @@ use quorate_kernel::turn::{Begin, CycleResult};
 use crate::builder::Quorate;
 use crate::error::Error;
 use crate::service::error::ServiceError;
-use crate::service::runtime::conversation::{ConversationReader, say};
+use crate::service::runtime::conversation::{AuthorRule, ConversationReader, say};
 use crate::service::runtime::drive::{Step, Until, drive};
 use crate::service::runtime::events::FanOut;
 use crate::service::runtime::{OpenRuntime, Request, open};
@@ -77,12 +77,12 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Adds a turn under a name without white space. No participant answers before [`Conversation::answer`].
+    /// Adds a turn under the name of a person, without white space. No participant answers before [`Conversation::answer`].
     ///
     /// # Errors
-    /// If the text is empty, or the substrate rejects the turn.
+    /// If the text is empty, the name is a participant's, or the substrate rejects the turn.
     pub async fn say(&self, text: &str, by: &str) -> Result<Turn, Error> {
-        Ok(say(&self.runtime.runtime, text, by).await?)
+        Ok(say(&self.runtime.runtime, text, by, AuthorRule::PeopleOnly).await?)
     }
 
     /// Lets participants answer until no turn is unanswered, and returns what they wrote.

@@ -124,7 +124,12 @@ impl LlmRouter {
 
 fn turns(input: &Input<'_>) -> Json {
     let turns = input.window.iter().map(|turn| {
-        json!({"id": turn.id, "participant": turn.participant, "at": turn.timestamp, "content": turn.content})
+        let mut shown =
+            json!({"id": turn.id, "participant": turn.participant, "at": turn.timestamp, "content": turn.content});
+        if let Some(origin) = turn.origin() {
+            shown["written_by"] = json!(origin.to_string());
+        }
+        shown
     });
     turns.collect()
 }

@@ -53,7 +53,7 @@ pub use call::wait_for_members;
 use config::{Config, PreparedCall};
 use judge::Judge;
 pub use presets::{BARE_PRESET, PRESETS, Preset};
-pub use process_tag::VARIABLE as MEMBER_VARIABLE;
+pub use process_tag::{MEMBER as MEMBER_ID_VARIABLE, VARIABLE as MEMBER_VARIABLE};
 use sandbox::Sandbox;
 use tokio::sync::OnceCell;
 

@@ -261,7 +261,7 @@ fn a_variable_that_is_not_listed_stays_here() {
     let names = seen(json!({"env": ["CARGO_PKG_NAME", "PATH"], "env_clear": true}));
     let shells_own = ["PWD", "OLDPWD", "SHLVL", "_"];
     let given: Vec<_> = names.iter().filter(|name| !shells_own.contains(&name.as_str())).collect();
-    assert_eq!(given, ["CARGO_PKG_NAME", "PATH", "QUORATE_INVOCATION"]);
+    assert_eq!(given, ["CARGO_PKG_NAME", "PATH", "QUORATE_INVOCATION", "QUORATE_MEMBER"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::paths::absolute;
-use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
+use quorate::service::runtime::conversation::{AuthorRule, DEFAULT_SPEAKER, say};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
 use quorate::service::runtime::summary::{Retention, RunSummary};
@@ -62,6 +62,9 @@ pub(super) struct Arguments {
     /// The author of that turn
     #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER, requires = "say")]
     by: String,
+    /// Write that turn also in the name of a participant; prompts and the log show that a person wrote it
+    #[arg(long, requires = "say")]
+    yes: bool,
     /// On the first run: begin after the existing turns, not with the first
     #[arg(long)]
     from_now: bool,
@@ -175,7 +178,8 @@ async fn run_loop(
     let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
     let human = arguments.format == HumanOrJson::Human;
     if let Some(text) = &arguments.say {
-        let turn = say(&ready.runtime, &text_argument(text)?, &arguments.by).await?;
+        let rule = if arguments.yes { AuthorRule::Anyone } else { AuthorRule::PeopleOnly };
+        let turn = say(&ready.runtime, &text_argument(text)?, &arguments.by, rule).await?;
         if human {
             terminal.data(&conversation::turn(&turn, terminal.stdout));
         }

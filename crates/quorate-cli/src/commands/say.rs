@@ -13,7 +13,7 @@ use crate::render::{self, Format, conversation};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, post};
+use quorate::service::runtime::conversation::{AuthorRule, DEFAULT_SPEAKER, post};
 use quorate::service::runtime::{self, Request, Runtime};
 
 /// Append a turn to a conversation
@@ -33,6 +33,9 @@ pub(super) struct Arguments {
     /// The author
     #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER)]
     by: String,
+    /// Write also in the name of a participant; prompts and the log show that a person wrote it
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     conversation: ConversationArguments,
     #[command(flatten)]
@@ -82,7 +85,8 @@ async fn append_turn(
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let turn = post(&runtime, &text, &arguments.by).await?;
+    let rule = if arguments.yes { AuthorRule::Anyone } else { AuthorRule::PeopleOnly };
+    let turn = post(&runtime, &text, &arguments.by, rule).await?;
     runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.status(miss));
     terminal.data(&match format {
         HumanOrJson::Human => format!("{}\n", turn.id),

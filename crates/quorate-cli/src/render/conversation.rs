@@ -23,7 +23,8 @@ const SPEAKER_COLOURS: [AnsiColor; 6] = [
 ];
 
 pub(crate) fn turn(turn: &Turn, options: TextOptions) -> String {
-    let name = one_line(&turn.participant);
+    let origin = turn.origin().map(|origin| format!(", written by {origin}")).unwrap_or_default();
+    let name = one_line(&format!("{}{origin}", turn.participant));
     let (name, rest) = match options.colour {
         Colour::Off => (name, format!("{}  {}", turn.timestamp, turn.id)),
         Colour::On => {

@@ -10,7 +10,7 @@ use crate::support;
 use crate::support::mcp as client;
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::host::Host;
-use quorate::service::runtime::conversation::{ConversationReader, say, state};
+use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say, state};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::FanOut;
 use quorate::service::runtime::{Request, open};
@@ -75,8 +75,8 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     let ready = runtime.open_ledger().await.expect("a ledger");
     let mut asked = Vec::new();
     let mut runner = None;
-    for text in SAID {
-        say(&ready.runtime, text, "eve").await.expect("it can be said");
+    for (at, text) in SAID.into_iter().enumerate() {
+        say(&ready.runtime, text, "eve", AuthorRule::PeopleOnly).await.expect("it can be said");
         if runner.is_none() {
             runner = Some(ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start"));
         }

@@ -101,6 +101,11 @@ async fn a_key_is_taken_once_and_authors_are_who_they_are() {
         (json!({"conversationId": "talk", "content": "  "}), "`content`"),
         (json!({"conversationId": "talk", "content": "x", "asOperatorId": "a b"}), "`asOperatorId`"),
         (json!({"conversationId": "talk", "content": "x", "idempotencyKey": ""}), "`idempotencyKey`"),
+        (json!({"conversationId": "talk", "content": "x", "asOperatorId": "ada"}), "it is a participant"),
+        (
+            json!({"conversationId": "talk", "content": "x", "asOperatorId": "ADA", "idempotencyKey": "k2"}),
+            "it looks like the participant `ada`",
+        ),
     ] {
         let refused = client.call_refused("post_message", wrong).await;
         assert!(refused["message"].as_str().unwrap().contains(named), "{refused}");

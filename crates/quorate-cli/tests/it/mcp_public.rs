@@ -12,7 +12,7 @@ use client::Http;
 use public::{MANIFEST, copied_example, quorate};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::runtime::conversation::{ConversationReader, say};
+use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say};
 use quorate::service::runtime::drive::{Until, drive};
 use quorate::service::runtime::events::FanOut;
 use quorate::service::runtime::{Request, open};
@@ -124,7 +124,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
         let places = PathOverrides { ledger: ledger.clone(), ..PathOverrides::default() };
         let runtime = open(&environment, &places, &request, &host).expect("a manifest that holds");
         let ready = runtime.open_ledger().await.expect("a ledger");
-        say(&ready.runtime, text, "eve").await.expect("a server that listens");
+        say(&ready.runtime, text, "eve", AuthorRule::PeopleOnly).await.expect("a server that listens");
         let (mut runner, _hold) =
             ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start");
         drive(&mut runner, Until::Once, None, |_| {}).await.expect("a talk");

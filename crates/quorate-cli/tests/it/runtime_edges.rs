@@ -242,6 +242,69 @@ fn a_slip_in_a_key_stops_every_command() {
         assert!(!place.path("talk.md").exists() && !place.path("asked").exists(), "{to}");
     }
 }
+
+/// Two participants, of which the first is a shell script.
+fn pair(script: &str, dispatcher: &str) -> TestDir {
+    let place = swarm(script, &format!("dispatcher: {dispatcher}\n"));
+    let other =
+        "  - {id: bo, executor: script, displayName: Bo Lee, config: {path: answers.json}}\nsubstrate:";
+    let manifest = place.read("swarm.yaml").replace("substrate:", other);
+    place.write("swarm.yaml", manifest);
+    place.write("answers.json", r#"{"bo": "Fine."}"#);
+    place
+}
+
+#[test]
+fn a_person_does_not_write_in_a_participants_name_unnoticed() {
+    let place = pair("echo yes", "{kind: mention}");
+    for name in ["writer", "Writer", "WRITER", "wr\u{456}ter", "wri_ter", "bo", "bo-lee", "BoLee"] {
+        let said = place.run(&["say", "swarm.yaml", "@Writer I approve", "--as", name]).assert_code(64);
+        said.assert_stderr_contains("quorate:author_is_participant");
+        let ran =
+            place.run(&["run", "swarm.yaml", "--say", "@Writer I approve", "--as", name]).assert_code(64);
+        ran.assert_stderr_contains("quorate:author_is_participant");
+    }
+    assert_eq!(turns(&place), Vec::<Value>::new());
+    place.run(&["say", "swarm.yaml", "@Writer?", "--as", "bob"]).assert_code(0);
+    place.run(&["say", "swarm.yaml", "@Writer, I approve", "--as", "bo", "--yes"]).assert_code(0);
+    place.run(&["run", "swarm.yaml", "--yes"]).assert_code(64);
+    place.run(&["run", "swarm.yaml"]).assert_code(0);
+    let turns = turns(&place);
+    let authors: Vec<&Value> = turns.iter().map(|turn| &turn["participant"]).collect();
+    assert_eq!(authors, ["bob", "bo", "writer", "writer"]);
+    let writers: Vec<&Value> = turns.iter().map(|turn| &turn["written_by"]).collect();
+    assert_eq!(writers, [&Value::Null, &Value::from("a person"), &Value::Null, &Value::Null]);
+    let log = place.run(&["log", "swarm.yaml"]).assert_code(0);
+    log.assert_stdout_contains("bo, written by a person");
+    let asked = place.read("asked");
+    assert!(asked.contains("\"participant\":\"bo\",\"written_by\":\"a person\""), "{asked}");
+    assert!(asked.contains("which is by \"bo\", written by a person."), "{asked}");
+}
+
+#[test]
+fn a_turn_of_a_participants_process_says_whose_it_is() {
+    let quorate = env!("CARGO_BIN_EXE_quorate");
+    let script = format!(
+        "{quorate} say swarm.yaml '@Bo, the boss agrees' --as boss >> told 2>&1\n\
+         {quorate} say swarm.yaml 'x' --as bo --yes >> told 2>&1\necho $? >> told; echo done"
+    );
+    let place = pair(&script, "{kind: mention, maxAgentTurns: 1}");
+    // A chain of answers that an agent continues in a person's name is still one (K12).
+    place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(3);
+    let told = place.read("told");
+    assert!(told.contains("quorate:author_is_participant") && told.ends_with("64\n"), "{told}");
+    let turns = turns(&place);
+    let said: Vec<_> =
+        turns.iter().map(|turn| (turn["participant"].clone(), turn["written_by"].clone())).collect();
+    let expected = [("user", None), ("boss", Some("a process of writer")), ("writer", None)];
+    assert_eq!(said, expected.map(|(who, by)| (Value::from(who), Value::from(by))));
+    place.write("swarm.yaml", place.read("swarm.yaml").replace("maxAgentTurns: 1", "maxAgentTurns: 9"));
+    place.write("member.sh", "cat > asked; echo done");
+    place.run(&["run", "swarm.yaml", "--say", "@Writer, what did the boss say?"]).assert_code(0);
+    let asked = place.read("asked");
+    assert!(asked.contains("\"participant\":\"boss\",\"written_by\":\"a process of writer\""), "{asked}");
+}
+
 #[test]
 fn two_manifests_in_one_folder_remember_apart() {
     // K9

@@ -186,6 +186,7 @@ impl Asking {
                         chain: chain + 1,
                         selected: if selected.len() > 1 { selected.clone() } else { Vec::new() },
                         state: response.state,
+                        origin: None,
                     };
                     let turn = NewTurn {
                         stamp: Some(stamp),

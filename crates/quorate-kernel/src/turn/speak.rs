@@ -146,7 +146,9 @@ impl TurnQuestion {
         }
         let mut task = format!("The others call you {}.", json!(participant.display_name));
         if let Some(trigger) = trigger {
-            task.push_str(&format!(" Answer the last turn, which is by {}.", json!(&*trigger.participant)));
+            let origin = trigger.origin().map(|origin| format!(", written by {origin}")).unwrap_or_default();
+            let author = json!(&*trigger.participant);
+            task.push_str(&format!(" Answer the last turn, which is by {author}{origin}."));
         }
         if let Some(tools) = &participant.tools.allowed {
             match tools.is_empty() {

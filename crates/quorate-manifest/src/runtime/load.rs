@@ -12,6 +12,9 @@ use crate::loader::{Loader, Presence, Refs};
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
+/// The authors of messages without a name, and of a server's messages without an author. No participant has their names.
+pub const RESERVED_AUTHORS: [&str; 2] = ["user", "system"];
+
 /// The extensions of a `role` that is a path (K9).
 pub const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
 
@@ -34,6 +37,12 @@ fn check_participants<'l>(loader: &Loader<'_>, document: &'l Document, report: &
     {
         if let Some((node, id)) = participant.key("id").and_then(|node| Some((node, node.as_str()?))) {
             let place = document.place(node.span.clone(), format!("participants[{at}].id"));
+            if RESERVED_AUTHORS.contains(&id) {
+                let message =
+                    format!("no participant can have the id `{id}`: people's turns have this author");
+                let body = Body::new(message).at(place.clone()).help("give it another id");
+                report.refuse(codes::PARTICIPANT_RESERVED, body);
+            }
             if let Some(first) = seen.get(id) {
                 let body = Body::new(format!("two participants have the id `{id}`")).at(place);
                 let body = body.related(first.clone(), "first here").help("give one of them another id");

@@ -15,7 +15,7 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
 use quorate::service::operate::DETACHED_RUNTIME_PREFIX;
-use quorate::service::runtime::conversation;
+use quorate::service::runtime::conversation::{self, AuthorRule};
 
 /// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
 /// writes and reads it.
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     conversation_id: String,
     /// The text
     content: String,
-    /// The author: a participant's id or operator id, or any other name without white space; default user
+    /// The author: a participant's operator id, or the name of a person, without white space; default user
     as_operator_id: Option<String>,
     /// A message is stored once for each key: the same message again returns the first, another one is refused
     idempotency_key: Option<String>,
@@ -70,10 +70,20 @@ impl Tool for PostMessage {
         let author = entry
             .participant(speaker)
             .map_or_else(|| Name::from(speaker), |participant| participant.id.clone());
-        let stamp = stamp(&meta, arguments.idempotency_key)?;
+        let mut stamp = stamp(&meta, arguments.idempotency_key)?;
         check_message(&arguments.content, &author)?;
-        let (content, meta) = entry.runtime.redact(&arguments.content, meta).await;
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
+        // The manifest says that the operator posts from elsewhere, and a runtime elsewhere says what it answers.
+        let is_operator = *author != *speaker;
+        if !answers && !is_operator {
+            let origin = conversation::author_origin(&entry.runtime, &author, AuthorRule::PeopleOnly)?;
+            let own = origin.map(conversation::origin_stamp);
+            stamp = match (stamp, own) {
+                (Some(stamp), Some(own)) => Some(Stamp { origin: own.origin, ..stamp }),
+                (stamp, own) => stamp.or(own),
+            };
+        }
+        let (content, meta) = entry.runtime.redact(&arguments.content, meta).await;
         let turn = NewTurn {
             participant: author.clone(),
             content: content.as_str().into(),

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use unicode_normalization::char::decompose_compatible;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
 
-use lookalike::look;
+pub(super) use lookalike::look;
 
 /// What a character is to the matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

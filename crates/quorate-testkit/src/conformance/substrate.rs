@@ -9,7 +9,7 @@ mod writers;
 
 use std::sync::Arc;
 
-use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn, turn_key};
+use quorate_kernel::conversation::{Capability, NewTurn, Origin, Stamp, Turn, turn_key};
 use quorate_kernel::ports::substrate::{Error, Keeps, Substrate};
 use quorate_protocol::{Json, Name, storable};
 use serde_json::json;
@@ -93,6 +93,7 @@ pub fn answer(author: &str, content: &str, trigger: &Name) -> NewTurn {
             chain: 7,
             selected: vec!["a".into(), author.into()],
             state: Some(object(json!({"count": 3, "of": {"x>": []}}))),
+            origin: Some(Origin::Process("--> é".into())),
         }),
         ..new_turn(author, content)
     }

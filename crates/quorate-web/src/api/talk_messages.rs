@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use quorate::service::jobs::progress::Reporter;
 use quorate::service::jobs::{Patient, Residue};
 use quorate::service::runtime::OpenRuntime;
-use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, post};
+use quorate::service::runtime::conversation::{AuthorRule, DEFAULT_SPEAKER, post};
 use quorate::service::runtime::events::FanOut;
 use quorate::service::runtime::summary::ShownTurn;
 use quorate::service::talks::answer::answer;
@@ -31,7 +31,7 @@ use crate::talks::OpenTalk;
 pub(crate) struct Body {
     /// The content; without it open turns are answered
     text: Option<String>,
-    /// The author: default user
+    /// The author: default user; no participant's name
     #[serde(rename = "as")]
     by: Option<String>,
     /// Whether open turns are answered: default true
@@ -93,7 +93,8 @@ async fn said(server: &Arc<Server>, talk: &Arc<OpenTalk>, body: Body) -> Result<
 
 async fn append(talk: &OpenTalk, body: &Body) -> Result<Option<Turn>, Failure> {
     let Some(text) = &body.text else { return Ok(None) };
-    let turn = post(&talk.runtime, text, body.by.as_deref().unwrap_or(DEFAULT_SPEAKER)).await?;
+    let by = body.by.as_deref().unwrap_or(DEFAULT_SPEAKER);
+    let turn = post(&talk.runtime, text, by, AuthorRule::PeopleOnly).await?;
     talk.conversation.notify_appended();
     Ok(Some(turn))
 }

@@ -18,6 +18,7 @@ use super::judge::{Judge, JudgeSetup};
 use super::output_format::OutputFormat;
 use super::presets::{ArgumentInputs, PRESETS, Preset, ServerPassing};
 use super::private_dir::{JudgeConfig, PrivateDir};
+use super::process_tag;
 use super::sandbox::{Confinement, Sandbox};
 use super::spawn::Launch;
 use super::tool_grants::ToolGrants;
@@ -215,6 +216,9 @@ impl Config {
         variables.extend(
             more.into_iter().chain(judge_config.into_iter().flat_map(|all| all.variables.iter().cloned())),
         );
+        // No variable can hold a NUL.
+        let member = Some(&*invocation.member).filter(|member| !member.contains('\0'));
+        variables.extend(member.map(|member| (process_tag::MEMBER.into(), member.into())));
         let launch = self.launch(arguments, variables, private.map(|(private, _)| private))?;
         Ok(PreparedCall { launch, files })
     }

@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Set in the processes of members.
 pub const VARIABLE: &str = "QUORATE_INVOCATION";
 
+/// Set in the processes of members: whose they are.
+pub const MEMBER: &str = "QUORATE_MEMBER";
+
 const CALL_BITS: u32 = 20;
 const PROCESS_BITS: u32 = 40;
 #[cfg(any(target_os = "linux", test))]

@@ -6,7 +6,7 @@ use super::{case, is_mark};
 
 /// What a folded text looks like, in small letters: prototypes of prototypes, until nothing more changes. Marks and
 /// signs that a prototype brings along are left out, unless nothing else is left.
-pub(super) fn look(text: &str) -> String {
+pub(in crate::locks) fn look(text: &str) -> String {
     let mut now = text.to_owned();
     for _ in 0..4 {
         let next = skeleton_once(&now);

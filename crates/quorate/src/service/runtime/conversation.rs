@@ -3,13 +3,17 @@
 
 use std::sync::Arc;
 
+use quorate_adapters::executor::agent_cli::MEMBER_ID_VARIABLE;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::consultation::object;
-use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_kernel::conversation::{NewTurn, Origin, Participant, Stamp, Turn};
+use quorate_kernel::entropy;
 use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::evidence::Evidence;
+use quorate_manifest::runtime::load::RESERVED_AUTHORS;
+use quorate_protocol::locks::look_of_name;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
@@ -19,8 +23,8 @@ use crate::service::error::{ExitClass, ServiceError, error_chain};
 /// Every turn of an author has the name.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The author of messages without a name.
-pub const DEFAULT_SPEAKER: &str = "user";
+/// The author of messages without a name. No participant has it as its id.
+pub const DEFAULT_SPEAKER: &str = RESERVED_AUTHORS[0];
 /// How many turns are read at once.
 const PAGE: usize = 512;
 
@@ -36,12 +40,21 @@ impl Runtime {
     }
 }
 
+/// Which names the author of a turn may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthorRule {
+    /// No participant's, and none that looks like one.
+    PeopleOnly,
+    /// Also a participant's: the turn says that a person wrote it.
+    Anyone,
+}
+
 /// Appends a turn of a person's.
 ///
 /// # Errors
-/// When there is nothing to say, or the substrate refuses or fails.
+/// When there is nothing to say, the name is a participant's, or the substrate refuses or fails.
 #[crate::boxed]
-pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
+pub async fn say(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
     let invalid = |message: &str, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
     };
@@ -54,14 +67,64 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
     if by.chars().count() > MAX_NAME_CHARS {
         return invalid("the name is too long", "a name has at most 200 characters");
     }
+    let origin = author_origin(runtime, by, rule)?;
     let turn = NewTurn {
         participant: by.into(),
         content: runtime.redact(text, Map::new()).await.0.into(),
         timestamp: rfc3339(runtime.environment.clock.now_ms()),
         meta: Map::new(),
-        stamp: None,
+        stamp: origin.map(origin_stamp),
     };
     Ok(runtime.substrate.append(turn).await?.turn)
+}
+
+/// The writer of a turn, if not its author. A member's process may write as a person or as that member.
+///
+/// # Errors
+/// `quorate:author_is_participant`.
+pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Option<Origin>, ServiceError> {
+    let process = runtime.environment.variables.get(MEMBER_ID_VARIABLE).map(|id| Origin::Process(id.into()));
+    let Some(participant) = runtime.participant_like(by) else { return Ok(process) };
+    match process {
+        Some(Origin::Process(id)) if id == participant.id && *id == *by => Ok(Some(Origin::Process(id))),
+        None if rule == AuthorRule::Anyone => Ok(Some(Origin::Person)),
+        _ => {
+            let (id, runtime) = (&participant.id, &runtime.id);
+            let message = match **id == *by {
+                true => format!("cannot write as `{by}`: it is a participant of `{runtime}`"),
+                false => {
+                    format!("cannot write as `{by}`: it looks like the participant `{id}` of `{runtime}`")
+                }
+            };
+            let help =
+                "use another name; `quorate say --yes` writes in a participant's name and marks the turn";
+            Err(ServiceError::new(
+                ExitClass::Usage,
+                codes::AUTHOR_IS_PARTICIPANT,
+                Body::new(message).help(help),
+            ))
+        }
+    }
+}
+
+/// The stamp of a turn that answers none. No manifest id has a colon.
+pub fn origin_stamp(origin: Origin) -> Stamp {
+    let key = format!("say/{}", entropy::run_id()).into();
+    Stamp { key, runtime: "say:".into(), origin: Some(origin), ..Stamp::default() }
+}
+
+impl Runtime {
+    /// The participant that a person's turn with this author would be taken for, by its id or its display name.
+    fn participant_like(&self, author: &str) -> Option<&Participant> {
+        if author == DEFAULT_SPEAKER {
+            return None;
+        }
+        let look = look_of_name(author);
+        let is_alike = |name: &str| name == author || look_of_name(name) == look;
+        let exact = self.participants.iter().find(|participant| *participant.id == *author);
+        exact
+            .or_else(|| self.participants.iter().find(|one| is_alike(&one.id) || is_alike(&one.display_name)))
+    }
 }
 
 /// Appends a turn of a person's for other processes to find.
@@ -69,9 +132,9 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
 /// # Errors
 /// As [`say`], and where no other process could find it.
 #[crate::boxed]
-pub async fn post(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
+pub async fn post(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
     check_shared(runtime, "post it to the process that answers: `quorate run MANIFEST --say TEXT`")?;
-    say(runtime, text, by).await
+    say(runtime, text, by, rule).await
 }
 
 /// Refuses a conversation in the memory of the process that runs it: this process would see an empty one.

@@ -114,6 +114,9 @@ pub struct ShownTurn {
     /// The turn that it answers
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
+    /// Who wrote it, if not its author: a person, or a process of a participant
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_by: Option<String>,
 }
 
 impl ShownTurn {
@@ -126,6 +129,7 @@ impl ShownTurn {
             content: turn.content.to_string(),
             meta: turn.meta.clone(),
             answers: stamp.map(|stamp| stamp.trigger.to_string()),
+            written_by: turn.origin().map(ToString::to_string),
         }
     }
 }
