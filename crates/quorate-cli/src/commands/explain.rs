@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 
 /// The codes of outcomes, which `--format json` prints as `code` (assemblies) and `incomplete` (councils), with what each
 /// means; the first sentence is its line in the list. `lock_unchecked` and `out_of_reach` are codes of refused texts.
-const OUTCOMES: [(&str, &str); 17] = [
+const OUTCOMES: [(&str, &str); 16] = [
     ("all_refused", "Every message of the peers was refused. `quorate show RUN` says why."),
     (
         "budget_exhausted",

@@ -106,7 +106,7 @@ async fn the_index_of_runs_follows_from_the_records() {
     assert_eq!(runs.iter().map(|run| &*run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
     let listed = store.listed_runs(&Filter::default(), 2).await.unwrap();
     assert_eq!(listed.iter().map(|listed| &*listed.run.run).collect::<Vec<_>>(), ["RAA", "raz"]);
-    let after = Some(listed[1].cursor());
+    let after = listed[1].place.clone();
     let rest = store.listed_runs(&Filter { after, ..Filter::default() }, 2).await.unwrap();
     assert_eq!((rest.len(), &*rest[0].run.run, rest[0].sealed), (1, "rab", false));
     let of_ada =

@@ -3,7 +3,7 @@
 pub(super) mod find;
 pub mod json;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -85,9 +85,9 @@ fn words<'d, 't>(document: &'d Document<'t>) -> impl Iterator<Item = &'d Word<'t
 }
 
 /// The passages in another language, each with its words: paragraphs, and lists as a whole.
-fn other_passages<'d>(
-    document: &'d Document<'_>,
-) -> impl Iterator<Item = (Range<usize>, Counts)> + use<'d, '_> {
+fn other_passages<'d, 't>(
+    document: &'d Document<'t>,
+) -> impl Iterator<Item = (Range<usize>, Counts)> + use<'d, 't> {
     let in_list = |one: &Block, next: &Block| one.kind == BlockKind::Item && next.kind == BlockKind::Item;
     let passages = document.blocks.chunk_by(in_list).filter(|blocks| blocks[0].kind != BlockKind::Cell);
     let counted = passages.map(|blocks| {

@@ -348,7 +348,7 @@ mod tests {
             "~~é~~ &amp; <b>x</b> https://a.example/b_c.",
             "---\nx: y\n---\nz",
         ] {
-            assert_eq!(parse(text).prose.len(), text.len(), "{text:?}");
+            assert_eq!(parse("draft.md", text).prose.len(), text.len(), "{text:?}");
         }
     }
 
