@@ -61,9 +61,11 @@ fn verdict(report: &Report) -> String {
         format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)
     });
     let brief = report.revision_brief.as_ref().map_or_else(String::new, |brief| format!("\n{brief}"));
+    // Where no rule applies to the text, the verdict's reason is that of every member.
     let failures: String = report
         .failures()
         .into_iter()
+        .filter(|_| report.unjudged.is_none())
         .map(|(member, round, failure)| format!("\n{}", wording::failure(member, round, failure)))
         .collect();
     let notes: String = report.all_notes().iter().map(|note| format!("\n{note}")).collect();

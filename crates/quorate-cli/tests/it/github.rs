@@ -13,7 +13,8 @@ use crate::support::council::COUNCIL;
 use crate::support::{CommandOutput, TestDir, finish};
 use api::{Api, SHA, TOKEN};
 
-const HOLDS: &str = "We will never raise prices. Everybody loves it. Studies show that it is the fastest.\n";
+const HOLDS: &str = "We will never raise prices. Everybody loves it. Studies show that it is the fastest. It works everywhere, \
+    for everyone, and it always will. Every customer who tried it last year recommends it to all their friends.\n";
 const SHIPS: &str = include_str!("../../../../examples/incident-report.md");
 const STRICT: &str = "adjudicator: {prompt: 'builtin:adjudicator', verdict_policy: strict}\n";
 

@@ -8,9 +8,13 @@ use support::assembly;
 use support::council::{COUNCIL, ROSTER, all_ship, all_ship_except};
 use support::{TestDir, records};
 
+/// Long enough for the rubric.
+const DRAFT: &str = "The meeting moved to Tuesday at ten. The agenda stays the same, and the notes of the last meeting are in the \
+    shared folder.\n";
+
 /// Tables `one` to `four`, each a script of its own.
 fn place() -> TestDir {
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", DRAFT);
     place.answers(&all_ship());
     place.write("council.yaml", COUNCIL);
     configure(&place, "");
@@ -162,7 +166,7 @@ fn a_model_for_all_needs_one_executor_for_all() {
 
 #[test]
 fn a_model_for_an_assembly_needs_one_executor_for_all() {
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", DRAFT);
     assembly::write(&place, "voting", &[("ana", ""), ("bob", "")], "");
     place.write(
         "quorate.toml",
@@ -208,7 +212,7 @@ const ROSTER_AND_ADJUDICATOR: [&str; 5] = ["adjudicator", ROSTER[2], ROSTER[0], 
 
 #[test]
 fn trust_covers_every_executor_that_a_member_names() {
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", DRAFT);
     let own = "builtin:evidence, runtime: {type: agent-cli, command: ./a.sh}}";
     place.write("council.yaml", COUNCIL.replace("builtin:evidence}", own));
     place.write("quorate.toml", "[council.members.skeptic]\nexecutor = \"anthropic:large\"\n");
