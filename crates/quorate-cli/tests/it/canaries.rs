@@ -288,6 +288,8 @@ fn playbooks(world: &mut World) {
         of.chunks(2).enumerate().map(one).collect::<Vec<Value>>()
     };
     let by_hand = json!({"deltas": deltas("hand", &short[..20])}).to_string();
+    // A proposal is judged by the default executor if it asks a model, so its table has to be usable.
+    world.answers(&json!({}));
     let ran = world.started(&["playbook", "propose", "-"], &by_hand);
     // Without their distinguishing parts, some of them say the same.
     assert!(ran.stdout.contains("hand-0 is in shadow"), "{ran:?}");
