@@ -257,7 +257,7 @@ impl Store {
         let query = sql(runs!(
             "WHERE artifact_sha256 = $1 AND seq > (SELECT this.seq FROM run AS this WHERE this.run = $2) \
              AND verdict IS NOT NULL AND lower(verdict) <> 'incomplete' \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT $3"
+             AND run NOT IN (SELECT run FROM imported) ORDER BY run.seq DESC LIMIT $3"
         ));
         let mut runs = self.select(query.bind(artifact_sha256).bind(&**run).bind(MAX_LATER)).await?;
         runs.reverse();
