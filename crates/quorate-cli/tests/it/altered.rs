@@ -104,7 +104,6 @@ fn a_line_of_the_log_that_differs_from_its_run_is_not_counted() {
         log.replace(r#""artifact_type":"post""#, r#""artifact_type":"memo""#),
         format!("{log}{forged}"),
         format!("{log}{log}"),
-        String::new(),
     ] {
         place.write(LOG, format!("{altered}{theirs}\n"));
         let audited = audit(&place);
@@ -115,6 +114,24 @@ fn a_line_of_the_log_that_differs_from_its_run_is_not_counted() {
         );
         assert_eq!(audited["overrides"], 0);
     }
+    // A log that was begun anew lacks the lines before; one that is missing after that was removed.
+    place.write(LOG, format!("{theirs}\n"));
+    place.run(&["audit"]).assert_code(0);
+    place.write(LOG, &log);
+    for name in ["drafts/post-3.md", "drafts/post-4.md"] {
+        place.write(name, format!("We will never raise prices, says {name}.\n"));
+        place.run(&["sweep"]).assert_code(0);
+    }
+    let text = place.read(LOG);
+    let lines: Vec<&str> = text.lines().collect();
+    place.write(LOG, format!("{}\n", lines[1..].join("\n")));
+    place.run(&["audit"]).assert_code(0);
+    place.write(LOG, format!("{}\n{}\n", lines[0], lines[2]));
+    let audited = audit(&place);
+    assert_eq!(
+        (&audited["reviews"], &audited["altered"][0]["difference"]),
+        (&json!(2), &json!("the log has no line of it"))
+    );
     // The adjudicator is shown no word of it.
     let altered = log.replace("All block it.", "All praise it.");
     assert_ne!(altered, log);

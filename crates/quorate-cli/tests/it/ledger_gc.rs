@@ -115,7 +115,11 @@ fn what_was_said_goes_and_what_it_came_to_stays() {
 
     let shown = place.run(&["show", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(shown["verdict"], json!("SHIP"));
-    assert_eq!(shown["deliberators"][0]["round1"], json!({"status": "erased", "answer": null}));
+    let erased = json!({"kind": "erased", "message": "the record was erased", "retries": 0});
+    assert_eq!(
+        shown["deliberators"][0]["round1"],
+        json!({"status": "erased", "answer": null, "failure": erased})
+    );
     assert_eq!(shown["adjudicator"]["status"], json!("erased"));
     assert!(shown["notes"].to_string().contains("were erased"), "{shown}");
     for format in ["human", "markdown", "sarif", "github"] {

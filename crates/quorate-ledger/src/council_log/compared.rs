@@ -90,6 +90,7 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
         excluded.extend(lines.remove(&**run).into_iter().flatten().map(|line| line.id));
     }
     let key = key(log);
+    let mut presence = LinePresence::default();
     for some in runs.iter().collect::<Vec<_>>().chunks(MAX_COMPARED) {
         for (row, compared) in store.shown(&rows_of(some)).await?.runs {
             let run = row.text(1);
@@ -98,11 +99,21 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
                 continue;
             }
             let lines = lines.remove(run).unwrap_or_default();
-            if let Err(what) = compare_lines(&row, &compared, &lines, row.text(7) == key) {
-                excluded.extend(lines.iter().map(|line| line.id));
-                altered.insert(run.into(), what);
+            match compare_lines(&row, &compared, &lines) {
+                Ok(absent) => {
+                    let is_here = row.text(7) == key && compared.logged.is_logged;
+                    presence.add(run, &lines, if is_here { absent } else { Vec::new() });
+                }
+                Err(what) => {
+                    excluded.extend(lines.iter().map(|line| line.id));
+                    altered.insert(run.into(), what);
+                }
             }
         }
+    }
+    for run in presence.removed(indexed.is_cut) {
+        excluded.extend(presence.ids(&run));
+        altered.insert(run, "the log has no line of it".to_owned());
     }
     count_others(store, CountedLog { id: Some(id), altered, ..CountedLog::default() }, excluded).await
 }
@@ -189,14 +200,15 @@ async fn own_lines<'r>(
     Ok(own)
 }
 
-/// Whether a run's lines are those that follow from its records: each verdict and each decision of a person once.
-fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine], is_its_log: bool) -> Result<(), String> {
+/// Compares a run's lines with those that follow from its records: each verdict and each decision of a person once. Returns
+/// the times of those that the log does not have.
+fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Vec<i64>, String> {
     match &compared.finding {
         Some(Finding::Altered(what) | Finding::Damaged(what)) => return Err(what.clone()),
-        Some(Finding::Erased) => return Ok(()),
+        Some(Finding::Erased) => return Ok(Vec::new()),
         None => {}
     }
-    let LoggedFacts { mut verdicts, mut overrides, is_logged } = compared.logged.clone();
+    let LoggedFacts { mut verdicts, mut overrides, .. } = compared.logged.clone();
     for line in lines {
         let is = |event: Event| line.event == event.as_str();
         let facts = match () {
@@ -218,10 +230,44 @@ fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine], is_its_log: 
             return Err("its line in the log does not follow from its records".to_owned());
         }
     }
+    // A run that was taken up again has no line of a second INCOMPLETE.
     let has_verdict = lines.iter().any(|line| line.event != Event::Override.as_str());
-    match is_its_log && is_logged && (!has_verdict || !overrides.is_empty()) {
-        true => Err("the log has no line of it".to_owned()),
-        false => Ok(()),
+    let verdict = verdicts.last().filter(|_| !has_verdict);
+    Ok(verdict.into_iter().chain(&overrides).map(|(_, at_ms)| *at_ms).collect())
+}
+
+/// The lines that a log has of this ledger's runs, and those that it lacks. A log may be rotated or begun anew, so that it
+/// lacks all lines up to some time; a line that is missing after that was removed.
+#[derive(Default)]
+struct LinePresence {
+    lines: BTreeMap<Name, Vec<i64>>,
+    first_ms: Option<i64>,
+    last_ms: Option<i64>,
+    absent: Vec<(i64, Name)>,
+}
+
+impl LinePresence {
+    fn add(&mut self, run: &str, lines: &[OwnLine], absent: Vec<i64>) {
+        let first = lines.iter().map(|line| line.at_ms).min();
+        let last = lines.iter().map(|line| line.at_ms).chain(absent.iter().copied()).max();
+        self.first_ms = self.first_ms.into_iter().chain(first).min();
+        self.last_ms = self.last_ms.max(last);
+        if !absent.is_empty() {
+            self.lines.insert(run.into(), lines.iter().map(|line| line.id).collect());
+            self.absent.extend(absent.into_iter().map(|at_ms| (at_ms, Name::from(run))));
+        }
+    }
+
+    /// The runs of which a line was removed. The last line of a log whose end is cut is there, and is not counted.
+    fn removed(&self, is_cut: bool) -> BTreeSet<Name> {
+        let is_removed = |at_ms: i64| {
+            self.first_ms.is_some_and(|first_ms| at_ms > first_ms) && !(is_cut && Some(at_ms) == self.last_ms)
+        };
+        self.absent.iter().filter(|(at_ms, _)| is_removed(*at_ms)).map(|(_, run)| run.clone()).collect()
+    }
+
+    fn ids(&self, run: &Name) -> impl Iterator<Item = i64> {
+        self.lines.get(run).cloned().unwrap_or_default().into_iter()
     }
 }
 

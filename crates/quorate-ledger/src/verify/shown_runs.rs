@@ -35,8 +35,8 @@ const RUNS_PER_READ: usize = 500;
 macro_rules! shown_columns {
     () => {
         "seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, decided_ms, override, \
-         ended, mode, producer, (SELECT COUNT(*) FROM imported WHERE imported.run = run.run), \
-         (SELECT seq FROM record WHERE record.run = run.run ORDER BY n DESC LIMIT 1)"
+         ended, mode, producer, (SELECT COUNT(*) FROM imported WHERE imported.run = run.run) AS imports, \
+         (SELECT record.seq FROM record WHERE record.run = run.run ORDER BY n DESC LIMIT 1) AS last_seq"
     };
 }
 pub(crate) use shown_columns;
