@@ -77,15 +77,14 @@ impl DeliberatorStats {
 const MONDAY_DAY: i64 = 4;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// A statement over the deliberators of lines, in the order of their table.
+/// A statement over the deliberators of lines, in the order of their table, in which rows of one behaviour stand together.
 macro_rules! seats {
     ($which:literal) => {
         concat!(
-            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, COUNT(*), \
-             SUM(first_score >= 0), SUM(MAX(first_score, 0)), SUM(last_score >= 0), SUM(MAX(last_score, 0)), SUM(reprompts) \
-             FROM log_seat WHERE log = ?1 AND ",
+            "SELECT member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts, \
+             COUNT(*) FROM log_seat WHERE log = ?1 AND ",
             $which,
-            " GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out"
+            " GROUP BY member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, last_score, reprompts"
         )
     };
 }
@@ -109,6 +108,18 @@ macro_rules! reviews {
     };
 }
 pub(super) use reviews;
+
+/// Reviews by week, type, verdict and producer. The week comes first: a log is in the order of time, and almost sorted by it.
+const REVIEWS: &str = reviews!(
+    "SELECT artifact_type, verdict, at_ms, COUNT(*), SUM(elapsed_ms), \
+                SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
+                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END), \
+                producer, SUM(positioned * prior), SUM(blocking * prior), SUM(scored * prior), SUM(scores * prior)",
+    "GROUP BY CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END, artifact_type, verdict, producer"
+);
+
+/// The deliberators of all lines that are counted.
+const SEATS: &str = seats!("line NOT IN (SELECT value FROM json_each(?5))");
 
 /// A statement with what [`reviews`] binds.
 pub(super) fn filtered<'q>(
@@ -135,16 +146,10 @@ pub async fn stats(
     let Some(log) = counted.id else { return Ok((stats, producers)) };
     let mut writer = store.writer().await;
     let connection = writer.log_index();
-    let rows = filtered(reviews!(
-        "SELECT artifact_type, verdict, at_ms, COUNT(*), SUM(elapsed_ms), \
-                SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
-                SUM(CASE WHEN tokens >= 0 THEN tokens ELSE 0 END), SUM(CASE WHEN tokens >= 0 THEN 1 ELSE 0 END), \
-                producer, SUM(positioned * prior), SUM(blocking * prior), SUM(scored * prior), SUM(scores * prior)",
-        "GROUP BY artifact_type, verdict, producer, CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END"
-    ), log, counted, filter)
-    .fetch_all(&mut *connection)
-    .await
-    .map_err(|error| store.error(error))?;
+    let rows = filtered(REVIEWS, log, counted, filter)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|error| store.error(error))?;
     for row in &rows {
         stats.add_row(row);
         producers::add_row(&mut producers, row);
@@ -157,7 +162,7 @@ pub async fn stats(
         }
     }
     let statement = match *filter == Filter::default() {
-        true => seats!("line NOT IN (SELECT value FROM json_each(?5))"),
+        true => SEATS,
         false => seats!(
             "line IN (SELECT id FROM log_line NOT INDEXED WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) \
                          AND (?3 IS NULL OR verdict = ?3) AND (?4 IS NULL OR artifact_type = ?4) \
@@ -166,8 +171,9 @@ pub async fn stats(
     };
     let query = filtered(statement, log, counted, filter);
     for row in query.fetch_all(&mut *connection).await.map_err(|error| store.error(error))? {
-        let count = row.get::<i64, _>(6).unsigned_abs();
-        let when = |at: usize| if row.get::<i64, _>(at) == 0 { 0 } else { count };
+        let number = |at: usize| row.get::<i64, _>(at);
+        let count = number(9).unsigned_abs();
+        let when = |at: usize| if number(at) == 0 { 0 } else { count };
         let behavior = stats.deliberators.entry(row.get(0)).or_default();
         behavior.reviews += count;
         behavior.blocks += when(1);
@@ -175,12 +181,15 @@ pub async fn stats(
         behavior.flipped += when(3);
         behavior.schema_failed += when(4);
         behavior.timed_out += when(5);
-        let sum = |at: usize| row.get::<i64, _>(at).unsigned_abs();
-        for (scores, at) in [(&mut behavior.first_scores, 7), (&mut behavior.last_scores, 9)] {
-            scores.0 += sum(at);
-            scores.1 += sum(at + 1);
+        for (scores, at) in [(&mut behavior.first_scores, 6), (&mut behavior.last_scores, 7)] {
+            // A negative score stands for none.
+            if let Ok(score) = u64::try_from(number(at)) {
+                scores.0 += count;
+                scores.1 = scores.1.saturating_add(count.saturating_mul(score));
+            }
         }
-        behavior.reprompts += sum(11);
+        let reprompts = count.saturating_mul(number(8).unsigned_abs());
+        behavior.reprompts = behavior.reprompts.saturating_add(reprompts);
     }
     Ok((stats, producers))
 }
@@ -204,5 +213,34 @@ impl Stats {
     /// How many reviews were counted.
     pub fn reviews(&self) -> u64 {
         self.verdicts.values().flat_map(BTreeMap::values).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn each_page_of_the_index_is_read_once() {
+        let store = Store::open_log_only(Path::new("council_log.jsonl")).await.unwrap();
+        let mut writer = store.writer().await;
+        for (statement, table, wanted) in [
+            (REVIEWS, "log_line", "SCAN log_line"),
+            (SEATS, "log_seat", "SEARCH log_seat USING PRIMARY KEY (log=?)"),
+        ] {
+            let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+            let plan = sqlx::query(explain).fetch_all(writer.log_index()).await.unwrap();
+            let steps: Vec<String> = plan.iter().map(|step| step.get(3)).collect();
+            let of_table: Vec<&String> = steps.iter().filter(|step| step.contains(table)).collect();
+            assert_eq!(of_table, [wanted], "{steps:?}");
+            // The order of the deliberators' table is that of the groups.
+            assert_eq!(
+                steps.iter().any(|step| step.contains("TEMP B-TREE")),
+                table == "log_line",
+                "{steps:?}"
+            );
+        }
     }
 }
