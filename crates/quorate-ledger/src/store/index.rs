@@ -38,13 +38,7 @@ impl Change {
         let text = |key: &str| string(data, key);
         let is = |one: Kind| kind == one.as_str();
         if is(Kind::RunOpened) {
-            let opened: RunOpened = record::read(data).ok()?;
-            let council = opened.fingerprint_of("council").map(str::to_owned);
-            let mode = opened.protocol.split('/').next().map(str::to_owned);
-            let producer = opened.producer.map(|producer| producer.operator);
-            let RunOpened { subject, artifact_type, artifact_sha256, log_path, .. } = opened;
-            let columns = [subject, artifact_type, artifact_sha256, council, log_path, mode, producer];
-            Some(Change::Opened { at_ms, columns: columns.map(Option::unwrap_or_default) })
+            record::read(data).ok().map(|opened| Change::from_opened(opened, at_ms))
         } else if is(Kind::RunIntent) {
             let intent: RunIntent = record::read(data).ok()?;
             (!intent.supersedes.is_empty()).then_some(Change::Reopened)
@@ -64,6 +58,16 @@ impl Change {
         } else {
             None
         }
+    }
+
+    /// What a run's first record changes.
+    pub(crate) fn from_opened(opened: RunOpened, at_ms: i64) -> Change {
+        let council = opened.fingerprint_of("council").map(str::to_owned);
+        let mode = opened.protocol.split('/').next().map(str::to_owned);
+        let producer = opened.producer.map(|producer| producer.operator);
+        let RunOpened { subject, artifact_type, artifact_sha256, log_path, .. } = opened;
+        let columns = [subject, artifact_type, artifact_sha256, council, log_path, mode, producer];
+        Change::Opened { at_ms, columns: columns.map(Option::unwrap_or_default) }
     }
 
     /// What it makes of a run's row.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::entropy::hex;
+use quorate_kernel::entropy::{hex, unhex};
 use sha2::{Digest as _, Sha256};
 
 use super::read::StoredRecord;
@@ -65,6 +65,13 @@ impl HeadMatcher {
         }
         Some(self.at_ms)
     }
+}
+
+/// The predecessor's leaf that a head states, by which [`HeadMatcher`] compares it without its predecessor.
+pub(super) fn stated_predecessor(head: &str) -> Option<Hash> {
+    const PREV: &str = ",\"prev\":\"";
+    let start = head.find(PREV)? + PREV.len();
+    unhex(head.get(start..start + HASH_LEN)?)
 }
 
 /// A time in the one form that heads have.

@@ -154,17 +154,22 @@ impl StreamState {
     ) -> Result<(), String> {
         let is = |one: Kind| kind == one.as_str();
         let fits = self.phase_after(run, n, kind, data);
+        let mut opened: Option<RunOpened> = None;
         if is(Kind::RunEnded) {
             self.ended_ms = Some(at_ms);
         } else if is(Kind::Turn) {
             self.last_settled = n;
         } else if is(Kind::RunOpened) {
-            let opened = data.and_then(|data| record::read::<RunOpened>(data).ok());
+            opened = data.and_then(|data| record::read(data).ok());
             self.period = opened.as_ref().map(StatedPeriod::from_opened);
         }
         match data {
             Some(data) => {
-                if let Some(change) = Change::from_record(kind, at_ms, data) {
+                let change = match opened {
+                    Some(opened) => Some(Change::from_opened(opened, at_ms)),
+                    None => Change::from_record(kind, at_ms, data),
+                };
+                if let Some(change) = change {
                     self.row = change.fold(self.row.take());
                     if is(Kind::RunOpened)
                         && let Some(row) = &mut self.row

@@ -3,7 +3,11 @@
 
 use std::borrow::Cow;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use quorate_protocol::Json;
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::Map;
 
 /// Reads a text as readers of records do.
 ///
@@ -74,6 +78,44 @@ impl<'de> Visitor<'de> for Skimmed {
     }
 }
 
+/// Reads these keys of an object, and passes over all others.
+pub(super) fn read_keys(text: &str, keys: &'static [&'static str]) -> Option<Map<String, Json>> {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let data = SomeKeys(keys).deserialize(&mut from).ok()?;
+    from.end().ok().map(|()| data)
+}
+
+struct SomeKeys(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for SomeKeys {
+    type Value = Map<String, Json>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for SomeKeys {
+    type Value = Map<String, Json>;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+        to.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut data = Map::new();
+        while let Some(Key(key)) = fields.next_key::<Key<'de>>()? {
+            if self.0.iter().any(|known| **known == *key) {
+                let value: Json = fields.next_value()?;
+                data.insert(key.into_owned(), value);
+            } else {
+                let IgnoredAny = fields.next_value()?;
+            }
+        }
+        Ok(data)
+    }
+}
+
 /// A key of an object. It is a text and has no depth.
 #[derive(serde::Deserialize)]
 struct Key<'k>(#[serde(borrow)] Cow<'k, str>);
@@ -92,7 +134,7 @@ impl Key<'_> {
 mod tests {
     use serde_json::{Map, Value};
 
-    use super::check_object;
+    use super::{check_object, read_keys};
 
     #[test]
     fn what_is_skimmed_is_what_can_be_read() {
@@ -115,6 +157,16 @@ mod tests {
         for text in texts {
             let read = serde_json::from_str::<Map<String, Value>>(&text).is_ok();
             assert_eq!(check_object(&text).is_ok(), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn some_keys_are_read_and_the_others_are_passed_over() {
+        let text = r#"{"a":{"deep":[1,2]},"b":"x","c":null}"#;
+        let read = read_keys(text, &["a", "c", "d"]).map(Value::Object);
+        assert_eq!(read, serde_json::from_str(r#"{"a":{"deep":[1,2]},"c":null}"#).ok());
+        for text in ["", "[]", "{\"a\":1", "{\"a\":1} {}"] {
+            assert_eq!(read_keys(text, &["a"]), None, "{text}");
         }
     }
 
