@@ -1,5 +1,5 @@
-//! Which lines of the index are counted. Lines of this ledger's runs are compared with the records (D13): one that differs
-//! is no verdict. A review that ended without a verdict and was resumed counts by its last line.
+//! Chooses the lines of the index that are counted. Lines of this ledger's runs are compared with the records (D13), and
+//! one that differs does not count as a verdict. A review that was resumed counts by its last line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery};
 /// What is counted of a log.
 #[derive(Debug, Clone, Default)]
 pub struct CountedLog {
-    /// Its row in the index; `None` where there is no log.
+    /// Its row in the index; `None` without a log.
     pub(super) id: Option<i64>,
     /// The lines that are not counted as reviews, as a JSON array of their rows.
     pub(super) excluded: String,
@@ -118,7 +118,7 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
     count_others(store, CountedLog { id: Some(id), altered, ..CountedLog::default() }, excluded).await
 }
 
-/// What is counted of a log without a ledger, where there are no records to compare with.
+/// Chooses the lines of a log without a ledger, whose lines have no records to compare with.
 ///
 /// # Errors
 /// When the store does not answer.

@@ -66,7 +66,7 @@ pub(crate) const SHOWN_COLUMNS: [Column; 16] = {
 /// Why a view does not show what a run's row says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// The body of its outcome was erased, and a record of the ledger says so.
+    /// The body of its outcome was erased, and a record of the ledger accounts for it.
     Erased,
     /// A body is missing, and no record says that it was erased.
     Damaged(String),
@@ -110,13 +110,13 @@ pub(crate) struct Compared {
     pub(crate) sealed: bool,
     /// The body of its last outcome.
     pub(crate) outcome: Option<String>,
-    /// What its records say of its log lines.
+    /// The log lines that follow from its records.
     pub(crate) logged: LoggedFacts,
     /// The texts that it is about, by SHA-256, where all of it is compared.
     texts: Vec<String>,
 }
 
-/// What a run's records say of its lines in the log.
+/// The log lines that follow from a run's records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LoggedFacts {
     /// Its verdicts with their times, in order: more than one where it was taken up again.
@@ -364,7 +364,7 @@ fn checkpoint_of(row: &Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> 
         signatures: Vec::new(),
     };
     if explain_mismatch(&stored).what.is_some() {
-        return Err("its record is not as it was written");
+        return Err("its record was changed");
     }
     let data = stored.data.as_deref().and_then(object);
     let checkpoint = data.and_then(|data| CheckpointRecord::from_data(row.count(4), &data));
@@ -404,7 +404,7 @@ impl RunComparison<'_> {
             let stated = stated_predecessor(&stored.head);
             let Some(at_ms) = matcher.matched_time(stored, stated.as_ref()) else {
                 let what = explain_mismatch(stored).what;
-                let what = what.unwrap_or_else(|| "its head is not as it was written".to_owned());
+                let what = what.unwrap_or_else(|| "its head was changed".to_owned());
                 return Err(format!("record {run}/{n}: {what}"));
             };
             if self.is_whole && n != next {
@@ -466,7 +466,7 @@ impl LoggedFacts {
     }
 }
 
-/// What the ledger's own stream says of runs.
+/// Imports and erasures that the ledger's own stream records.
 #[derive(Default)]
 struct LedgerFacts {
     imported: BTreeSet<String>,
@@ -517,11 +517,11 @@ impl LedgerFacts {
         }
     }
 
-    /// What is to be said of a run some of whose records have no body or whose texts are gone, and of its place among the imported ones.
+    /// Judges missing bodies and texts of a run, and its row in the table of imported runs.
     fn finding(&self, row: &Row, bodiless: &[&StoredRecord], gone: &[String]) -> Option<Finding> {
         let run = row.text(1);
         if row.int(14) != 0 && !self.imported.contains(run) {
-            let what = "the table of imported runs has it, and no record says so";
+            let what = "the table of imported runs has it, and no record imports it";
             return Some(Finding::Altered(what.to_owned()));
         }
         let erased = self.erased.get(run).map_or(&[][..], Vec::as_slice);

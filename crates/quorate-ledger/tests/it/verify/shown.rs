@@ -1,4 +1,4 @@
-//! What views show of runs is compared with the records and with the tree.
+//! Views compare the runs that they show with the records and with the tree.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ async fn an_untouched_run_is_shown_and_sealed() {
         );
         assert_eq!(world.whole(&run).await, None);
     }
-    // What no checkpoint covers is compared with its chain, and not called sealed.
+    // Records behind the last checkpoint are compared with their chain, and the run is not called sealed.
     let store = Store::open(&world.db()).await.expect("it opens").store;
     append(&store, "rdddddddddddd", 0, &review(None)[..2]).await;
     append(&store, "reeeeeeeeeeee", 0, &review(None)).await;
@@ -193,7 +193,7 @@ async fn records_that_were_hashed_again_are_altered() {
             "{with_tree}"
         );
     }
-    // Behind the last checkpoint a value that is there twice is seen, too: readers could take either.
+    // Behind the last checkpoint a duplicate key is found, too: readers could take either value.
     let copy = world.copy();
     let store = Store::open(&copy.db()).await.expect("it opens").store;
     append(&store, "rdddddddddddd", 0, &review(None)).await;
