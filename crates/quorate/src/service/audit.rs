@@ -149,8 +149,7 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
         council_log::forget_index(&session.store, &session.workspace.log).await?;
     }
     let indexed = session.compared_log_index().await?;
-    let counted = council_log::compare(&session.store, &session.workspace.log, indexed).await;
-    let counted = counted.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
+    let counted = council_log::compare(&session.store, &session.workspace.log, indexed).await?;
     let (stats, producers, agreement) = count(&session.store, &counted, &request.filter).await?;
     let Filter { since_ms, verdict, artifact_type } = request.filter.clone();
     let costs =

@@ -128,8 +128,7 @@ pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Resul
             _ => return Err(unknown_cursor(cursor)),
         }
     }
-    let listed = session.store.listed_runs(filter, limit.saturating_add(1)).await;
-    let mut runs = listed.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
+    let mut runs = session.store.listed_runs(filter, limit.saturating_add(1)).await?;
     let unlisted = runs.iter().take_while(|listed| listed.place.is_none()).count();
     let shown = unlisted.saturating_add(limit as usize);
     let has_more = runs.len() > shown;
