@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     modularity: Option<PathBuf>,
     /// With --modularity: an agent that may mention the council, because it routes artifacts to it; the name of its folder;
     /// repeatable
-    #[arg(long, value_name = "AGENT", requires = "modularity")]
+    #[arg(long, value_name = "AGENT", requires = "modularity", conflicts_with = "paths")]
     exempt: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]

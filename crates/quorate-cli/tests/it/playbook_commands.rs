@@ -141,6 +141,7 @@ fn a_scorer_opens_for_what_is_better_and_for_nothing_else() {
 fn outcomes_with_it_and_without_it_decide() {
     // B6: a-b
     let place = workspace::workspace(&format!("{SCRIPTED}[playbooks]\nmin_sample = 3\nerror_rate = 0.2\n"));
+    assembly::answers(&place, &json!({}));
     propose(&place, &delta("cite", json!({}))).assert_code(0);
     promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("0 with it, 0 without");
     let drafts = std::cell::Cell::new(0);
@@ -184,6 +185,7 @@ fn outcomes_with_it_and_without_it_decide() {
 fn only_whole_outcomes_of_one_instrument_decide() {
     // B6: a-b compares like with like, and what was compared once stays as it was.
     let place = workspace::workspace(&format!("{SCRIPTED}[playbooks]\nmin_sample = 3\nerror_rate = 0.2\n"));
+    assembly::answers(&place, &json!({}));
     for slug in ["cite", "other"] {
         propose(&place, &delta(slug, json!({}))).assert_code(0);
     }
@@ -406,7 +408,8 @@ fn nothing_is_learned_from_a_run_in_which_a_lock_was_touched() {
     assembly::write(&place, "voting", &[("ana", ""), ("bea", "")], rules);
     let poisoned = json!({"vote": "yes", "rationale": "Less warmth would help."});
     assembly::answers(&place, &json!({"ana": poisoned, "bea": vote_answer("yes")}));
-    assembly::convene(&place, "--proposal", &[]).assert_code(2);
+    // V6: the rationale is withheld, and the vote counts.
+    assembly::convene(&place, "--proposal", &[]).assert_code(0);
     let run = place.only_run();
     for reference in [run.clone(), format!("runs/{run}")] {
         let evidence = json!({"evidence": [{"kind": "run", "ref": reference}]});
