@@ -34,6 +34,7 @@ fn remove(place: &TestDir, name: &str) {
 fn one_text_handed_in_again_and_again_is_one_outcome() {
     // B6
     let place = workspace::workspace(SCRIPTED);
+    assembly::answers(&place, &json!({}));
     propose(&place, &delta("cite", json!({}))).assert_code(0);
     let good =
         "The lens-grinding course begins on Monday in the east room. Bring nothing; everything lies there.";
@@ -381,6 +382,7 @@ fn an_attempt_that_is_killed_or_fails_counts_as_far_as_it_went() {
 fn outcomes_of_a_text_count_for_the_next_playbook_with_it() {
     // B12, for the gate a-b
     let place = workspace::workspace(&SCRIPTED.replace("min_sample = 3", "min_sample = 2"));
+    assembly::answers(&place, &json!({}));
     let review = |n: u32, verdict: &str, producer: &[&str]| {
         place.write("draft.md", workspace::draft(n));
         let adjudication =

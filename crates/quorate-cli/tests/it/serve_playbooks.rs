@@ -14,6 +14,7 @@ const SCRIPTED: &str = "defaults.executor = \"script\"\n[executors.script]\nkind
 /// A playbook in shadow that has won four pairs.
 fn tried() -> TestDir {
     let place = workspace(SCRIPTED);
+    assembly::answers(&place, &json!({}));
     propose(&place, &delta("cite", json!({}))).assert_code(0);
     for n in 0..4 {
         for (verdict, producer) in [("SHIP", &["--trying", "cite"][..]), ("HOLD", &[])] {
