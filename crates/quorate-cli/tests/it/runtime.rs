@@ -315,7 +315,7 @@ fn a_stop_by_the_guard_can_be_told_from_an_end() {
     let ran =
         place.run(&["run", "swarm.yaml", "--say", "@Bo begin", "--format", "json"]).assert_code(0).json();
     assert_eq!((&ran["asked"], &ran["stopped"]), (&json!(1), &json!({"by": "idle", "turns": []})));
-    let ran = place.run(&["run", "swarm.yaml", "--say", "@Bob", "--format", "json"]).assert_code(0).json();
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Zed", "--format", "json"]).assert_code(0).json();
     assert_eq!(ran["stopped"]["by"], "nobody");
     let spent = ["run", "swarm.yaml", "--say", "@Bo", "--max-calls", "0", "--format", "json"];
     assert_eq!(place.run(&spent).assert_code(3).json()["stopped"]["by"], "budget");
