@@ -118,11 +118,12 @@ fn a_person_elsewhere_is_a_person_and_an_agent_elsewhere_is_an_agent() {
     here.run(&["run", "here.yaml"]).assert_code(0);
     let mut said = vec!["eve: @Ada, are you there?", "ada: Here I am. @Zoe?"];
     assert_eq!(talk(&here, "here.yaml"), said);
-    // What a participant says is not answered there, nor the other way round.
-    there.run(&["run", "there.yaml"]).assert_code(0);
+    // The guard stops an answer to a participant elsewhere, here and there (K12).
+    let guarded = "it ends a chain of 1 participant's turn";
+    there.run(&["run", "there.yaml"]).assert_code(3).assert_stderr_contains(guarded);
     assert_eq!(talk(&there, "there.yaml"), said);
     there.run(&["run", "there.yaml", "--say", "@Zoe, and you?", "--as", "eve"]).assert_code(0);
-    here.run(&["run", "here.yaml"]).assert_code(0);
+    here.run(&["run", "here.yaml"]).assert_code(3).assert_stderr_contains(guarded);
     said.extend(["eve: @Zoe, and you?", "zoe: Hello from there. @Ada?"]);
     assert_eq!(talk(&here, "here.yaml"), said);
 }

@@ -448,7 +448,7 @@ fn no_participant_answers_itself_without_reentry() {
         manifest("").replace("kind: mention", "kind: mention, reentry: true, maxAgentTurns: 3"),
     );
     say(&place, "@Ada?");
-    run(&place).assert_code(0);
+    run(&place).assert_code(3);
     assert_eq!(talk(&place).len(), 6);
 }
 
