@@ -15,7 +15,8 @@ use crate::redact::Redactor;
 /// The form that the answer has to have.
 pub const SCHEMA: Schema = Schema::FirstAnswer;
 
-const SPECIMEN: &str = "The meeting moved to Tuesday at ten. Please tell the others.";
+const SPECIMEN: &str = "The meeting of the desk moved to Tuesday at ten, since the hall is closed on Monday. Please tell the \
+                        others, and bring the list that we sent you.";
 const ROLE: &str = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
 
 /// The question, to be answered within `timeout`.

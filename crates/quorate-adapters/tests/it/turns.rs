@@ -132,7 +132,7 @@ async fn the_rubric_says_something_and_mentions_nobody() {
                  agree, and nobody in the whole world could ever disagree with @Writer about any of this.";
     let said = takes_turns(&*rubric, draft).await;
     assert!(said.content.contains('\u{201c}') && !said.content.contains('@'), "{}", said.content);
-    assert!(takes_turns(&*rubric, "").await.content.contains("nothing here"));
+    assert!(takes_turns(&*rubric, "").await.content.contains("I cannot judge this"));
     let mut choice = turn_invocation(&*rubric, "Who is next?", Duration::from_secs(20));
     choice.answer_schema = Schema::Selection;
     let failure = rubric.invoke(choice).await.unwrap_err().to_string();

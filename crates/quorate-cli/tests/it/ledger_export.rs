@@ -9,7 +9,7 @@ use crate::support::records;
 use serde_json::Value;
 use support::{CommandOutput, TestDir};
 
-const TEXT: &str = "The meeting moved to Tuesday at ten.\n";
+const TEXT: &str = crate::support::REVISED;
 
 /// A place with a signed run and the ledger's key in `ledger.pub`.
 fn reviewed() -> (TestDir, String) {

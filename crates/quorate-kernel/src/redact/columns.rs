@@ -49,9 +49,14 @@ fn header(line: &str) -> Option<Header<'_>> {
     if cells.iter().any(|cell| cell.len() > MAX_HEADER_BYTES) {
         return None;
     }
-    let names = cells.iter().enumerate().filter(|(_, name)| assignment::names_kind(name));
+    let names = cells.iter().enumerate().filter(|(_, name)| is_name(name) && assignment::names_kind(name));
     let names: Vec<(usize, &str)> = names.map(|(column, name)| (column, *name)).collect();
     (!names.is_empty()).then_some(Header { sign, columns: cells.len(), names })
+}
+
+/// Whether a cell has words alone, as names have.
+fn is_name(cell: &str) -> bool {
+    cell.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b'.'))
 }
 
 /// The cells of a line without what encloses them.

@@ -365,8 +365,8 @@ fn netrc(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let words: Vec<&str> = before.split_ascii_whitespace().rev().take(4).collect();
     let is_host = |host: &str| host.contains(['.', ':']) || host == "localhost";
     let of_machine = match words[..] {
-        [_, "login", _, "machine"] | [_, "login", "default", ..] => true,
-        [host, "machine", ..] => is_host(host),
+        [_, "login", host, "machine"] | [host, "machine", ..] => is_host(host),
+        [_, "login", "default", ..] => true,
         _ => false,
     };
     let rest = &text[anchor.end..];

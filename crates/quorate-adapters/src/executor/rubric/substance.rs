@@ -135,7 +135,9 @@ impl Counts {
     }
 
     fn is_english(&self) -> bool {
-        self.english * FUNCTION_WORDS_ONE_IN >= self.all && self.own * OWN_WORDS_ONE_IN >= self.all
+        self.all > 0
+            && self.english * FUNCTION_WORDS_ONE_IN >= self.all
+            && self.own * OWN_WORDS_ONE_IN >= self.all
     }
 
     fn is_other_language(&self) -> bool {
@@ -267,8 +269,11 @@ mod tests {
     #[test]
     fn data_is_not_taken_for_another_language() {
         let names = "- Anna Müller\n- Juan de la Cruz\n- Ludwig van Beethoven\n- Nguyễn Văn An\n".repeat(20);
-        let rows = "lamp 17, hall, oak, brass, dim\nseat 4, wall, pine, steel, bright\ndesk 9, door, elm, glass, warm\n";
-        for text in [names.as_str(), rows] {
+        let capitals =
+            "- Ada Byron\n- Grace Hopper\n- Alan Turing\n- Edsger Dijkstra\n- Barbara Liskov\n- Tony Hoare\n"
+                .repeat(2);
+        let rows = "lamp 17, hall, oak, brass, dim\nseat 4, wall, pine, steel, bright\ndesk 9, door, elm, glass, warm\nstool 2, yard, ash, tin, cool\n";
+        for text in [names.as_str(), capitals.as_str(), rows] {
             assert_eq!(found("x.md", text).as_deref(), Some("it has only data and no sentences"), "{text}");
         }
         assert_eq!(found("a/b.JSON", ENGLISH_TEXT).as_deref(), Some("it is a file of code or data"));
