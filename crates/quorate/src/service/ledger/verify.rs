@@ -1,6 +1,7 @@
 //! Verifies the ledger against its chain, its own key, trusted keys, a witness, and the log, and the workspace's
 //! conversations against the ledger. Writes nothing.
 
+mod conversations;
 pub mod json;
 
 use std::path::Path;
@@ -111,7 +112,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     };
     let report = verify::verify(&store, options).await;
     let root = find_root(environment, None, &environment.directory);
-    let altered = alterations::divergences(environment, &root, &store).await;
+    let altered = conversations::divergences(environment, &root, &store).await;
     store.close().await;
     let (mut report, altered) = (report.map_err(verify_error)?, altered?);
     report.divergence_count += altered.len() as u64;

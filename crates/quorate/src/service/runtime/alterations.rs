@@ -10,19 +10,12 @@ use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::substrate::{Keeps, Substrate};
 use quorate_kernel::turn::evidence::{Alteration, Evidence, Scope};
 use quorate_ledger::Store;
-use quorate_ledger::verify::{Divergence, Kind, Part};
 
 use super::conversation::ConversationReader;
-use super::{OpenRuntime, Request, Runtime, open};
+use super::{OpenRuntime, Runtime};
 use crate::service::disk::{self, Text};
-use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
-use crate::service::host::Host;
 use crate::service::paths::display_path;
-use crate::service::root::Root;
-use crate::service::talks;
-use crate::service::trust::Trust;
-use crate::service::workspace::PathOverrides;
 
 /// What to do about an altered conversation.
 pub const HELP: &str = "restore the text (`quorate log MANIFEST --records` names the turns that the ledger has), or continue \
@@ -37,7 +30,7 @@ pub(super) fn refusal(alteration: &Alteration) -> ServiceError {
 
 impl Runtime {
     /// Whether reading the conversation creates no file and connects to no other system.
-    fn is_readable_locally(&self) -> bool {
+    pub(in crate::service) fn is_readable_locally(&self) -> bool {
         let kind = self.substrate.about().kind;
         [substrate::file::KIND, substrate::sqlite::KIND].contains(&kind) && self.missing_databases.is_empty()
     }
@@ -58,50 +51,75 @@ impl Runtime {
     /// If conversation or ledger cannot be read.
     #[crate::boxed]
     pub async fn find_alterations(&self) -> Result<Report, ServiceError> {
-        let records = self.records().await?;
-        let found = alterations(self, &records).await?;
+        if !self.ledger.may_exist() {
+            return self.report_alterations(&[]).await;
+        }
+        let store = Store::open_read_only(&self.ledger).await?;
+        let records = store.records(&self.stream()).await;
+        store.close().await;
+        self.report_alterations(&records?).await
+    }
+
+    /// As [`Runtime::find_alterations`], for `check`, which is not asynchronous and connects to no other system: a
+    /// conversation on a server is not compared, and with a ledger on a server only the ids are.
+    pub(super) fn find_local_alterations(&self) -> Report {
+        if !self.is_readable_locally() {
+            return Report::new();
+        }
+        let compare = async {
+            match self.ledger.file() {
+                Some(_) => self.find_alterations().await,
+                None => self.report_alterations(&[]).await,
+            }
+        };
+        // The caller may be in an asynchronous runtime, which does not wait within itself.
+        let wait = || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(compare),
+            Err(error) => {
+                let body = Body::new(format!("cannot read the conversation: {error}"));
+                Err(ServiceError::configuration(codes::SUBSTRATE_UNAVAILABLE, body))
+            }
+        };
+        let found = std::thread::scope(|scope| scope.spawn(wait).join());
+        match found.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            Ok(report) => report,
+            Err(error) => *error.report,
+        }
+    }
+
+    #[crate::boxed]
+    async fn report_alterations(&self, records: &[Record]) -> Result<Report, ServiceError> {
         let mut report = Report::new();
-        for alteration in found {
+        for alteration in self.alterations(records).await? {
             let mut body = Body::new(format!("the conversation was altered: {}", alteration.what));
             if let Some((file, line)) = self.substrate.locate(&alteration.turn) {
                 let shown = display_path(&self.environment, &file);
-                let span = line_offset(&file, line, &shown, &mut report);
-                body = body.at(Place { file: shown.into(), span: span..span, path: String::new() });
+                let at = line_offset(&file, line, &shown, &mut report);
+                body = body.at(Place { file: shown.into(), span: at..at, path: String::new() });
             }
             report.refuse(codes::CONVERSATION_ALTERED, body.help(HELP));
         }
         Ok(report)
     }
 
-    /// The same, for a command that is not asynchronous and connects to no other system: others are compared when they are
-    /// read.
-    pub(super) fn find_local_alterations(&self) -> Report {
-        if !self.is_readable_locally() || self.ledger.file().is_none() {
-            return Report::new();
+    /// Each turn of the conversation that is not what these records have.
+    ///
+    /// # Errors
+    /// If the conversation cannot be read.
+    #[crate::boxed]
+    pub(in crate::service) async fn alterations(
+        &self,
+        records: &[Record],
+    ) -> Result<Vec<Alteration>, ServiceError> {
+        let evidence = Evidence::from_records(records);
+        let mut turns = ConversationReader::new(self).last(None).await?;
+        let substrate = &*self.substrate;
+        if substrate.about().keeps == Keeps::Turns {
+            evidence.name_authors(&mut turns);
         }
-        // The caller may be in an asynchronous runtime, which does not wait within itself.
-        let compare = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-            Some(runtime.block_on(self.find_alterations()))
-        };
-        let found = std::thread::scope(|scope| scope.spawn(compare).join());
-        match found.ok().flatten() {
-            Some(Ok(report)) => report,
-            Some(Err(error)) => *error.report,
-            None => Report::new(),
-        }
+        let proof = |turn: &Turn| substrate.id_proof(turn);
+        Ok(evidence.compare(&self.id, &turns, proof, Scope::Whole))
     }
-}
-
-async fn alterations(runtime: &Runtime, records: &[Record]) -> Result<Vec<Alteration>, ServiceError> {
-    let evidence = Evidence::from_records(records);
-    let mut turns = ConversationReader::new(runtime).last(None).await?;
-    let substrate = &*runtime.substrate;
-    if substrate.about().keeps == Keeps::Turns {
-        evidence.name_authors(&mut turns);
-    }
-    let proof = |turn: &Turn| substrate.id_proof(turn);
-    Ok(evidence.compare(&runtime.id, &turns, proof, Scope::Whole))
 }
 
 /// The offset of a line, whose file is added to the texts that renderers quote.
@@ -138,57 +156,4 @@ impl OpenRuntime {
         let found = evidence.compare_each(&self.runtime.id, window, |turn| substrate.id_proof(turn));
         found.first().map_or(Ok(()), |altered| Err(refusal(altered)))
     }
-}
-
-/// The altered turns of the conversations that the ledger has a stream of and a manifest below the root names. A
-/// conversation on a server is compared when it is read.
-///
-/// # Errors
-/// If the root, a conversation or the ledger cannot be read.
-#[crate::boxed]
-pub(in crate::service) async fn divergences(
-    environment: &Environment,
-    root: &Path,
-    store: &Store,
-) -> Result<Vec<Divergence>, ServiceError> {
-    let streams = store.streams("turns/").await?;
-    if streams.is_empty() {
-        return Ok(Vec::new());
-    }
-    // Nothing is called or connected, so no trust is needed.
-    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
-    let host: &Host = &environment.host;
-    let mut divergences = Vec::new();
-    for talk in talks::list(environment, &Root::open(root.to_owned())?, host)? {
-        let request = Request { path: talk.path.clone(), root: Some(root.to_owned()), ..Request::default() };
-        // `check` reports manifests that cannot be opened.
-        let Ok(runtime) = open(environment, &PathOverrides::default(), &request, host) else { continue };
-        let stream = runtime.stream();
-        if !runtime.is_readable_locally() || !streams.contains(&stream) {
-            continue;
-        }
-        let divergence = |what: String| Divergence {
-            kind: Kind::Changed,
-            part: Part::Conversation,
-            run: Some(stream.clone()),
-            n: None,
-            seq: None,
-            last_seq: None,
-            what,
-        };
-        let records = store.records(&stream).await?;
-        let found = match alterations(&runtime, &records).await {
-            Ok(found) => found,
-            Err(error) => {
-                divergences.push(divergence(format!("cannot read it: {}", error.first_message())));
-                continue;
-            }
-        };
-        divergences.extend(found.into_iter().map(|alteration| {
-            let line = runtime.substrate.locate(&alteration.turn);
-            let place = line.map(|(file, line)| format!("{}:{line}: ", display_path(environment, &file)));
-            divergence(place.unwrap_or_default() + &alteration.what)
-        }));
-    }
-    Ok(divergences)
 }
