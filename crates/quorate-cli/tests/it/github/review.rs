@@ -214,6 +214,9 @@ fn a_pointer_to_a_text_is_not_judged() {
 
 #[test]
 fn a_path_with_the_characters_of_a_pattern_is_reviewed() {
+    if !has_program("git") {
+        return;
+    }
     let names = [
         "app/[slug]/page.md",
         "app/[post-id]/page.md",
