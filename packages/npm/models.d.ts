@@ -327,6 +327,8 @@ export interface Run {
   readonly artifact_type: string;
   /** Deliberators that block, voters that vote no, peers whose objection stands */
   readonly blockers: readonly string[];
+  /** The difference, if the verdict is altered or damaged */
+  readonly difference: string | null;
   /** Whether it was recorded in another ledger */
   readonly imported: boolean;
   /** Members without an answer */
@@ -343,9 +345,9 @@ export interface Run {
   readonly producer: string | null;
   /** Its id */
   readonly run: string;
-  /** Whether the last checkpoint covers all its records */
+  /** Whether the last checkpoint covers all its records, and row, records and tree agree */
   readonly sealed: boolean;
-  /** The verdict or outcome; null while nothing is decided */
+  /** The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records; erased where its outcome was */
   readonly verdict: string | null;
 }
 

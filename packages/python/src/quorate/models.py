@@ -412,6 +412,8 @@ class Run:
     artifact_type: str
     blockers: tuple[str, ...]
     """Deliberators that block, voters that vote no, peers whose objection stands."""
+    difference: str | None
+    """The difference, if the verdict is altered or damaged."""
     imported: bool
     """Whether it was recorded in another ledger."""
     missing: tuple[str, ...]
@@ -429,9 +431,9 @@ class Run:
     run: str
     """Its id."""
     sealed: bool
-    """Whether the last checkpoint covers all its records."""
+    """Whether the last checkpoint covers all its records, and row, records and tree agree."""
     verdict: str | None
-    """The verdict or outcome; null while nothing is decided."""
+    """The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records; erased where its outcome was."""
 
 
 @dataclass(frozen=True, kw_only=True)
