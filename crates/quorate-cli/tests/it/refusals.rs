@@ -30,7 +30,7 @@ fn check(place: &TestDir, arguments: &[&str], exit: i32, code: &str, line: Optio
 
 #[test]
 fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", crate::support::REVISED);
     for (toml, said) in [
         ("[executors.x]\ncommand = \"./x\"\ntimeuot = \"5s\"\n", "did you mean `timeout`?"),
         ("[executors.x]\ncommand = \"./x\"\ncomand = \"5s\"\n", "did you mean `command`?"),

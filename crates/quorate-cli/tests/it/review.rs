@@ -138,7 +138,7 @@ fn escape_sequences_of_a_draft_do_not_reach_the_terminal() {
     let place = TestDir::new();
     place.write(
         "draft.md",
-        "We will \u{1b}]0;owned\u{7}never\u{1b}[2J raise \u{202e}prices, guaranteed, for ever.\n",
+        "We will \u{1b}]0;owned\u{7}never\u{1b}[2J raise \u{202e}prices, guaranteed, for ever, and the hall opens at nine on weekdays, so write to us if that does not suit you.\n",
     );
     for format in ["human", "markdown", "github", "sarif", "json"] {
         let ran = place.run(&["review", "draft.md", "--format", format]);
@@ -152,7 +152,7 @@ fn what_is_not_seen_in_a_draft_is_shown() {
     let hidden =
         ['\u{85}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}', '\u{3164}', '\u{e0041}', '\u{202e}'];
     let all: String = hidden.iter().collect();
-    place.write("draft.md", format!("We will never{all} raise prices, guaranteed, for ever{all}.\n"));
+    place.write("draft.md", format!("We will never{all} raise prices. Parts{all} are 40% cheaper{all} now, for all of us who order them in the hall on a weekday before nine.\n"));
     for format in ["human", "markdown", "github", "sarif", "json"] {
         let ran = place.run(&["review", "draft.md", "--format", format]);
         assert!(!ran.stdout.contains(hidden), "{format}: {:?}", ran.stdout);

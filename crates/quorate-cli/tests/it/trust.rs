@@ -14,7 +14,7 @@ const TRACE: &str = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")/trace\"\necho '{
 
 /// A checkout from elsewhere: nothing is trusted, and every command in it leaves a trace.
 fn checkout(files: &[(&str, &str)]) -> TestDir {
-    let place = TestDir::with("repo/draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("repo/draft.md", crate::support::REVISED);
     place.write("repo/evil.sh", TRACE);
     let path = place.path("repo/evil.sh");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a mode");

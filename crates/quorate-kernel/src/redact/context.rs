@@ -371,12 +371,16 @@ fn netrc(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     };
     let rest = &text[anchor.end..];
     let gap = run(&rest.as_bytes()[..rest.len().min(32)], |byte| byte.is_ascii_whitespace());
-    if !of_machine || gap == 0 || !before.ends_with(|c: char| c.is_ascii_whitespace()) {
+    // A host without a dot may be a word of prose, so that the password has to look like one.
+    let may_be_of_machine = matches!(words[..], [_, "login", _, "machine"]);
+    if !(of_machine || may_be_of_machine) || gap == 0 || !before.ends_with(|c: char| c.is_ascii_whitespace())
+    {
         return None;
     }
     let length =
         rest[gap..].bytes().take(MAX_LOOKAHEAD_BYTES).take_while(|byte| byte.is_ascii_graphic()).count();
     let password = &rest[gap..gap + length];
-    (length >= 3 && !plausibility::is_placeholder(password))
+    let is_one = of_machine || plausibility::could_be_password(password);
+    (is_one && length >= 3 && !plausibility::is_placeholder(password))
         .then_some(anchor.end + gap..anchor.end + gap + length)
 }

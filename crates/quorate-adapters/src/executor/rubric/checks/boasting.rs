@@ -27,13 +27,16 @@ static BOASTS: &[&Check] = &[
 const MIN_BOASTS: usize = 4;
 
 fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
+    let sentences = document.sentences.iter();
+    let sentences = sentences.filter(|sentence| document.kind_of(sentence) != BlockKind::Cell).count();
+    if sentences < MIN_BOASTS {
+        return Vec::new();
+    }
     let findings = BOASTS.iter().flat_map(|check| (check.run)(document, criteria));
     let places = findings
         .filter(|finding| finding.severity >= Severity::Major && !document.is_verse(finding.span.start))
         .filter_map(|finding| document.sentence_at(finding.span.start));
     let boasts: BTreeSet<usize> = places.collect();
-    let sentences = document.sentences.iter();
-    let sentences = sentences.filter(|sentence| document.kind_of(sentence) != BlockKind::Cell).count();
     let Some(first) =
         boasts.first().filter(|_| boasts.len() >= MIN_BOASTS && boasts.len() * 5 >= sentences * 2)
     else {
