@@ -21,7 +21,7 @@ const NEGATIONS: [&str; 15] = [
     "refrain", "without", "nowhere",
 ];
 
-/// Words that say nothing about what is to be done.
+/// Words that do not change what a sentence demands.
 const FILLERS: [&str; 36] = [
     "a", "again", "all", "always", "an", "any", "anymore", "are", "at", "be", "can", "could", "did", "do",
     "does", "ever", "from", "have", "is", "longer", "make", "may", "must", "need", "please", "shall",

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::assignment;
 
-/// A longer line has no row that a person wrote.
+/// The longest line that is read as a row, in bytes. People write shorter rows.
 const MAX_LINE_BYTES: usize = 4096;
-/// A longer cell is no name.
+/// The longest header that is read as a name, in bytes.
 const MAX_HEADER_BYTES: usize = 40;
 
 /// The cells that are likely to be secrets. A table ends at the first line without its sign.

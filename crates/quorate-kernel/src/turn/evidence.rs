@@ -63,7 +63,7 @@ pub struct Evidence {
     answers: Vec<(Name, record::AppendedTurn)>,
     /// The participants of all answers.
     authors: BTreeMap<Name, Name>,
-    /// The last turn that was there when a person accepted an altered conversation, and its number.
+    /// The last turn at the time when a person accepted an altered conversation, and its number.
     accepted: Option<(Name, u64)>,
 }
 
@@ -156,7 +156,7 @@ impl Evidence {
         }
     }
 
-    /// Removes the turns that were there when a person accepted an altered conversation: no participant sees them again.
+    /// Removes the turns that existed when a person accepted an altered conversation: no participant sees them again.
     pub fn remove_accepted(&self, turns: &mut Vec<Turn>) {
         if let Some((last, _)) = &self.accepted
             && let Some(at) = turns.iter().rposition(|turn| turn.id == *last)

@@ -9,7 +9,7 @@ use super::{Locks, Trait};
 /// Sentences with hardly a letter in common: a trait that matches all of them matches every outcome.
 const SAMPLES: [&str; 3] = ["Oh yes.", "No, wait.", "Go on: 42 days."];
 
-/// Whether a trait matches nothing or everything; `None` for every other trait, and for one that cannot be compiled.
+/// Whether a trait matches nothing or everything; `None` for every other trait, and for a pattern that cannot be compiled.
 pub fn trait_reach(text: &str, declared: MatchMode) -> Option<TraitReach> {
     let locked_trait = Trait { text: text.to_owned(), declared };
     let locks = Locks::compile(&[locked_trait], declared).ok()?;

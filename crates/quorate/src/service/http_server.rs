@@ -17,7 +17,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long a request may take to arrive. Answers, and streams of them, have no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
-    /// For its headers; a connection without a request ends then, too.
+    /// For the headers of a request. A connection without a request ends after the same time.
     pub headers: Duration,
     /// For its body.
     pub body: Duration,

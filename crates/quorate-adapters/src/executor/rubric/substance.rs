@@ -22,7 +22,7 @@ const FUNCTION_WORDS_ONE_IN: usize = 12;
 const OWN_WORDS_ONE_IN: usize = 30;
 /// Prose of another language has at least one in this many function words of that language.
 const OTHER_WORDS_ONE_IN: usize = 12;
-/// A shorter passage is in another language only if its function words say so.
+/// A shorter passage counts as another language only by its function words.
 const MIN_PASSAGE_WORDS: usize = 20;
 
 /// What the names of files of code or data end with.

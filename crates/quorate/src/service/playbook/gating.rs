@@ -18,7 +18,7 @@ use super::known_operator::subject;
 use super::versions::{VersionedFile, gate_word};
 use crate::service::operators::load_operator;
 
-/// What a gate said of a playbook that may be woven.
+/// The result of the gate of a playbook that may be woven.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gating {
     /// It passed one, or is not active.

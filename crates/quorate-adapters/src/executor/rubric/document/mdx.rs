@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::parse::CODE_FILL;
 
 /// The text with its code blanked out, of the same length in bytes, and where the code was. `body` is where the front
-/// matter ends. Code that does not end is left as it is.
+/// matter ends. Code that does not end stays in the text.
 pub(super) fn mask(text: &str, body: usize) -> (Cow<'_, str>, Vec<Range<usize>>) {
     let spans = Scan { text, at: body, spans: Vec::new(), open_brace: false, open_tag: false }.run();
     if spans.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn mask(text: &str, body: usize) -> (Cow<'_, str>, Vec<Range<usize>>)
         let code = bytes[span.clone()].iter_mut();
         code.filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = fill as u8);
     }
-    // Every span ends on a character, so this cannot fail; the text as it is only hides less.
+    // Every span ends on a character, so this cannot fail; the unchanged text would only hide less.
     (String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned), spans)
 }
 
