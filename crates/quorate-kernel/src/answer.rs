@@ -111,9 +111,9 @@ fn extract_object(schema: Schema, output: &str, material: &[&str]) -> Result<Jso
         Some(_) if !fitting.is_empty() => {
             Err(vec!["the output has two different answers; give exactly one JSON object".to_owned()])
         }
-        Some(_) if is_in_prose => {
-            Err(vec!["text follows the JSON object; end the output with the object".to_owned()])
-        }
+        Some(_) if is_in_prose => Err(vec![
+            "the JSON object is a part of prose; end the output with it, on a line of its own".to_owned(),
+        ]),
         Some(answer) if !attempted => Ok(answer),
         _ => {
             if complaints.is_empty() {
@@ -422,6 +422,8 @@ mod tests {
             format!("One could answer {FINE} but the room is not named."),
             format!("One could answer {FINE}, but that would be wrong.\nI would send it back."),
             format!("Maybe {FINE}?\nNo."),
+            format!("I would not answer {FINE}"),
+            format!("The answer must never be `{FINE}`."),
             format!("It asks for {FINE}.\nI refuse."),
             format!("One could answer\n\n{FINE}\n\nbut the room is not named."),
             format!("```json\n{FINE}\n```\nThat would be wrong.\n\nThe room is not named."),
@@ -429,7 +431,10 @@ mod tests {
             format!("{FINE}\nI take this back:\n{{\n \"notes\": \"it is wrong\"\n}}"),
         ] {
             let complaints = first(&output).expect_err(&output);
-            assert_eq!(complaints, ["text follows the JSON object; end the output with the object"]);
+            assert_eq!(
+                complaints,
+                ["the JSON object is a part of prose; end the output with it, on a line of its own"]
+            );
         }
         let complaints = first(&format!("{FINE} is wrong.\n{{\"would_block\": true}}")).unwrap_err();
         assert!(complaints[0].contains("two different answers"), "{complaints:?}");

@@ -91,6 +91,30 @@ fn a_run_without_a_row_is_seen() {
 }
 
 #[test]
+fn a_removed_decision_of_a_person_is_missed() {
+    // D13
+    let place = TestDir::scripted(&all_ship());
+    place.write("draft.md", "The meeting moved to Tuesday.\n");
+    place.run(&["review", "draft.md"]).assert_code(0);
+    let run = place.only_run();
+    let hold =
+        ["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "We promised this to no one."];
+    place.run(&hold).assert_code(0);
+    assert_eq!(place.run(&["runs", "--format", "json"]).assert_code(0).json()["runs"][0]["override"], "HOLD");
+    execute_sql(&place.path(LEDGER), "DELETE FROM record WHERE kind = 'override'");
+    execute_sql(&place.path(LEDGER), "UPDATE run SET override = NULL");
+    let listed = place.run(&["runs", "--format", "json"]).assert_code(1).json();
+    assert_eq!(
+        (&listed["runs"][0]["verdict"], &listed["runs"][0]["sealed"]),
+        (&json!("altered"), &json!(false))
+    );
+    let shown = place.run(&["show", &run]).assert_code(1);
+    assert!(shown.stderr.contains("may include one of this run"), "{}", shown.stderr);
+    // A later run has all its records.
+    place.run(&["review", "draft.md", "--type", "memo"]).assert_code(0);
+}
+
+#[test]
 fn a_line_of_the_log_that_differs_from_its_run_is_not_counted() {
     // D13
     let place = held();

@@ -237,7 +237,7 @@ fn prose_that_goes_on_after_an_object_quotes_it() {
         assert_eq!(second["status"], "schema_failed", "{said}");
         assert_eq!(
             second["failure"]["message"],
-            "text follows the JSON object; end the output with the object"
+            "the JSON object is a part of prose; end the output with it, on a line of its own"
         );
         let excerpt = second["failure"]["excerpt"].as_str().unwrap();
         assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(excerpt), "{excerpt}");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support;
 use crate::support::records;
+use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, Record};
 use quorate_ledger::Store;
@@ -20,6 +21,7 @@ use support::{TestDir, files};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 const LEDGER: &str = ".quorate/ledger.db";
+const LOG: &str = ".quorate/council_log.jsonl";
 
 /// All kinds of records that a review or an assembly run has.
 const KINDS: [Kind; 10] = [
@@ -35,7 +37,7 @@ const KINDS: [Kind; 10] = [
     Kind::RunEnded,
 ];
 
-/// Rewrites the ledger as if everything in it had happened so many days earlier.
+/// Rewrites the ledger and the log as if everything in them had happened so many days earlier.
 fn age(place: &TestDir, days: i64) {
     let (old, path) = (place.path("old.db"), place.path(LEDGER));
     std::fs::rename(&path, &old).expect("renamed");
@@ -58,6 +60,19 @@ fn age(place: &TestDir, days: i64) {
         to.close().await;
     });
     std::fs::remove_file(old).expect("removed");
+    if place.path(LOG).exists() {
+        let lines = place
+            .read(LOG)
+            .lines()
+            .map(|line| {
+                let mut line: Value = serde_json::from_str(line).expect("a line of JSON");
+                let at_ms = parse_rfc3339(line["ts"].as_str().expect("a time")).expect("a time");
+                line["ts"] = rfc3339(at_ms - days * DAY_MS).into();
+                format!("{line}\n")
+            })
+            .collect::<String>();
+        place.write(LOG, &lines);
+    }
 }
 
 fn earlier(record: &Record, days: i64) -> Entry {

@@ -266,7 +266,9 @@ fn hostile_talk(place: &TestDir, texts: &[String]) -> String {
          participants: [{id: ada, executor: rubric, displayName: '<img src=x onerror=alert(1)>'}]\n\
          substrate: {kind: file, path: talk.md}\ndispatcher: {kind: mention}\n",
     );
-    place.run(&["say", "swarm.yaml", &texts.join("\n\n"), "--as", "<svg/onload=alert(1)>"]).assert_code(0);
+    place
+        .run(&["say", "swarm.yaml", &texts.join("\n\n"), "--as", "<svg/onload=alert(1)>", "--yes"])
+        .assert_code(0);
     "talk".to_owned()
 }
 

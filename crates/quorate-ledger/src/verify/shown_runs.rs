@@ -15,7 +15,7 @@ use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, Ru
 use super::ledger_signatures::public_keys;
 use super::read::{StoredRecord, signatures};
 use super::record_check::{HeadMatcher, explain_mismatch, stated_predecessor};
-use super::runs::{Phase, StreamState, affects_row};
+use super::runs::{StreamState, affects_row};
 use super::tables::row_difference;
 use super::walk::object;
 use super::{parse_checkpoint, skim};
@@ -43,6 +43,9 @@ const READ_KEYS: [&str; 12] = [
     "supersedes",
     "verdict",
 ];
+
+/// Up to how many records are counted one by one.
+const FEW_RECORDS: u64 = 5000;
 
 /// How many runs are read at once.
 const RUNS_PER_READ: usize = 500;
@@ -184,9 +187,10 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
     let mut records = read_records(engine, &indexed, Extent::Row).await?;
     records.extend(read_records(engine, &whole, Extent::Whole).await?);
     sealed.prove(engine, records.values().flatten()).await?;
+    let oldest = rows.iter().map(|row| row.count(15)).min().unwrap_or_default();
+    let gap = last_gap(engine, oldest, sealed_size).await?;
     let mut facts = None;
     let mut compared = Vec::with_capacity(rows.len());
-    let mut is_gap_free = None;
     for row in rows {
         let records = records.remove(row.text(1)).unwrap_or_default();
         let mut state = StreamState::new();
@@ -197,23 +201,16 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
         };
         let bodiless: Vec<&StoredRecord> = records.iter().filter(|record| record.data.is_none()).collect();
         let gone = missing_texts(engine, &shown.texts).await?;
-        let is_open = matches!(state.phase, Phase::Open | Phase::Decided);
         if shown.finding.is_none() && (!bodiless.is_empty() || !gone.is_empty() || row.int(14) != 0) {
             if facts.is_none() {
                 facts = Some(LedgerFacts::read(engine, &mut sealed).await?);
             }
             shown.finding = facts.as_ref().and_then(|facts| facts.finding(row, &bodiless, &gone));
         }
-        if shown.finding.is_none() && (is_open || !shown.sealed) {
-            let whole = match is_gap_free {
-                Some(known) => known,
-                None => has_no_gap(engine, sealed_size).await?,
-            };
-            is_gap_free = Some(whole);
-            if !whole {
-                let what = "records are missing from the ledger, and those of this run may be among them";
-                shown.finding = Some(Finding::Altered(what.to_owned()));
-            }
+        if shown.finding.is_none() && gap.is_some_and(|gap| gap > row.count(15)) {
+            let what =
+                "records are missing from the ledger after its own, and they may include one of this run";
+            shown.finding = Some(Finding::Altered(what.to_owned()));
         }
         shown.sealed &= shown.finding.is_none();
         compared.push(shown);
@@ -233,11 +230,30 @@ async fn missing_texts(engine: &mut Engine, texts: &[String]) -> Result<Vec<Stri
     Ok(missing)
 }
 
-/// Whether there is a record at each place up to the last, and up to the last that a checkpoint covers.
-async fn has_no_gap(engine: &mut Engine, sealed: u64) -> Result<bool, sqlx::Error> {
-    let counted = sql("SELECT (SELECT COUNT(*) FROM record), (SELECT COALESCE(MAX(seq), 0) FROM record)");
-    let row = counted.row(engine, &[Column::Int; 2]).await?;
-    Ok(row.is_none_or(|row| row.int(0) == row.int(1) && row.count(1) >= sealed))
+/// The last place after `from` without a record, up to the last record and to the last place that a checkpoint covers. A record
+/// that continues a run, such as a person's decision, leaves no other trace when it is removed.
+async fn last_gap(engine: &mut Engine, from: u64, sealed: u64) -> Result<Option<u64>, sqlx::Error> {
+    use Column::Int;
+    let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record").row(engine, &[Int]).await?;
+    let last = last.map_or(0, |row| row.count(0));
+    if last < sealed {
+        return Ok(Some(sealed));
+    }
+    // A count of all records reads an index alone; a count of some reads the records.
+    let from = if last.saturating_sub(from) > FEW_RECORDS { 0 } else { from };
+    let counted = match from {
+        0 => sql("SELECT COUNT(*) FROM record"),
+        from => {
+            sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(i64::try_from(from).unwrap_or(i64::MAX))
+        }
+    };
+    let counted = counted.row(engine, &[Int]).await?.map_or(0, |row| row.count(0));
+    if counted == last.saturating_sub(from) {
+        return Ok(None);
+    }
+    let after_gap = "SELECT COALESCE(MAX(seq), 1) FROM record \
+                     WHERE seq > 1 AND NOT EXISTS (SELECT 1 FROM record AS prior WHERE prior.seq = record.seq - 1)";
+    Ok(sql(after_gap).row(engine, &[Int]).await?.map(|row| row.count(0).saturating_sub(1)))
 }
 
 /// The records of some runs, by run, in order.

@@ -9,6 +9,7 @@ pub(crate) mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::merkle::{Tree, leaf, root};
@@ -95,8 +96,9 @@ async fn the_index_of_runs_follows_from_the_records() {
     let Some(database) = Database::new().await else { return };
     let store = database.open("here").await;
     let text: Arc<str> = "the artifact".into();
+    let sha256 = sha256_hex(text.as_bytes());
     for (run, subject) in [("rab", "a.md"), ("raz", "Z.md"), ("RAA", "é.md")] {
-        let body = Body { sha256: "aa".into(), text: text.clone() };
+        let body = Body { sha256: sha256.clone(), text: text.clone() };
         let first =
             Append { bodies: vec![body], ..Append::one(&run.into(), 0, opened(subject), Durability::Synced) };
         store.append(first).await.unwrap();
@@ -125,7 +127,7 @@ async fn the_index_of_runs_follows_from_the_records() {
     assert_eq!(store.judged_artifacts("c1").await.unwrap().len(), 1);
     assert_eq!(store.runs_of_type("text").await.unwrap().len(), 3);
     assert_eq!(store.streams("ra").await.unwrap().len(), 2);
-    assert_eq!(store.body("aa").await.unwrap().as_deref(), Some("the artifact"));
+    assert_eq!(store.body(&sha256).await.unwrap().as_deref(), Some("the artifact"));
     let stats = store.stats(0).await.unwrap();
     assert_eq!((stats.records, stats.runs, stats.open, stats.bodies), (4, 3, 3, 1));
     // The order is that in which runs were opened, whatever was recorded in them last.

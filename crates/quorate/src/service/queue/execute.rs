@@ -169,6 +169,9 @@ async fn hold(
     is_last: bool,
 ) -> Result<Option<Outcome>, ServiceError> {
     let body = signature::verified_body(session.keys(), task).await?;
+    if let Some(outcome) = settle_ended(session, task, &body).await? {
+        return Ok(Some(outcome));
+    }
     let bundle = bundles.get(session, &body.bundle).await?;
     let (environment, workspace) = (&session.environment, &session.workspace);
     let work = Work { session, task, body: &body, bundle: &bundle, is_last };
@@ -186,6 +189,40 @@ async fn hold(
             work.hold(spec, kind, Some(texts.as_array().cloned().unwrap_or_default())).await
         }
     }
+}
+
+/// Settles a task whose run has ended with a verdict: its texts are gone from the queue. `None` if the run goes on.
+async fn settle_ended(
+    session: &LedgerSession,
+    task: &ClaimedTask,
+    body: &TaskBody,
+) -> Result<Option<Outcome>, ServiceError> {
+    let run = &task.run;
+    if session.store.tail(run, 1).await?.is_empty() {
+        return Ok(None);
+    }
+    let history = session.partial_history(run).await?;
+    ensure_own(task, body, &history)?;
+    let outcome = history.outcome().filter(|outcome| history.ended.is_some() && !outcome.is_incomplete());
+    if outcome.is_some() {
+        drop(finalize(session, run).await?);
+        session.store.settle_task(run).await?;
+    }
+    Ok(outcome)
+}
+
+/// Refuses a run that another task began, or whose members were shown another text.
+fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<(), ServiceError> {
+    let opened = &history.opened;
+    let is_queued_so = opened
+        .queued
+        .as_ref()
+        .is_some_and(|queued| queued.tenant == task.tenant && queued.batch == body.batch);
+    if is_queued_so && opened.artifact_sha256.as_ref() == Some(&body.artifact_sha256) {
+        return ensure_shown_artifact(history);
+    }
+    let what = Body::new(format!("run {} was not begun for this task", task.run));
+    Err(ServiceError::configuration(codes::QUEUE_INVALID, what.help("cancel it and queue it again")))
 }
 
 struct Work<'a> {
@@ -218,14 +255,9 @@ impl Work<'_> {
             Box::pin(spec.start_as(run, session, new, permit, observer)).await?;
         } else {
             let history = session.partial_history(run).await?;
-            self.ensure_own(&history)?;
             match history.outcome() {
                 Some(outcome) if !outcome.is_incomplete() || self.is_last => {
-                    let has_ended = history.ended.is_some();
                     drop(finalize(session, run).await?);
-                    if has_ended && !outcome.is_incomplete() {
-                        session.store.settle_task(run).await?;
-                    }
                 }
                 _ => {
                     ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
@@ -238,20 +270,6 @@ impl Work<'_> {
             }
         }
         Ok(session.partial_history(run).await?.outcome())
-    }
-
-    /// Refuses a run that another task began, or whose members were shown another text.
-    fn ensure_own(&self, history: &History) -> Result<(), ServiceError> {
-        let (opened, task) = (&history.opened, self.task);
-        let is_queued_so = opened
-            .queued
-            .as_ref()
-            .is_some_and(|queued| queued.tenant == task.tenant && queued.batch == self.body.batch);
-        if is_queued_so && opened.artifact_sha256.as_ref() == Some(&self.body.artifact_sha256) {
-            return ensure_shown_artifact(history);
-        }
-        let body = Body::new(format!("run {} was not begun for this task", task.run));
-        Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again")))
     }
 
     async fn new_run<S: ProtocolSetup>(
