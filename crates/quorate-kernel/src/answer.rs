@@ -405,7 +405,7 @@ mod tests {
             answer.to_string(),
             format!("  {answer}\n"),
             format!("Here you are:\n```json\n{answer}\n```\nDone."),
-            format!("My answer is {answer}."),
+            format!("My answer: {answer}."),
             format!("**Answer:** `{answer}`\n\nI hope that this helps!\n"),
             format!("<answer>\n{answer}\n</answer>"),
             format!("{answer}<|return|>"),

@@ -109,7 +109,7 @@ fn a_removed_decision_of_a_person_is_missed() {
         (&json!("altered"), &json!(false))
     );
     let shown = place.run(&["show", &run]).assert_code(1);
-    assert!(shown.stderr.contains("may include one of this run"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("is altered"), "{}", shown.stderr);
     // A later run has all its records.
     place.run(&["review", "draft.md", "--type", "memo"]).assert_code(0);
 }

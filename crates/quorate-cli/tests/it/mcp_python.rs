@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{QUORATE, TestDir};
+use crate::support::{QUORATE, REVISED, TestDir};
 
 #[test]
 fn tools_resources_and_prompts_are_what_the_client_takes() {
@@ -17,7 +17,7 @@ fn tools_resources_and_prompts_are_what_the_client_takes() {
         );
         return;
     };
-    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", REVISED);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/mcp_client.py");
     let own = place.command(&[]);
     let mut command = Command::new(Path::new(&folder).join("bin/python"));

@@ -127,7 +127,7 @@ fn resources_and_prompts_are_what_the_client_takes() {
     assert_eq!(names, ["council-review", "council-audit", "explain-run"]);
     let enclosed = &said[6]["messages"][1]["content"]["resource"];
     assert_eq!(serde_json::from_str::<Value>(enclosed["text"].as_str().unwrap()).unwrap(), shown);
-    assert!(said[7]["messages"][0]["content"]["text"].as_str().unwrap().contains("`draft.md`"));
+    assert!(said[7]["messages"][0]["content"]["text"].as_str().unwrap().contains("\"draft.md\""));
     for (at, code, words) in [
         (8, -32002, "unknown"),
         (9, -32002, "there are quorate://runs/{run}"),

@@ -1,6 +1,8 @@
 //! Whether an object is a part of prose. Prose that leads into an object, or continues after it, quotes it, often to reject
 //! it, so the object is not an answer (X4).
 
+/// How much of the line before an object is read, in characters.
+const MAX_LEAD: usize = 200;
 /// The longest closing line, in characters.
 const MAX_CLOSING_LINE: usize = 200;
 
@@ -24,7 +26,9 @@ pub(super) fn is_prose(before: &str, after: &str) -> bool {
 /// Whether the text before an object leads into it as a sentence does ("I would not answer {…}"): it ends in a word on the
 /// object's own line. The word of a fence (`json`) does not count.
 fn is_within_sentence(before: &str) -> bool {
-    let line = without_tags(before.rsplit('\n').next().unwrap_or_default());
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let start = line.char_indices().rev().nth(MAX_LEAD).map_or(0, |(at, _)| at);
+    let line = without_tags(&line[start..]);
     let is_mark = |letter: char| letter.is_whitespace() || "*_`\"'“([".contains(letter);
     let lead = line.trim_end_matches(is_mark);
     let names_the_format = lead.trim_start_matches(['`', '~', ' ']).eq_ignore_ascii_case("json");

@@ -187,8 +187,10 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
     let mut records = read_records(engine, &indexed, Extent::Row).await?;
     records.extend(read_records(engine, &whole, Extent::Whole).await?);
     sealed.prove(engine, records.values().flatten()).await?;
+    let newest = rows.iter().map(|row| row.count(15)).max().unwrap_or_default();
     let oldest = rows.iter().map(|row| row.count(15)).min().unwrap_or_default();
-    let gap = last_gap(engine, oldest, sealed_size).await?;
+    let from = if newest > sealed_size { 0 } else { oldest };
+    let gap = last_gap(engine, from, sealed_size).await?;
     let mut facts = None;
     let mut compared = Vec::with_capacity(rows.len());
     for row in rows {
@@ -207,9 +209,9 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
             }
             shown.finding = facts.as_ref().and_then(|facts| facts.finding(row, &bodiless, &gone));
         }
-        if shown.finding.is_none() && gap.is_some_and(|gap| gap > row.count(15)) {
-            let what =
-                "records are missing from the ledger after its own, and they may include one of this run";
+        // What no checkpoint covers may have been put in the place of what is missing.
+        if shown.finding.is_none() && gap.is_some_and(|gap| !shown.sealed || gap > row.count(15)) {
+            let what = "records are missing from the ledger, and they may include one of this run";
             shown.finding = Some(Finding::Altered(what.to_owned()));
         }
         shown.sealed &= shown.finding.is_none();

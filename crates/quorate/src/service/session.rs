@@ -223,6 +223,10 @@ impl LedgerSession {
     /// `quorate:run_altered`, and `quorate:body_evicted`.
     #[crate::boxed]
     pub async fn ensure_unaltered(&self, run: &Name) -> Result<(), ServiceError> {
+        // Each append to a run of this session was compared with the run's head.
+        if self.signer(run).is_some() {
+            return Ok(());
+        }
         match self.store.compare_run(run).await? {
             None => Ok(()),
             Some(finding) => Err(altered_error(run, &finding)),

@@ -148,7 +148,7 @@ fn answer(path: &str, asked: &Value) -> (u16, &'static str, String) {
 /// What a model writes that is asked to, and has not written yet.
 fn to_write(messages: &str) -> Option<Value> {
     let path = messages.split(ASKS_TO_WRITE).nth(1)?.split(['"', '\\']).next()?;
-    let text = "Everyone loves it. It is 80% faster, always.\n";
+    let text = crate::support::REVISED;
     (!messages.contains("tool_result")).then(|| json!({"file_path": path, "content": text}))
 }
 

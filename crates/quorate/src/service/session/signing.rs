@@ -82,7 +82,8 @@ impl LedgerSession {
         Ok(())
     }
 
-    fn signer(&self, run: &Name) -> Option<Signer> {
+    /// The signer of a stream that this session began or continues.
+    pub(super) fn signer(&self, run: &Name) -> Option<Signer> {
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
     }
 }
