@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::runtime::conversation::say;
+use quorate::service::runtime::conversation::{AuthorRule, say};
 use quorate::service::runtime::events::FanOut;
 use quorate::service::runtime::{OpenRuntime, Request, open};
 use quorate::service::workspace::PathOverrides;
@@ -146,7 +146,9 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
     let (mut answers, mut idles) = (Vec::new(), Vec::new());
     for number in 0..201 {
         let text = format!("@p0 {number:0TURN$}");
-        say(&ready.runtime, &text, "user").await.map_err(|stop| stop.first_message())?;
+        say(&ready.runtime, &text, "user", AuthorRule::PeopleOnly)
+            .await
+            .map_err(|stop| stop.first_message())?;
         let start = Instant::now();
         let cycled = runner.cycle().await?;
         answers.push(start.elapsed());
@@ -199,7 +201,9 @@ async fn five(dir: &Path) -> Result<Duration, Broken> {
     let mut runner = runner(&ready).await?;
     let mut all = Vec::new();
     for _ in 0..11 {
-        say(&ready.runtime, "@p0 @p1 @p2 @p3 @p4", "user").await.map_err(|stop| stop.first_message())?;
+        say(&ready.runtime, "@p0 @p1 @p2 @p3 @p4", "user", AuthorRule::PeopleOnly)
+            .await
+            .map_err(|stop| stop.first_message())?;
         let start = Instant::now();
         runner.cycle().await?;
         all.push(start.elapsed());

@@ -10,7 +10,10 @@ import pytest
 
 import quorate
 
-HOSTILE = "Studies show <script>alert(1)</script> that “every team” agrees \u202e $x$ <img src=x onerror=alert(1)>.\n"
+HOSTILE = (
+    "Studies show <script>alert(1)</script> that “every team” agrees \u202e $x$ <img src=x onerror=alert(1)>.\n"
+    "The report lists the desks that were asked, and the answers of each of them in the order of the week.\n"
+)
 
 
 class Tags(HTMLParser):

@@ -422,7 +422,7 @@ fn a_file_that_no_gate_passed_is_marked_in_every_view() {
     for slug in ["hand", "boast"] {
         assert!(
             prompt(&place)
-                .contains(&place.read(&format!("playbooks/{slug}.md")).lines().last().expect("a line"))
+                .contains(place.read(&format!("playbooks/{slug}.md")).lines().last().expect("a line"))
         );
         let shown = place.run(&["playbook", "show", slug]).assert_code(0).stdout;
         assert!(shown.contains("active, never gated"), "{shown}");

@@ -149,8 +149,7 @@ fn escape_sequences_of_a_draft_do_not_reach_the_terminal() {
 #[test]
 fn what_is_not_seen_in_a_draft_is_shown() {
     let place = TestDir::new();
-    let hidden =
-        ['\u{85}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}', '\u{3164}', '\u{e0041}', '\u{202e}'];
+    let hidden = ['\u{85}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}', '\u{3164}', '\u{202e}'];
     let all: String = hidden.iter().collect();
     place.write("draft.md", format!("We will never{all} raise prices. Parts{all} are 40% cheaper{all} now, for all of us who order them in the hall on a weekday before nine.\n"));
     for format in ["human", "markdown", "github", "sarif", "json"] {

@@ -9,14 +9,28 @@ use quorate_protocol::Json;
 use super::object_len;
 
 /// The names of reasoning tags, in any case, also behind a prefix such as `seed:`.
-const TAGS: [&str; 5] = ["think", "thinking", "thought", "thoughts", "reasoning"];
+const TAGS: [&str; 10] = [
+    "think",
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "antthinking",
+    "scratchpad",
+    "reflection",
+    "inner_monologue",
+    "reasoning_content",
+];
 /// Marks with one spelling, in any case: the opening and the closing one.
-const PAIRS: [(&str, &str); 4] = [
+const PAIRS: [(&str, &str); 6] = [
+    ("<|think|>", "<|/think|>"),
+    ("<|thinking_start|>", "<|thinking_end|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|start_thinking|>", "<|end_thinking|>"),
     ("<|channel>thought", "<channel|>"),
     ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
 ];
+const UNFINISHED: &str = "the output ends within a thought; end the thought, then give the answer";
 /// The longest attributes of a tag, and the longest header of a channel, in characters.
 const MAX_HEADER: usize = 200;
 /// How many braces that nothing closes are searched for their end, which keeps the time linear.
@@ -56,8 +70,10 @@ enum Mark {
 /// # Errors
 /// A complaint to quote in a re-prompt, if a thought does not end, or a reasoning tag stands in a broken JSON object.
 pub(super) fn spoken(output: &str) -> Result<Vec<Range<usize>>, String> {
-    if let Some(answer) = after_bare_channels(output) {
-        return Ok(vec![answer..output.len()]);
+    match after_bare_channels(output) {
+        BareChannels::Answer(at) => return Ok(std::iter::once(at..output.len()).collect()),
+        BareChannels::Unfinished => return Err(UNFINISHED.to_owned()),
+        BareChannels::None => {}
     }
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
@@ -136,7 +152,7 @@ pub(super) fn spoken(output: &str) -> Result<Vec<Range<usize>>, String> {
         at = end;
     }
     if thought.is_some() {
-        return Err("the output ends within a thought; end the thought, then give the answer".to_owned());
+        return Err(UNFINISHED.to_owned());
     }
     parts.push(start..output.len());
     Ok(parts)
@@ -149,12 +165,30 @@ pub(super) fn json_object_len(text: &str) -> Option<usize> {
     Some(values.byte_offset())
 }
 
-/// The place of the answer in harmony whose marks the server took out: `analysis…assistantfinal…`.
-fn after_bare_channels(output: &str) -> Option<usize> {
+/// What harmony says whose marks the server took out: `analysis…assistantfinal…`.
+enum BareChannels {
+    None,
+    /// A channel that is not the final one, and no final one.
+    Unfinished,
+    /// Where the final channel begins.
+    Answer(usize),
+}
+
+fn after_bare_channels(output: &str) -> BareChannels {
     const FINAL: &str = "assistantfinal";
-    let begins = ["analysis", "commentary"].iter().any(|name| output.trim_start().starts_with(name));
-    let at = output.find(FINAL).filter(|_| begins)?;
-    Some(at + FINAL.len())
+    let text = output.trim_start();
+    let text = text.strip_prefix("assistant").unwrap_or(text);
+    let Some(rest) = ["analysis", "commentary"].iter().find_map(|name| text.strip_prefix(name)) else {
+        return BareChannels::None;
+    };
+    match output.find(FINAL) {
+        Some(at) => BareChannels::Answer(at + FINAL.len()),
+        // A sentence that begins with the word goes on after a space.
+        None if rest.starts_with(|next: char| next.is_uppercase() || matches!(next, '\n' | '\r' | '{')) => {
+            BareChannels::Unfinished
+        }
+        None => BareChannels::None,
+    }
 }
 
 /// Whether a JSON object or a mark can begin with this character.
@@ -179,8 +213,9 @@ fn mark_at(text: &str, at: usize) -> Option<(Mark, usize)> {
                 )
             })
         }
-        '[' => tag(rest, true)
-            .filter(|found| text[..at].chars().next_back() != Some('`') || !rest[found.1..].starts_with('`')),
+        '[' => {
+            tag(rest, true).filter(|found| !text[..at].ends_with('`') || !rest[found.1..].starts_with('`'))
+        }
         _ => block(text, at),
     }?;
     Some((mark, at + length))
@@ -196,7 +231,7 @@ fn pair(rest: &str) -> Option<(Mark, usize)> {
     })
 }
 
-/// `<think>`, `</think>`, `<think effort="low">`; with square brackets only in capitals, as models write them.
+/// `<think>`, `</think>`, `<think effort="low">`; with square brackets in capitals, as models write them, and for `think` in any case.
 fn tag(rest: &str, square: bool) -> Option<(Mark, usize)> {
     let inner = &rest[1..];
     let (inner, is_closing) = inner.strip_prefix('/').map_or((inner, false), |inner| (inner, true));
@@ -208,7 +243,10 @@ fn tag(rest: &str, square: bool) -> Option<(Mark, usize)> {
     let name = TAGS.iter().position(|tag| tag.eq_ignore_ascii_case(bare_name))?;
     let kind = Kind::Tag { name, square };
     let end = match square {
-        true => (full_name.to_ascii_uppercase() == full_name && after.starts_with(']')).then_some(1)?,
+        true => {
+            let is_mark = full_name.to_ascii_uppercase() == full_name || TAGS[..2].contains(&TAGS[name]);
+            (is_mark && after.starts_with(']') && !after.starts_with("](")).then_some(1)?
+        }
         false => {
             let head = head(after);
             let end = head.find(['>', '<', '{']).filter(|end| head[*end..].starts_with('>'))?;

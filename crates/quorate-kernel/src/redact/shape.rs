@@ -60,8 +60,8 @@ impl Shape {
             }
         };
         let least = self.body.end(bytes, anchor.end)?;
-        if !begins(text, start)
-            && !(self.is_distinctive() && plausibility::is_generated(&text[anchor.end..least]))
+        if !(begins(text, start)
+            || self.is_distinctive() && plausibility::is_generated(&text[anchor.end..least]))
         {
             return None;
         }

@@ -37,9 +37,6 @@ const DEFAULT_RISK_LEVELS: [RiskLevel; 4] = [
     RiskLevel { lowest: 9, highest: 10, label: RiskLabel::Escalate },
 ];
 
-pub(crate) const DEFAULT_TIMEOUT_MS: u32 = 30_000;
-/// The gather strategy of a member without `gatherInput`.
-pub(crate) const DEFAULT_STRATEGY: &str = "working-memory";
 const DEFAULT_MAX_ACTIVE: u8 = 10;
 
 /// Loads an assembly from its document. The report has all diagnostics of it and its ancestors.
@@ -180,9 +177,9 @@ fn resolve_member(
             title: found.map(|found| found.title),
         },
         mode_settings,
-        timeout_ms: member.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
+        timeout_ms: member.timeout_ms.unwrap_or(members::DEFAULT_TIMEOUT_MS),
         gather: member.gather_input.map_or_else(
-            || Gather { strategy: DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
+            || Gather { strategy: members::DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
             |gather| Gather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
         ),
         document: usize::from(node.document),

@@ -4,9 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::decimal::Decimal;
 use crate::pattern;
 
-use crate::decimal::Decimal;
+/// The timeout of a member without `timeout_ms`.
+pub(crate) const DEFAULT_TIMEOUT_MS: u32 = 30_000;
+/// The gather strategy of a member without `gatherInput`.
+pub(crate) const DEFAULT_STRATEGY: &str = "working-memory";
 
 /// One member: a persona in a role.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use quorate_diagnostics::{Body, codes};
 
 use super::field_without_effect::FIELDS;
 use crate::assembly::check_context::CheckContext;
-use crate::assembly::load::{DEFAULT_STRATEGY, DEFAULT_TIMEOUT_MS};
+use crate::assembly::members::{DEFAULT_STRATEGY, DEFAULT_TIMEOUT_MS};
 use crate::document::Document;
 use crate::tree::{Entry, Kind, Node};
 

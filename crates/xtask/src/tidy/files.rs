@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::Source;
 
-const LONGEST: usize = 500;
+const LONGEST: usize = 900;
 const EMPTY_NAMES: &[&str] =
     &["utils", "util", "helpers", "helper", "common", "types", "manager", "imp", "misc"];
 

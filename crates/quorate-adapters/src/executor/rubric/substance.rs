@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use quorate_diagnostics::invisible::{find_invisible, is_invisible};
 use quorate_diagnostics::word_list::WordList;
 
 use super::document::{Block, BlockKind, Document, Word, WordKind};
@@ -24,6 +25,9 @@ const OWN_WORDS_ONE_IN: usize = 30;
 const OTHER_WORDS_ONE_IN: usize = 12;
 /// A shorter passage counts as another language only by its function words.
 const MIN_PASSAGE_WORDS: usize = 20;
+
+/// The longest character reference, in bytes.
+const MAX_REFERENCE_BYTES: usize = 10;
 
 /// What the names of files of code or data end with.
 const CODE_OR_DATA: &[&str] = &[
@@ -45,6 +49,9 @@ pub(super) fn obstacle(name: &str, document: &Document<'_>) -> Option<String> {
     let extension = name.rsplit(['/', '\\']).next().and_then(|file| file.rsplit_once('.'));
     if extension.is_some_and(|(_, extension)| CODE_OR_DATA.contains(&&*extension.to_ascii_lowercase())) {
         return Some("it is a file of code or data".to_owned());
+    }
+    if hides_letters(document.text) {
+        return Some("it has invisible characters or character references within words".to_owned());
     }
     let prose = || words(document).filter(|word| word.kind != WordKind::Code);
     let count = prose().count();
@@ -70,6 +77,33 @@ pub(super) fn obstacle(name: &str, document: &Document<'_>) -> Option<String> {
     }
     let other: usize = other_passages(document).map(|(_, counts)| counts.all).sum();
     (other * 3 > total.all).then(|| "a third of it is not in English".to_owned())
+}
+
+/// Whether words are written in a way that a reader does not see: with invisible characters between letters, with tag
+/// characters, or with character references beside letters. A rule would not find them.
+fn hides_letters(text: &str) -> bool {
+    let is_letter = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphabetic());
+    let ends_with_letter =
+        |before: &str| is_letter(before.trim_end_matches(is_invisible).chars().next_back());
+    let begins_with_letter = |after: &str| is_letter(after.trim_start_matches(is_invisible).chars().next());
+    let is_hidden = |(at, found): (usize, char)| {
+        let is_tag = ('\u{e0000}'..='\u{e007f}').contains(&found);
+        is_tag || ends_with_letter(&text[..at]) && begins_with_letter(&text[at..])
+    };
+    let is_reference = |(at, _): (usize, &str)| {
+        let end = text[at..].find(';').filter(|end| *end <= MAX_REFERENCE_BYTES).map(|end| at + end + 1);
+        let letter = end.and_then(|end| {
+            let number = &text[at + 2..end - 1];
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16),
+                None => number.parse(),
+            };
+            char::from_u32(code.ok()?)
+        });
+        is_letter(letter)
+            && (ends_with_letter(&text[..at]) || end.is_some_and(|end| begins_with_letter(&text[end..])))
+    };
+    find_invisible(text).any(is_hidden) || text.match_indices("&#").any(is_reference)
 }
 
 /// The places of an English text that are in another language.

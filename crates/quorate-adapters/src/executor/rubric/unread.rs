@@ -66,6 +66,9 @@ mod tests {
             ("A.\n\n<!-- note\n\nAlways free.\n", "lines 3-5 (a comment that does not end)"),
             ("<div>\nOne. <!-- two\n</div>\n", "lines 2-3 (a comment that does not end)"),
             ("<pre>\nlamp\n\nAlways free.\n", "lines 1-4 (HTML that does not end)"),
+            ("<?php\nAlways free.\n", "lines 1-2 (HTML that does not end)"),
+            ("A.\n\n<![CDATA[\nAlways free.\n", "lines 3-4 (HTML that does not end)"),
+            ("<div title=\"\nAlways free.\n", "lines 1-2 (HTML that does not end)"),
         ] {
             assert_eq!(unread("x.md", text), [named], "{text:?}");
         }

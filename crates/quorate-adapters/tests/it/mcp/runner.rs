@@ -127,8 +127,7 @@ async fn windows(
         run(swarm(host, open(), &ledger, &seen)).await;
         ledger = Arc::new(ledger.after_kill(None).await);
     }
-    let seen = seen.lock().unwrap().clone();
-    seen
+    seen.lock().unwrap().clone()
 }
 
 #[tokio::test]

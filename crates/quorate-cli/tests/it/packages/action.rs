@@ -5,6 +5,7 @@ use std::io::{BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::Output;
 
+use crate::support::REVISED;
 use crate::support::http::read_request;
 
 use super::*;
@@ -85,7 +86,7 @@ pub(super) fn installs_and_reviews(place: &TestDir, archive: &Path) {
     git(&["init", "-q", "-b", "main"]);
     git(&["commit", "-q", "--allow-empty", "-m", "base"]);
     git(&["checkout", "-q", "-b", "change"]);
-    place.write("checkout/drafts/a b.md", "Too short to judge.\n");
+    place.write("checkout/drafts/a b.md", REVISED);
     place.write("checkout/notes.txt", "Too short to judge.\n");
     git(&["add", "-A"]);
     git(&["commit", "-q", "-m", "change"]);

@@ -218,7 +218,8 @@ async fn a_run_that_is_put_behind_the_checkpoint_is_altered() {
     let copy = world.copy();
     copy.sql("UPDATE record SET seq = seq + 100 WHERE run = 'raaaaaaaaaaaa'").await;
     assert_eq!((copy.shown(A).await.as_str(), copy.whole(A).await), ("altered", Some("altered")));
-    assert_eq!(copy.shown(B).await, "SHIP");
+    // A record of it may have been in the gap.
+    assert_eq!(copy.shown(B).await, "altered");
 }
 
 #[tokio::test]

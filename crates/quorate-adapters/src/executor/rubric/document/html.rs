@@ -27,7 +27,9 @@ pub(super) fn read(block: &str) -> HtmlBlock {
         let length = if let Some(comment) = rest.strip_prefix("<!--") {
             let end = comment.find("-->").map(|end| end + "<!---->".len());
             html.end_or_note(end, at, comment, "a comment that does not end")
-        } else if let Some((name, length)) = tag(rest) {
+        } else if let Some((_, None)) = tag(rest) {
+            html.end_or_note(None, at, &rest[1..], "HTML that does not end")
+        } else if let Some((name, Some(length))) = tag(rest) {
             html.is_table |= matches!(&*name, "td" | "th");
             if !INLINE.contains(&&*name) {
                 html.breaks.push(at);
@@ -68,8 +70,8 @@ impl HtmlBlock {
     }
 }
 
-/// The name of the tag that a text begins with, in lower case and without a slash, and the tag's length.
-fn tag(rest: &str) -> Option<(String, usize)> {
+/// The name of the tag that a text begins with, in lower case and without a slash, and the tag's length if it ends.
+fn tag(rest: &str) -> Option<(String, Option<usize>)> {
     let inner = rest.strip_prefix('<')?;
     let inner = inner.strip_prefix('/').unwrap_or(inner);
     if !inner.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
@@ -86,5 +88,5 @@ fn tag(rest: &str) -> Option<(String, usize)> {
         }
         false
     });
-    Some((name.to_ascii_lowercase(), end.map_or(rest.len(), |(at, _)| at + 1)))
+    Some((name.to_ascii_lowercase(), end.map(|(at, _)| at + 1)))
 }
