@@ -4,6 +4,7 @@
 pub mod agreement;
 pub mod append;
 mod compared;
+mod counts;
 pub mod drift;
 mod index;
 pub mod line;

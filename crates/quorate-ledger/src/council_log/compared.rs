@@ -10,9 +10,9 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::IndexedLog;
+use super::counts::Filter;
 use super::index::key;
 use super::line::Event;
-use super::stats::Filter;
 use crate::Store;
 use crate::runs::{Finding, MAX_COMPARED, UNLISTED, rows_of};
 use crate::store::engine::{Column, Row, sql};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::stats::Stats;
+use super::counts::Stats;
 
 /// Weeks with fewer reviews of a type are ignored.
 const MIN_REVIEWS: u64 = 5;

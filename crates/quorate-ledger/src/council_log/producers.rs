@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
+use super::counts::monday;
 use super::drift::{self, Drift};
-use super::stats::monday;
 
 /// Producers by name.
 pub type Producers = BTreeMap<String, ProducerStats>;

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::parse::CODE_FILL;
+/// Stands in the prose for every byte of code and of bare URLs: a word that no check looks for.
+pub(super) const CODE_FILL: char = '\u{1}';
 
 /// The text with its code blanked out, of the same length in bytes, and where the code was. `body` is where the front
 /// matter ends. Code that does not end stays in the text.

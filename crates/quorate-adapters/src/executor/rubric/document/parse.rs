@@ -12,8 +12,7 @@ use super::{BlockKind, html, mdx};
 
 const WORDS: &str = include_str!("../words/parse.txt");
 
-/// Stands in the prose for every byte of inline code and of bare URLs: a word that no check looks for.
-pub(super) const CODE_FILL: char = '\u{1}';
+pub(super) use super::mdx::CODE_FILL;
 
 const OPEN_CODE: &str = "a code block that does not end";
 const MDX_CODE: &str = "code of MDX";
