@@ -504,6 +504,9 @@ mod tests {
             format!("<think>a <think>b</think> {FINE}"),
             format!("<think>a</reasoning> {FINE}"),
             format!("[THINK]a</think>{FINE}"),
+            format!("[Think]\n{FINE}"),
+            format!("analysis\n{FINE}"),
+            format!("assistantanalysisWe could say\n{FINE}"),
             format!("Thinking...\nOne could answer\n{FINE}"),
             format!("Thinking...\n</think>\n{FINE}"),
             format!("<|channel|>analysis<|message|>{FINE}"),
@@ -601,6 +604,10 @@ mod tests {
         ] {
             let output = flood.repeat((1 << 18) / flood.len());
             assert!(first(&format!("</think>{output}")).is_err(), "{flood}");
+        }
+        let many: String = (0..1 << 15).map(|number| format!("<a{number}>\n")).collect();
+        for before in ["<a>\n".repeat(1 << 16), "<!--".repeat(1 << 16), many] {
+            assert!(first(&format!("{before}{FINE}")).is_err());
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
     }

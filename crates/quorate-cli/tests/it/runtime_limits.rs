@@ -159,7 +159,9 @@ fn events_destroy_no_other_file() {
             .assert_stderr_contains("other text than events");
         assert!(std::fs::read(place.path(file)).unwrap() == before, "{file} was changed");
     }
-    say(&place, 1);
+    let grown = place.read("talk.md")
+        + "=== TURN id=t_more participant=user ts=2026-05-19T18:23:12Z ===\n@Ada more\n";
+    place.write("talk.md", grown);
     let before = place.read("events.jsonl").lines().count();
     place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).assert_code(0);
     assert!(place.read("events.jsonl").lines().count() > before);

@@ -97,7 +97,10 @@ fn is_enclosed(before: &str) -> bool {
     for name in
         names.filter(|name| !ANSWER_TAGS.contains(&&**name) && !matches!(&**name, "br" | "hr" | "img"))
     {
-        if !seen.contains(&name) && seen.len() < MAX_TAGS {
+        if !seen.contains(&name) {
+            if seen.len() >= MAX_TAGS {
+                return true;
+            }
             if folded.rfind(&format!("<{name}")) > folded.rfind(&format!("</{name}")) {
                 return true;
             }

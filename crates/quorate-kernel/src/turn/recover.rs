@@ -329,8 +329,13 @@ impl Runner {
         found.unrecorded.push((turn.id.clone(), entry));
     }
 
-    /// The settled turn is gone: the conversation was cut, restored or replaced.
+    /// The settled turn is gone: the conversation was cut, restored or replaced. Where turns do not change, only an empty
+    /// conversation is taken up (D15).
     async fn recover_lost_cursor(&mut self, found: &ConversationScan) -> Result<(), Error> {
+        let first = self.swarm.substrate.read(None, 1).await?.turns.pop();
+        if first.is_some_and(|first| self.is_exact(&first)) {
+            return Err(Error::Altered(Alteration::missing(&self.cursor.clone().unwrap_or_default())));
+        }
         let cursor = self.cursor.take().unwrap_or_default();
         if self.swarm.substrate.about().keeps == Keeps::Turns && found.count > 0 {
             self.cursor = Some(cursor.clone());

@@ -313,7 +313,7 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
 /// a negative answer (exit 1).
 ///
 /// # Errors
-/// As [`load_report`], and if none or several match.
+/// As [`load_report()`], and if none or several match.
 #[crate::boxed]
 pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<RunReport, ServiceError> {
     let found = async { load_report(session, &session.find_run(prefix).await?.run).await };

@@ -205,6 +205,32 @@ mod tests {
 
     /// C15.
     #[test]
+    fn letters_that_a_reader_does_not_see_are_not_judged() {
+        let with = |letters: &str| found("x.md", &ENGLISH_TEXT.replacen("council", letters, 1));
+        for letters in [
+            "coun\u{200b}cil",
+            "coun\u{ad}cil",
+            "coun\u{2060}\u{200d}cil",
+            "council\u{e0049}",
+            "&#99;ouncil",
+            "coun&#x63;il",
+        ] {
+            let why = with(letters).expect(letters);
+            assert!(why.starts_with("it has invisible characters"), "{letters:?}: {why}");
+        }
+        for letters in [
+            "council\u{200b} of",
+            "council &#8212; all",
+            "council &#99; of",
+            "coun&amp;cil",
+            "council \u{2764}\u{fe0f}",
+        ] {
+            assert_eq!(with(letters), None, "{letters:?}");
+        }
+    }
+
+    /// C15.
+    #[test]
     fn too_little_prose_is_not_judged() {
         for (text, why) in [
             ("", "it has no prose of its own"),

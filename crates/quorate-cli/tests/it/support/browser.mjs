@@ -1,8 +1,9 @@
 // Opens pages in Chromium and says what a person or an attacker would see: one line of JSON for each page. Arguments: the
 // folder with playwright-core and axe-core, then as JSON {link, url, paths, themes, shots, follow, drop, say}; `themes` are those
-// in which axe judges the pages of `paths`; `follow` is the page of an open run, which is watched until it is decided; `drop` is a
-// page that is given files, and a key for each; `say` {path, text, until} has a text typed on the page of a conversation and sent
+// in which axe judges the pages of `paths`; `follow` {path, ready} is the page of a run that begins once the browser
+// has written the file `ready`, and is watched until it is decided; `drop` is a page that is given files, and a key for each; `say` {path, text, until} has a text typed on the page of a conversation and sent
 // by Ctrl+Enter, and another tab wait for the answer.
+import {writeFileSync} from "node:fs";
 import {foreign, judge, launch, openPages, overflow} from "./page.mjs";
 
 const [folder, told] = process.argv.slice(2);
@@ -48,11 +49,13 @@ for (const path of paths) {
   console.log(JSON.stringify(said));
 }
 if (follow) {
-  const said = {path: follow, events: [], states: []};
+  const said = {path: follow.path, events: [], states: []};
   const page = await contexts.strict.newPage();
   page.on("pageerror", (error) => said.events.push(`error ${error.message}`));
-  await page.goto(url + follow);
+  await page.goto(url);
+  writeFileSync(follow.ready, "");
   const began = Date.now();
+  while ((await page.goto(url + follow.path)).status() !== 200 && Date.now() - began < 60_000) await page.waitForTimeout(50);
   for (let state = ""; Date.now() - began < 60_000; ) {
     const now = await page.locator("#live-status").textContent({timeout: 500}).catch(() => null);
     // A slow machine may take longer to find it.

@@ -131,7 +131,10 @@ pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyE
         return Err(ReplyError::Malformed);
     }
     let result = envelope.get("result").and_then(Json::as_str);
-    if envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
+    // A session that ended early, such as `error_max_turns`, may carry the text of its last turn.
+    let ended_early =
+        envelope.get("subtype").and_then(Json::as_str).is_some_and(|kind| kind.starts_with("error"));
+    if ended_early || envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
         return Err(ReplyError::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
     }
     let text = match (envelope.get("structured_output").filter(|output| !output.is_null()), result) {
@@ -296,6 +299,8 @@ mod tests {
         assert_eq!(error, ReplyError::Reported("Credit balance is too low".into()));
         let error = read(r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#).unwrap_err();
         assert_eq!(error, ReplyError::Reported("error_max_turns".into()));
+        let early = r#"{"type":"result","subtype":"error_max_turns","is_error":false,"result":"{\"a\":1}"}"#;
+        assert!(matches!(read(early), Err(ReplyError::Reported(_))));
         assert_eq!(read("not JSON").unwrap_err(), ReplyError::Malformed);
         assert_eq!(read("[]").unwrap_err(), ReplyError::Malformed);
         assert_eq!(
