@@ -248,7 +248,7 @@ impl Store {
     }
 
     /// The runs recorded here after this one that decided on the same artifact, the oldest first, INCOMPLETE not counting; of
-    /// many the last [`MAX_LATER`].
+    /// many the last 100.
     ///
     /// # Errors
     /// When the store does not answer.
