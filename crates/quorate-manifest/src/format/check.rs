@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_saphyr::granit_parser::{self as yaml, Event, Parser};
+use granit_parser::{self as yaml, Event, Parser};
 
 use crate::tree::{self, Kind, Node};
 

@@ -1,16 +1,14 @@
 //! Parses YAML to a tree, strictly: one document, no tags, anchors, aliases, merge keys or directives, unique keys, and
 //! limits on depth and size.
 //!
-//! Reads the events of the parser under `serde-saphyr`, because only they carry the byte span of every key and tell
+//! Reads the events of `granit-parser`, because only they carry the byte span of every key and tell
 //! quoted from plain text. Plain scalars are resolved by YAML 1.2's core schema: `yes`, `no`, `on`, `off`, `y` and
 //! `n` are text.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use serde_saphyr::granit_parser::{
-    self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput,
-};
+use granit_parser::{self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
 use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Problem};
 
