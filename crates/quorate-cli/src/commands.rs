@@ -117,7 +117,7 @@ impl Color {
         .write_global();
     }
 
-    /// Reads the option before the command line is parsed, so that help and parse errors have the right colours, too.
+    /// Reads the option before clap parses the command line, so that help and parse errors use the right colours.
     fn from_command_line(words: impl Iterator<Item = OsString>) -> Color {
         let mut words = words.take_while(|word| word != "--").map(|word| word.to_string_lossy().into_owned());
         let mut colour = Color::Auto;
@@ -207,7 +207,7 @@ pub(crate) fn run() -> ExitCode {
     exit.into()
 }
 
-/// A version that was asked for with `--verbose` gets its details.
+/// Adds details to `--version` with `--verbose`.
 fn with_details(error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::DisplayVersion || !version::is_verbose(std::env::args_os()) {
         return error;
@@ -223,7 +223,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
     }
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
-        // The client of a server must not cause a question at its terminal, and neither must a task or another tool.
+        // A client of a server, a queued task or another tool must not cause a question at this terminal.
         (
             false,
             Command::Mcp(_) | Command::Serve(_) | Command::Worker(_) | Command::Hook(_) | Command::Github(_),

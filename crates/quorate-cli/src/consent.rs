@@ -1,4 +1,4 @@
-//! Asks the person at the terminal whether to trust what a workspace would run or send.
+//! Asks the person at the terminal whether to trust the files of a workspace that run or send something.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;

@@ -47,7 +47,7 @@ const MIN_TOKEN_CHARS: usize = 16;
 /// The bearer token that a variable holds; `None` if no variable is named.
 ///
 /// # Errors
-/// `code` if it holds none, or one that can be guessed.
+/// `code` if the variable is unset, or its token is easy to guess.
 #[cfg(any(feature = "mcp", feature = "serve"))]
 pub(super) fn token(name: Option<&str>, code: RefusalCode) -> Result<Option<String>, ServiceError> {
     let Some(name) = name else { return Ok(None) };
@@ -85,7 +85,7 @@ fn state_dir() -> Option<PathBuf> {
     state.map(|state| state.join("quorate"))
 }
 
-/// The user who called `sudo`, if this process runs as root: that user's files are trusted as configuration, too.
+/// The user who called `sudo`, if this process runs as root: configuration that this user owns is trusted as well.
 fn sudo_caller(trusted_uids: &[u32], caller: Option<String>) -> Option<u32> {
     caller.filter(|_| trusted_uids == [0])?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Events of runs over NATS: `--events` of commands that hold or follow runs.
+//! `--events`: events of runs over NATS, for commands that execute or follow runs.
 
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
@@ -6,26 +6,26 @@ use quorate::service::doctor::{Check, Status};
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::error::ServiceError;
 
-/// What a command does with events.
+/// How a command uses events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It tells of records that it commits, and hears of new tasks.
+    /// Publishes the records that it commits, and listens for new tasks.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "a worker does"))]
     Works,
-    /// It hears of records that others commit.
+    /// Listens for records that other processes commit.
     Listens,
     #[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "a server does"))]
     Both,
 }
 
-/// The connection, if one is asked for.
+/// The connection, if servers are configured.
 pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::service::commit_events::nats::NatsEvents>);
 
 impl Events {
-    /// Connects the events of an environment to the servers that are asked for.
+    /// Connects the events of an environment to the configured servers.
     ///
     /// # Errors
-    /// If they cannot be used, or this build has no NATS.
+    /// If a server is unusable, or this build lacks NATS.
     #[cfg(feature = "nats")]
     pub(crate) async fn connect(
         arguments: EventsArguments,
@@ -56,7 +56,7 @@ impl Events {
         }
     }
 
-    /// Does some work, and prints what there is to say of the servers meanwhile.
+    /// Runs `work`, and prints notices about the servers meanwhile.
     pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>, terminal: &Terminal) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -80,7 +80,7 @@ impl Events {
         std::future::pending().await
     }
 
-    /// Sends what is not sent yet.
+    /// Sends the remaining events.
     #[cfg(any(feature = "postgres", feature = "serve"))]
     pub(crate) async fn close(self) {
         #[cfg(feature = "nats")]
@@ -90,7 +90,7 @@ impl Events {
     }
 }
 
-/// Whether an event comes back from the servers that are asked for; `None` where none are.
+/// Checks that an event makes the round trip through the configured servers; `None` without servers.
 pub(crate) async fn check(arguments: EventsArguments) -> Option<Check> {
     let servers = arguments.servers()?;
     let (status, detail) = match round_trip(servers).await {

@@ -29,11 +29,11 @@ impl Exit {
     /// A participant that was asked has not answered.
     pub(super) const INCOMPLETE: Exit = Exit(3);
     pub(super) const INTERRUPTED: Exit = Exit(130);
-    /// An input could not be read, something that is needed is missing, or the result could not be written.
+    /// An input could not be read, a required file is missing, or the result could not be written.
     pub(super) const UNUSABLE: Exit = Exit(5);
     /// A check has failed.
     pub(super) const CHECK_FAILED: Exit = Exit(1);
-    /// A tool is told by its hook to stop and to read why.
+    /// A hook tells its tool to stop and read the reason.
     pub(super) const BLOCKED: Exit = Exit(2);
 
     pub(super) const fn code(self) -> u8 {
@@ -57,7 +57,7 @@ pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &T
         Format::Human | Format::Markdown => {
             terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr))
         }
-        // An error has no place in the repository, which each entry of a report needs.
+        // Each entry of a report needs a place in the repository, which an error lacks.
         Format::Gitlab => {
             terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
             terminal.data(&render::gitlab_of(&[]));

@@ -17,7 +17,7 @@ pub(crate) const FILTER: &str = "QUORATE_LOG";
 /// `json` writes each event as a line of JSON.
 pub(crate) const FORMAT: &str = "QUORATE_LOG_FORMAT";
 
-/// What ends with the command.
+/// The log and the traces, which end with the command.
 pub(crate) struct Logging {
     #[cfg(feature = "otel")]
     traces: Option<crate::traces::Traces>,
@@ -28,7 +28,7 @@ impl Logging {
     /// and appends, then everything. `QUORATE_LOG` comes before it.
     ///
     /// # Errors
-    /// What is wrong with a variable, in words.
+    /// A message about an invalid variable.
     pub(crate) fn start(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Logging, String> {
         let log = log(verbosity, colours, redactor)?;
         #[cfg(feature = "otel")]
@@ -45,7 +45,7 @@ impl Logging {
         Ok(logging)
     }
 
-    /// Ends the traces; says why some could not be sent.
+    /// Ends the traces; returns the reason if some could not be sent.
     #[cfg_attr(not(feature = "otel"), expect(clippy::unused_self, reason = "nothing to end"))]
     pub(crate) fn close(self) -> Option<String> {
         #[cfg(feature = "otel")]

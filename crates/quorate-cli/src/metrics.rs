@@ -7,10 +7,10 @@ use quorate::service::error::ServiceError;
 #[cfg(feature = "serve")]
 use quorate::service::workspace::PathOverrides;
 
-/// Serves the numbers of what this environment does at an address, if one is asked for; gives the environment to work with.
+/// Serves the metrics of this environment at an address, if one is configured; returns the environment to use.
 ///
 /// # Errors
-/// If the address cannot be listened at, or this build has no metrics.
+/// If the address is unavailable, or this build has no metrics.
 #[cfg(feature = "metrics")]
 pub(crate) fn serve(
     address: Option<SocketAddr>,
@@ -20,7 +20,7 @@ pub(crate) fn serve(
     use quorate::service::metrics::{APPEND_SECONDS, describe};
     use quorate_diagnostics::{Body, codes};
 
-    /// The bounds of buckets, in seconds: of what a database does, and of what models do.
+    /// The bounds of buckets, in seconds: for database operations, and for model calls.
     const FAST: [f64; 12] = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0];
     const SLOW: [f64; 12] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 
@@ -44,7 +44,7 @@ pub(crate) fn serve(
     Ok(Environment { is_metered: true, ..environment.clone() })
 }
 
-/// Does some work, and counts the queue meanwhile, if this environment is measured.
+/// Runs `work`; counts the queue meanwhile if metrics are enabled.
 #[cfg(feature = "serve")]
 pub(crate) async fn count_queue_during<T>(
     work: impl Future<Output = T>,

@@ -75,9 +75,9 @@ pub(crate) enum Format {
 /// How much of a report the text shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Of a SHIP what fits a screen: its basis, and each fix once.
+    /// One screen for a SHIP: its basis, and each fix once.
     Screen,
-    /// All details, and what each member was asked through.
+    /// All details, and each member's executor and usage.
     Full,
 }
 

@@ -78,8 +78,8 @@ impl Terminal {
         self.write(&workflow::commands(text));
     }
 
-    /// Writes text unchanged: Quorate's own, or a user's own input. A closed reader is no error; any other failure is reported,
-    /// and the command fails. A runner that would execute workflow commands gets the neutralized text.
+    /// Writes text unchanged: Quorate's own, or a user's own input. A closed reader is ignored; any other failure is reported
+    /// and fails the command. A runner that would execute workflow commands gets the neutralized text.
     pub(super) fn verbatim(&self, text: &str) {
         match is_file() {
             true => self.write(text),
@@ -87,10 +87,10 @@ impl Terminal {
         }
     }
 
-    /// Writes evidence, which is worth nothing once a byte of it is changed.
+    /// Writes evidence byte for byte, since a changed byte would invalidate it.
     ///
     /// # Errors
-    /// If a runner reads it that would execute a part of it.
+    /// If the reader is a runner that would execute a part of it.
     pub(super) fn exact(&self, text: &str) -> Result<(), ServiceError> {
         if !is_file() && matches!(workflow::neutralize(text), Cow::Owned(_)) {
             let body =

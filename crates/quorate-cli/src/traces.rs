@@ -1,6 +1,6 @@
-//! Traces for OpenTelemetry: spans of runs, members and calls, sent over OTLP to where the variables of its specification say
-//! (`OTEL_EXPORTER_OTLP_ENDPOINT` and others). They have ids, names, numbers and times, never texts.
-//! `traces/gen_ai.rs` gives them the names of its conventions for generative AI.
+//! Traces for OpenTelemetry: spans of runs, members and calls, sent over OTLP. The variables of its specification
+//! (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) configure the endpoint. Spans have ids, names, numbers and times, never texts.
+//! `traces/gen_ai.rs` names them by OpenTelemetry's conventions for generative AI.
 
 mod gen_ai;
 
@@ -21,25 +21,25 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::environment::variable;
 
-/// What a program is called that says no other name in `OTEL_SERVICE_NAME`.
+/// The default of `OTEL_SERVICE_NAME`.
 const SERVICE: &str = "quorate";
-/// Whose spans are sent: those of Quorate's own crates.
+/// The target prefix of exported spans: Quorate's own crates.
 const TARGET: &str = "quorate";
 /// How long the last spans may take at the end of a command.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The spans of this process, on their way.
+/// The exporter of this process's spans.
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
-    /// The first failure of sending some.
+    /// The first failed export.
     failure: Arc<Mutex<Option<String>>>,
 }
 
 impl Traces {
-    /// Starts sending spans, if the environment names an endpoint and does not say that none are wanted.
+    /// Starts sending spans if the environment names an endpoint and does not disable traces.
     ///
     /// # Errors
-    /// What is wrong with a variable, in words.
+    /// A message about an invalid variable.
     pub(crate) fn start() -> Result<Option<Traces>, String> {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let is_wanted = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -73,7 +73,7 @@ impl Traces {
         Ok(Some(Traces { provider, failure }))
     }
 
-    /// What hands spans over.
+    /// The layer that receives the spans.
     pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -90,7 +90,7 @@ impl Traces {
         }))
     }
 
-    /// Sends what is left, for a moment; says why some could not be sent.
+    /// Sends the remaining spans within a time limit; returns the reason if some could not be sent.
     pub(crate) fn close(self) -> Option<String> {
         let closed = self.provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT);
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();

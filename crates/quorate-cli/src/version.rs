@@ -1,4 +1,4 @@
-//! `quorate --version --verbose`: what this program was built from.
+//! `quorate --version --verbose`: the details of this build.
 
 use std::ffi::OsString;
 

@@ -21,14 +21,14 @@ use quorate::service::paths::display_path;
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
 
-/// Attest what a run decided of a text, for a gate that deploys or publishes it
+/// Attest the decision of a run on a text, for a gate that deploys or publishes it
 ///
-/// Writes Sigstore bundles, signed with the key that signs records: RUN.decision.sigstore.json says what was decided, whatever
-/// it was. RUN.svr.sigstore.json is a simple verification result, and is made only for a SHIP or a passed vote where
-/// no member's answer is missing, about these very bytes, on a text that no person has decided on and that the same council has not judged
-/// again. The run's records are verified before.
+/// Writes Sigstore bundles, signed with the key that signs records. RUN.decision.sigstore.json states the decision.
+/// RUN.svr.sigstore.json is a simple verification result; it requires a SHIP or a passed vote on exactly these bytes, an
+/// answer from every member, no override by a person, and no later verdict of the same council on the text. The command
+/// verifies the run's records first.
 ///
-/// Exits with 0 if both were written, and with 1 if there is only the decision.
+/// Exits with 0 if it wrote both, and with 1 if it wrote only the decision.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate attest latest\n  quorate attest r7k2 --out dist\n  quorate attest r7k2 --predicate-only result > predicate.json\n  quorate keys export --format pem > quorate.pub"
@@ -49,9 +49,9 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Predicate {
-    /// Of the type urn:quorate:attestation:decision:v1
+    /// The predicate type urn:quorate:attestation:decision:v1
     Decision,
-    /// Of the type <https://in-toto.io/attestation/svr/v0.2>; exits with 1 where there is none
+    /// The predicate type <https://in-toto.io/attestation/svr/v0.2>; exits with 1 if the run does not qualify
     Result,
 }
 
@@ -123,7 +123,7 @@ async fn write(
     }
 }
 
-/// Removes what an earlier command has written: whatever happens now, no result that no longer holds is left to open a gate.
+/// Removes the bundles of an earlier command, so that no outdated result can open a gate.
 fn make_room(arguments: &Arguments, run: &Name, session: &LedgerSession) -> Result<(), ServiceError> {
     if arguments.predicate_only.is_some() {
         return Ok(());

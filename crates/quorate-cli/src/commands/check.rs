@@ -19,7 +19,7 @@ use quorate::service::{disk, modularity};
 ///
 /// Reads assemblies, personas, playbooks, operators, runtimes, council.yaml and quorate.toml: named files, files below a
 /// directory, globs, or standard input for `-`. The kind of a file follows from its `schema`, else its name, else its
-/// keys; files in a directory that are no manifests are skipped and counted.
+/// keys; other files in a directory are skipped and counted.
 ///
 /// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the named directory, else the
 /// working directory.

@@ -43,7 +43,7 @@ const OUTCOMES: [(&str, &str); 16] = [
         "A text could not be compared with the locked traits by its meaning, and was refused.\n\
          The `[embedder]` gave no answer: `quorate show RUN` says why. Once it answers, convene again.",
     ),
-    ("locked", "What would have been the result violates a locked trait. `quorate show RUN` says which."),
+    ("locked", "The result would violate a locked trait. `quorate show RUN` names the trait."),
     (
         "missing_could_block",
         "The verdict would be SHIP, but blocks by those who gave no answer could change that.\n\
@@ -98,15 +98,15 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
             Exit::DONE
         }
         None if outcome(code).is_some() => {
-            terminal.verbatim(&format!("`{code}` is the code of an outcome, and no diagnostic.\n\n"));
+            terminal.verbatim(&format!("`{code}` is the code of an outcome, not of a diagnostic.\n\n"));
             terminal.verbatim(&format!("{}\n", outcome(code).unwrap_or_default()));
             Exit::DONE
         }
         None => {
-            let body = Body::new(format!("there is no code `{code}`"));
+            let body = Body::new(format!("unknown code `{code}`"));
             let body = match codes::nearest(code) {
                 Some(near) => body.help(format!("did you mean `{near}`?")),
-                None => body.help("`quorate explain` lists all codes"),
+                None => body.help("run `quorate explain` to list all codes"),
             };
             exit_with_error(&ServiceError::not_found(codes::USAGE, body), Format::Human, terminal)
         }

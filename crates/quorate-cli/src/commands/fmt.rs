@@ -16,8 +16,8 @@ use quorate::service::fmt::{self, Mode};
 
 /// Format manifests: canonical key order and spacing; comments stay
 ///
-/// The meaning of a file never changes: the result is parsed before it is written, and if it differs the file is left as
-/// it is. Bodies are not formatted. `-` reads standard input and writes standard output.
+/// The meaning of a file never changes: the command parses the result before it writes it, and keeps the file unchanged if
+/// the meaning differs. Bodies are not formatted. `-` reads standard input and writes standard output.
 ///
 /// Exits with 1 when `--check` finds a file that is not formatted, or a file cannot be read as a manifest.
 #[derive(Debug, Args)]

@@ -1,5 +1,5 @@
-//! `quorate github`: reviews of what a pull request changes, for workflows of GitHub Actions. A pull request brings texts; the
-//! configuration that judges them is always the base's.
+//! `quorate github`: reviews the changes of a pull request, in workflows of GitHub Actions. The texts come from the pull
+//! request, their configuration always from its base.
 
 mod api;
 mod changes;
@@ -22,9 +22,9 @@ use crate::terminal::Terminal;
 use crate::workflow;
 use quorate::service::environment::Environment;
 
-/// Review what a pull request changes, in workflows of GitHub Actions
+/// Review the changes of a pull request, in workflows of GitHub Actions
 ///
-/// The texts are the pull request's; quorate.toml, council.yaml and prompts are those of the branch that it goes to.
+/// The texts come from the pull request; quorate.toml, council.yaml and prompts come from its target branch.
 /// `quorate init wiring github` writes the workflows.
 #[derive(Debug, Args)]
 #[command(
@@ -40,13 +40,13 @@ enum Action {
     /// Print annotations for the texts that a checked out commit changes
     ///
     /// Verdicts come first, since GitHub shows few annotations of a step. The summary is added to the file that
-    /// GITHUB_STEP_SUMMARY names. The exit code is that of the worst verdict, as of `quorate review`. Caps of options are for all texts
-    /// together, those of quorate.toml for each.
+    /// GITHUB_STEP_SUMMARY names. The worst verdict sets the exit code, as with `quorate review`. Caps given as options apply
+    /// to all texts together, caps in quorate.toml to each text.
     Review {
         /// Which changed texts: paths from the repository's root, as patterns such as 'drafts/**/*.md'
         #[arg(value_name = "PATTERN", required = true)]
         patterns: Vec<String>,
-        /// The commit whose configuration counts, and since which texts are changed; by default the base of a pull request's merge
+        /// The commit that provides the configuration and that changes are compared with; by default the base of a pull request's merge
         #[arg(long, value_name = "REV", value_parser = NonEmptyStringValueParser::new())]
         base: Option<String>,
         /// Write a report of each review into this directory, and reviews.json
@@ -59,10 +59,12 @@ enum Action {
     },
     /// Keep one comment on a pull request with its verdicts up to date
     ///
-    /// For a workflow that `workflow_run` starts, in a checkout of the base. The texts are asked of GitHub and reviewed here, so
-    /// what the pull request's own workflow made is not used. Caps of options are for all texts together. Needs GITHUB_TOKEN.
+    /// For a workflow that `workflow_run` starts, in a checkout of the base. The command fetches the texts from GitHub and
+    /// reviews them here; it uses no artifact of the pull request's own workflow. Caps given as options apply to all texts
+    /// together. Needs GITHUB_TOKEN.
     ///
-    /// The exit code is 0 whatever the verdicts are, 5 if a text could not be reviewed or the comment not written, 130 if interrupted.
+    /// Exits with 0 for every verdict, with 5 if a text could not be reviewed or the comment could not be written, and with
+    /// 130 if interrupted.
     Comment {
         /// Which changed texts: paths from the repository's root, as patterns such as 'drafts/**/*.md'
         #[arg(value_name = "PATTERN", required = true)]
@@ -70,7 +72,7 @@ enum Action {
         /// The label with which a maintainer lets a model review a pull request from a fork, once
         #[arg(long, value_name = "NAME", default_value = "quorate", value_parser = label)]
         label: String,
-        /// The user that the token comments as
+        /// The user that owns the token's comments
         #[arg(long, value_name = "LOGIN", default_value = "github-actions[bot]")]
         author: String,
         #[command(flatten)]
@@ -92,10 +94,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-/// A label; what is none would name another address of GitHub's API.
+/// A label's name. An empty name or a dot segment would change the address of the API request.
 fn label(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" | "." | ".." => Err("it is no name of a label".to_owned()),
+        "" | "." | ".." => Err("not a label's name".to_owned()),
         name => Ok(name.to_owned()),
     }
 }

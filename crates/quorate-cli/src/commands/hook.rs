@@ -26,9 +26,9 @@ use quorate::service::review::{Request, TierPolicy};
 
 /// Review what a tool has just written, and answer as its hooks do
 ///
-/// Of the files that a tool tells of, those are reviewed that a sweep would review; files that are named are all reviewed. If
-/// this council has judged the same content, the earlier verdict counts. A person's `quorate override` counts in place of the council's verdict. `quorate init wiring`
-/// writes the configuration that calls these commands.
+/// Files that a tool reports are reviewed if a sweep would review them; named files are always reviewed. If this council has
+/// judged the same content, the earlier verdict counts. A person's `quorate override` replaces the council's verdict.
+/// `quorate init wiring` writes the configuration that calls these commands.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate init wiring claude\n  quorate hook pre-commit drafts/post.md\n  echo '{\"tool_input\": {\"file_path\": \"drafts/post.md\"}}' | quorate hook claude"
@@ -42,14 +42,14 @@ pub(super) struct Arguments {
 enum Host {
     /// Claude Code, after its tools Write and Edit: standard input is the event
     ///
-    /// A file below a folder of `watch.paths` is reviewed. Exits with 2 if it does not pass: Claude Code then shows the brief
-    /// on standard error to the model. Exits with 1 if there is no verdict, with 4, 5 or 64 on errors; these are shown to the
-    /// person alone.
+    /// Reviews a file below a folder of `watch.paths`. Exits with 2 if it does not pass: Claude Code then shows the model the
+    /// brief on standard error. Exits with 1 without a verdict, with 4, 5 or 64 on errors; Claude Code shows these to the user
+    /// only.
     Claude(Settings),
     /// Cursor, after an edit (afterFileEdit): standard input is the event
     ///
-    /// A file below a folder of `watch.paths` is reviewed. If it does not pass, the brief is printed as JSON for the agent.
-    /// Exits with 0, with 1 if there is no verdict, with 4, 5 or 64 on errors.
+    /// Reviews a file below a folder of `watch.paths`. If it does not pass, prints the brief as JSON for the agent. Exits with
+    /// 0, with 1 without a verdict, with 4, 5 or 64 on errors.
     Cursor(Settings),
     /// pre-commit or prek: the files are named
     ///
@@ -77,9 +77,9 @@ struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Passing {
     Passes,
-    /// Its verdict fails.
+    /// The verdict fails.
     Fails,
-    /// There is no verdict.
+    /// The review has no verdict.
     Undecided,
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let is_claude = event.is_claude;
     let path = match event.read(&environment.directory) {
         Ok(Some(path)) => path,
-        // The tool has written no file.
+        // The tool wrote no file.
         Ok(None) => return Exit::DONE,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
@@ -110,7 +110,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let mut brief = render::report(&report, Format::Markdown, Extent::Screen, terminal.stderr);
     if report.overridden.is_some() {
-        // The brief is of what the council said.
+        // The brief comes from the council, not from an override.
         brief = format!("{}: {}\n\n{brief}", decided(&report), one_line(&why(&report)));
     }
     match (passing(&report), is_claude) {
@@ -165,7 +165,7 @@ async fn pre_commit(
     if worst == Passing::Passes { Exit::DONE } else { Exit::CHECK_FAILED }
 }
 
-/// Reviews one file, if it is to be; `None` if that was interrupted.
+/// Reviews one file if it is due; `None` after an interruption.
 async fn review(
     path: &Path,
     scope: Scope,
@@ -200,7 +200,7 @@ async fn review(
         }
         Ok(Ok(mut written)) => {
             if let Written::Judged(report) = &mut written {
-                // Whatever is not SHIP fails, where nothing else is asked for.
+                // By default every verdict but SHIP fails.
                 report.fail_on = settings.fail.fail_on().or(Some(FailOn::Revise));
             }
             Ok(Some(written))
@@ -219,7 +219,7 @@ fn decided(report: &Report) -> String {
     }
 }
 
-/// The first thing to know of a verdict that fails.
+/// The most important reason of a failing verdict.
 fn why(report: &Report) -> String {
     match &report.overridden {
         Some(decision) => decision.reason.clone(),
@@ -231,7 +231,7 @@ fn passing(report: &Report) -> Passing {
     let mut counted = report.clone();
     if let Some(decision) = &report.overridden {
         counted.verdict = Verdict::read(&decision.verdict);
-        // Who ships it all the same has seen the blocks.
+        // A person who overrides with SHIP has seen the blocks.
         if counted.verdict == Some(Verdict::Ship) {
             return Passing::Passes;
         }

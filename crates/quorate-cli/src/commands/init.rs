@@ -51,7 +51,7 @@ enum InitCommand {
     Runtime(NamedArguments),
     /// The files with which another tool calls Quorate: reviews of written drafts, skills, MCP tools
     ///
-    /// Files that exist are not changed; what to add to them is printed.
+    /// Existing files are not changed; the command prints what to add to them.
     #[command(
         after_help = "Examples:\n  quorate init wiring claude\n  quorate init wiring pre-commit\n  quorate init wiring claude --remove"
     )]
@@ -61,7 +61,7 @@ enum InitCommand {
         /// The directory of the project
         #[arg(value_name = "DIR", default_value = ".")]
         dir: PathBuf,
-        /// Remove the files again that are as they were written
+        /// Remove those files that were not changed since
         #[arg(long)]
         remove: bool,
     },
@@ -151,7 +151,7 @@ fn unwire(
     }
     for (path, _) in &unwired.other {
         terminal.status(&format!(
-            "{} is not as it was written, and stays: remove from it what calls quorate",
+            "kept {}, which was changed: remove the parts that call quorate",
             display_path(environment, path)
         ));
     }

@@ -31,13 +31,13 @@ enum Verb {
     Init(OutputArguments),
     /// List the ledger's key, the one that signs records, and those of the keyring, each with its state
     List(OutputArguments),
-    /// Replace a key by a new one; what the old one signed stays valid, up to its revocation
+    /// Replace a key by a new one; signatures of the old key stay valid, up to its revocation
     Rotate(Rotate),
-    /// Vouch for another key of the keyring with the key that signs here, so that it can resume the same runs
+    /// Vouch for another key of the keyring with the signing key of this machine, so that it can resume the same runs
     Vouch(Vouch),
     /// Print a public key
     Export(Export),
-    /// Revoke a key of the keyring: nothing that it signs from then on is valid
+    /// Revoke a key of the keyring: its later signatures are invalid
     Revoke(Revoke),
 }
 

@@ -32,21 +32,21 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Sign what the ledger holds now: how many records, and the root of their tree
+    /// Sign the current number of records and the root of their tree
     ///
-    /// Each run is sealed so when it ends. The whole ledger is verified first; one that differs from what was recorded is not
-    /// signed. Where nothing came since the last checkpoint, that one is shown.
+    /// Each run is sealed this way when it ends. The command verifies the whole ledger first, and does not sign it if a record
+    /// was changed. Without new records it shows the last checkpoint.
     #[command(
         after_help = "Examples:\n  quorate ledger checkpoint\n  quorate ledger checkpoint > checkpoint.txt"
     )]
     Checkpoint {
-        /// Sign records of the ledger's own that are not signed, since an older version wrote them: look at them first
+        /// Sign the ledger's own records that an older version wrote unsigned; look at them first
         #[arg(long)]
         accept_unsigned: bool,
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Say what the ledger holds: size, growth, last checkpoint, what is not sealed yet
+    /// Show the ledger's size, growth, last checkpoint and unsealed records
     #[command(after_help = "Examples:\n  quorate ledger stats\n  quorate ledger stats --format json")]
     Stats {
         #[command(flatten)]
@@ -54,25 +54,25 @@ enum Verb {
     },
     /// Check the ledger against its hashes, signatures, checkpoints, witness and log
     ///
-    /// Nothing is written. Exits with 0 where all is as it was written, 1 where something is not, 4 where there is no ledger or no
-    /// such checkpoint, 5 where it cannot be read.
+    /// Writes nothing. Exits with 0 if the ledger is intact, with 1 if it was changed, with 4 if the ledger or the checkpoint
+    /// does not exist, and with 5 if the ledger cannot be read.
     #[command(
         after_help = "Examples:\n  quorate ledger verify\n  quorate ledger verify --witness ledger-witness.txt --key ledger.pub\n  quorate ledger verify --since checkpoint.txt --format json"
     )]
     Verify {
-        /// Trust this checkpoint, and look only at what is after it: how many records it is over, `ledger/<n>`, or a file
-        /// with its signed note
+        /// Trust this checkpoint, and check only later records: its number of records, `ledger/<n>`, or a file with its
+        /// signed note
         #[arg(long, value_name = "CHECKPOINT")]
         since: Option<String>,
-        /// A file of checkpoints that was kept elsewhere; else the one of quorate.toml
+        /// A file of checkpoints kept in another place; by default the one in quorate.toml
         #[arg(long, value_name = "FILE")]
         witness: Option<String>,
-        /// A key that has to have signed a checkpoint, as you have it from the ledger's owner: a verifier's line, a public key,
-        /// or a file of these
+        /// A key that must have signed a checkpoint, as received from the ledger's owner: a verifier's line, a public key, or a
+        /// file of these
         #[arg(long = "key", value_name = "KEY|FILE")]
         keys: Vec<String>,
-        /// Exit with 1 where no checkpoint of this ledger is kept on this machine, so that a rollback would go undetected, and where
-        /// records are neither signed nor under a signed checkpoint, as a crash leaves them until `quorate ledger checkpoint`
+        /// Exit with 1 if this machine keeps no checkpoint of the ledger, since it cannot detect a rollback, or if records are
+        /// neither signed nor under a signed checkpoint (after a crash, until `quorate ledger checkpoint`)
         #[arg(long)]
         strict: bool,
         #[command(flatten)]
@@ -87,13 +87,13 @@ enum Verb {
         after_help = "Examples:\n  quorate ledger gc --dry-run\n  quorate ledger gc\n  quorate ledger gc --format json"
     )]
     Gc {
-        /// Say what would be erased, and change nothing
+        /// Show what would be erased, and change nothing
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Put a run on legal hold: nothing of it is erased, whatever its age
+    /// Put a run on legal hold, which protects it from erasure
     #[command(
         after_help = "Examples:\n  quorate ledger hold r7k2 --reason \"claim 2026-14\"\n  quorate ledger hold --list"
     )]
@@ -101,7 +101,7 @@ enum Verb {
         /// The run's id, the beginning of it, or `latest`; a conversation's stream by its whole name
         #[arg(value_name = "RUN", required_unless_present = "list")]
         run: Option<String>,
-        /// Why
+        /// The reason
         #[arg(long, value_name = "TEXT", requires = "run")]
         reason: Option<String>,
         /// List the runs on hold
@@ -121,8 +121,9 @@ enum Verb {
     },
     /// Check a proof or a report offline: no ledger, no workspace
     ///
-    /// A report is drawn again from the proof and the texts in it, and has to be the same, byte for byte. Exits with 0 where all holds against a key that you give, 1 where something does not or the key is not trusted, 5
-    /// where the file is no proof.
+    /// Draws a report again from its proof and texts; both must be identical, byte for byte. Exits with 0 if everything
+    /// verifies with a key that you give, with 1 if something fails or the key is not trusted, and with 5 if the file is not a
+    /// proof.
     #[command(
         after_help = "Examples:\n  quorate ledger check-proof proof.json --key ledger.pub\n  quorate ledger check-proof report.html --key ledger.pub\n  quorate ledger check-proof proof.json --key ledger.pub --signer quorate:ed25519:public:…"
     )]
@@ -130,20 +131,20 @@ enum Verb {
         /// The proof or the report, or - for standard input
         #[arg(value_name = "FILE")]
         file: String,
-        /// The ledger's key, as you have it from its owner: a verifier's line, a public key, or a file of these
+        /// The ledger's key, as received from its owner: a verifier's line, a public key, or a file of these
         #[arg(long = "key", value_name = "KEY|FILE")]
         keys: Vec<String>,
-        /// A key of which one has to have signed each record: a public key, or a file of these
+        /// A key that may sign records; one of these keys must have signed each record: a public key, or a file of these
         #[arg(long = "signer", value_name = "KEY|FILE")]
         signers: Vec<String>,
-        /// How it is printed
+        /// Output format
         #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
         format: HumanOrJson,
     },
     /// Check an export offline: no ledger, no workspace
     ///
-    /// Exits with 0 where all holds against a key that you give, 1 where something does not or the key is not trusted, 5
-    /// where the file is no export.
+    /// Exits with 0 if everything verifies with a key that you give, with 1 if something fails or the key is not trusted, and
+    /// with 5 if the file is not an export.
     #[command(
         after_help = "Examples:\n  quorate ledger check-export ledger.jsonl --key ledger.pub\n  quorate ledger check-export ledger.jsonl --key ledger.pub --signer quorate:ed25519:public:…"
     )]
@@ -151,78 +152,79 @@ enum Verb {
         /// The export as JSON Lines, or - for standard input
         #[arg(value_name = "FILE")]
         file: String,
-        /// The ledger's key, as you have it from its owner: a verifier's line, a public key, or a file of these
+        /// The ledger's key, as received from its owner: a verifier's line, a public key, or a file of these
         #[arg(long = "key", value_name = "KEY|FILE")]
         keys: Vec<String>,
-        /// A key of which one has to have signed each record that is signed: a public key, or a file of these
+        /// A key that may sign records; one of these keys must have signed each signed record: a public key, or a file of these
         #[arg(long = "signer", value_name = "KEY|FILE")]
         signers: Vec<String>,
-        /// How it is printed
+        /// Output format
         #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
         format: HumanOrJson,
     },
-    /// Go on with a ledger that was restored from a backup, or begun again in another one's place
+    /// Continue with a ledger that was restored from a backup, or that replaces another ledger
     ///
-    /// A ledger that does not lead to the last checkpoint that its key signed on this machine is no longer signed. This
-    /// command records in the ledger who accepts that and why, moves the kept checkpoint to `aside/`, and signs a new one. A
-    /// witness that has seen the lost records still contradicts the ledger afterwards.
+    /// Quorate does not sign a ledger that lacks records of the last checkpoint that its key signed on this machine. This
+    /// command records in the ledger who accepts the loss and why, moves the kept checkpoint to `aside/`, and signs a new one.
+    /// A witness that has seen the lost records still contradicts the ledger afterwards.
     #[command(
         after_help = "Example:\n  quorate ledger accept-rollback --reason \"restored Monday's backup after the disk failed\""
     )]
     AcceptRollback {
-        /// What happened: it is recorded in the ledger, and `quorate ledger verify` shows it
+        /// The reason, which the ledger records and `quorate ledger verify` shows
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Go on with a ledger whose key is lost, with another key that no earlier one vouches for
+    /// Continue with a ledger whose key is lost, with a new key that no earlier key vouches for
     ///
-    /// The key is the one beside the ledger, or in QUORATE_LEDGER_KEY. Keys that the ledger has already, and that no earlier one
-    /// vouches for, are accepted where they are here, or given with `--key`. The ledger is verified first. A checkpoint records
-    /// who accepts them and why, and this machine keeps them; every other machine that uses the ledger accepts for itself.
+    /// The new key is the one beside the ledger, or in QUORATE_LEDGER_KEY. Keys already in the ledger that no earlier key
+    /// vouches for are accepted if this machine has them, or if you give them with `--key`. The command verifies the ledger
+    /// first. A checkpoint records who accepts the keys and why, and this machine remembers them; every other machine that uses
+    /// the ledger must accept them itself.
     #[command(
         after_help = "Example:\n  quorate keys init\n  quorate ledger accept-key --reason \"the disk with the old key failed\""
     )]
     AcceptKey {
-        /// What happened: it is recorded in the ledger, and `quorate ledger verify` shows it
+        /// The reason, which the ledger records and `quorate ledger verify` shows
         #[arg(long, value_name = "TEXT")]
         reason: String,
-        /// Another key of the ledger that you accept, as you have it from its owner: a verifier's line, a public key, or a file
-        /// of these
+        /// Another key of the ledger to accept, as received from its owner: a verifier's line, a public key, or a file of these
         #[arg(long = "key", value_name = "KEY|FILE")]
         keys: Vec<String>,
         #[command(flatten)]
         shape: OutputArguments,
     },
-    /// Write what the ledger has sealed, for other programs
+    /// Export the ledger's sealed records for other programs
     ///
-    /// What is not sealed yet is sealed first. The same ledger gives the same bytes. As JSON Lines it has everything that proves
-    /// it, and `quorate ledger import` or `scripts/verify_ledger.py` check that.
+    /// Seals new records first. The same ledger gives the same bytes. The JSON Lines format contains all proofs, which
+    /// `quorate ledger import` and `scripts/verify_ledger.py` check.
     #[command(
         after_help = "Examples:\n  quorate ledger export > ledger.jsonl\n  quorate ledger export --run r7k2 --out run.jsonl\n  quorate ledger export --since 30d --format csv > records.csv"
     )]
     Export {
-        /// This run alone: its id, the beginning of it, or `latest`; may be given several times
+        /// Only this run: its id, a prefix of it, or `latest`; repeatable
         #[arg(long = "run", value_name = "RUN")]
         runs: Vec<String>,
-        /// What came after a checkpoint (its size, `ledger/<n>`, a note's file) or since a time (7d, 2026-05-18)
+        /// Only records after a checkpoint (its size, `ledger/<n>`, a note's file) or since a time (7d, 2026-05-18)
         #[arg(long, value_name = "CHECKPOINT|TIME")]
         since: Option<String>,
-        /// How it is written
+        /// Output format
         #[arg(long, value_enum, default_value_t = exchange::FormatArgument::Jsonl)]
         format: exchange::FormatArgument,
-        /// Write it to this file, which takes its place once it is whole; without it to standard output. Never over the ledger,
-        /// its keys, its log or the configuration, nor to what is no regular file
+        /// The output file, replaced once the export is complete; by default standard output. It must be a regular file, and not
+        /// the ledger, its keys, its log or the configuration
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
         places: PathArguments,
     },
-    /// Take in the runs of another ledger from its export, verified first
+    /// Verify the export of another ledger and import its runs
     ///
-    /// Records are merged byte for byte as they were, and only if all of the file holds. Runs that are here already stay; a run
-    /// that contradicts what is here, or adds to one that this ledger recorded itself, refuses the file. Overlays, playbooks and conversations are not merged.
+    /// Merges records byte for byte, and only if the whole file verifies. Existing runs stay; the file is refused if a run
+    /// contradicts this ledger, or adds to a run that this ledger recorded itself. Overlays, playbooks and conversations are
+    /// not merged.
     #[command(
         after_help = "Examples:\n  quorate ledger import theirs.jsonl --key their-ledger.pub --dry-run\n  quorate ledger import theirs.jsonl --key their-ledger.pub"
     )]
@@ -230,14 +232,14 @@ enum Verb {
         /// What `quorate ledger export` wrote
         #[arg(value_name = "FILE")]
         file: String,
-        /// The other ledger's key, as you have it from its owner: a verifier's line, a public key, or a file of these. This
+        /// The other ledger's key, as received from its owner: a verifier's line, a public key, or a file of these. This
         /// ledger's own keys need not be given
         #[arg(long = "key", value_name = "KEY|FILE")]
         keys: Vec<String>,
-        /// A key of which one has to have signed each record that is signed: a public key, or a file of these
+        /// A key that may sign records; one of these keys must have signed each signed record: a public key, or a file of these
         #[arg(long = "signer", value_name = "KEY|FILE")]
         signers: Vec<String>,
-        /// Say what would be merged, and write nothing
+        /// Show what would be merged, and write nothing
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -246,7 +248,7 @@ enum Verb {
     /// Prove to a third party that a record, or a run, is in the ledger
     ///
     /// Writes a file that `quorate ledger check-proof` checks offline: the records with their bodies, the last checkpoint, and
-    /// what leads from one to the other.
+    /// the hashes that connect them.
     #[command(
         after_help = "Examples:\n  quorate ledger prove r7k2 > proof.json\n  quorate ledger prove r7k2m9q4xa1bc/5 > proof.json"
     )]
@@ -366,7 +368,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-/// Where a verb runs.
+/// The ledger and the output of a subcommand.
 struct At<'a> {
     environment: &'a Environment,
     terminal: &'a Terminal,

@@ -17,8 +17,8 @@ use quorate::service::runtime::conversation::ConversationReader;
 
 /// Print a conversation
 ///
-/// With --format json it is one object; with --follow one line of JSON for each turn. With --records it prints the ledger's
-/// records of it: which members were asked, the result of each attempt, and what became of each turn.
+/// With --format json it prints one object, with --follow one line of JSON for each turn. With --records it prints the
+/// ledger's records: which members were asked, the result of each attempt, and the outcome of each turn.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow\n  quorate log swarm.yaml --records"
@@ -104,7 +104,7 @@ async fn print_conversation(
     }
 }
 
-/// Fails if the conversation is not what the ledger has (D15).
+/// Fails if the conversation differs from the ledger (D15).
 async fn refuse_altered(runtime: &Runtime) -> Result<(), ServiceError> {
     let altered = runtime.find_alterations().await?;
     match altered.has_refusals() {

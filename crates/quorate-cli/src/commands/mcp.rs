@@ -115,7 +115,7 @@ mod served {
                 }
             }
         };
-        // Ending a server by a signal is no failure; clients hang up and send a signal at once.
+        // A signal is the regular end of a server: clients hang up and send one at once.
         interrupt::exit_cleanly_on_signal();
         let ended = match until_interrupted(served_to_the_end).await {
             Ok(ended) => ended,
@@ -125,7 +125,7 @@ mod served {
         ended
     }
 
-    /// `[ID=]PATH`. The text before the first `=` is no id if it contains a `/`, as in `./a=b/swarm.yaml`.
+    /// Parses `[ID=]PATH`. A `/` before the first `=` means that the whole text is a path, as in `./a=b/swarm.yaml`.
     fn manifest(written: OsString) -> Manifest {
         let split = written.to_str().and_then(|text| text.split_once('='));
         match split.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {

@@ -16,7 +16,7 @@ pub(super) fn any(report: &RunReport, session: &LedgerSession, format: Format, t
     }
 }
 
-/// Of a run that was interrupted: one whose outcome was recorded before is over and cannot be resumed.
+/// Prints an interrupted run. A run with a recorded outcome is over and cannot be resumed.
 pub(super) fn interrupted(
     report: Option<&RunReport>,
     session: &LedgerSession,

@@ -192,7 +192,7 @@ mod missing {
 /// The command of a build with the feature.
 #[cfg(feature = "postgres")]
 mod managing {
-    use quorate_ledger::store::tasks::limits::TenantChange;
+    use quorate_ledger::store::tasks::TenantChange;
     use quorate_ledger::store::tasks::{TaskFilter, TaskState};
 
     use super::{Arguments, Command};

@@ -8,9 +8,9 @@ use crate::arguments::PathArguments;
 
 /// Write a run as one HTML file that proves what it shows
 ///
-/// The file is for readers who have neither Quorate nor the ledger: the decision, the text with what was found in it, every
-/// position, the cost and the proof. A browser checks it by itself, and `quorate ledger check-proof` from outside. Records
-/// that are not sealed yet are sealed first.
+/// The file is for readers who have neither Quorate nor the ledger: the decision, the text with its findings, every
+/// position, the cost and the proof. A browser verifies it, and so does `quorate ledger check-proof`. New records are sealed
+/// first.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate report latest -o report.html\n  quorate report r7k2 --outcome-only -o report.html\n  quorate ledger check-proof report.html --key ledger.pub"
@@ -19,8 +19,8 @@ pub(super) struct Arguments {
     /// The run's id, a prefix of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// The file, or - for standard output, which is also the default unless that is a terminal. Never over the ledger, its
-    /// keys, its log or the configuration, nor to what is no regular file
+    /// The file, or - for standard output, which is the default unless it is a terminal. It must be a regular file, and not
+    /// the ledger, its keys, its log or the configuration
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Leave out the text, and the data of all records but outcomes and people's decisions
@@ -52,7 +52,7 @@ mod missing {
         Err(feature_missing("serve"))
     }
 
-    /// Reports are no files that this program knows.
+    /// This build cannot read reports.
     pub(crate) const FORMAT: Option<ReportFormat> = None;
 
     pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
@@ -93,7 +93,7 @@ mod drawn {
         let out = arguments.out.filter(|out| out.as_os_str() != "-");
         if out.is_none() && std::io::stdout().is_terminal() {
             let body = Body::new("a report is a file for a browser, and standard output is a terminal")
-                .help("name the file: `-o report.html`");
+                .help("name a file with `-o report.html`");
             let error = ServiceError::new(ExitClass::Usage, codes::USAGE, body);
             return exit_with_error(&error, Format::Human, terminal);
         }
@@ -150,7 +150,7 @@ mod drawn {
             ServiceError::new(
                 ExitClass::Bug,
                 codes::PROOF_INVALID,
-                Body::new(format!("the report cannot be drawn: {why}")),
+                Body::new(format!("cannot draw the report: {why}")),
             )
         })?;
         report_file::warn(session, &file, html.len());

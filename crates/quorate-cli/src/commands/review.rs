@@ -58,13 +58,13 @@ pub(super) struct Arguments {
     /// Apply the tier as a sweep does: tier 2 is skipped, tier 3 sampled, with exit code 6
     #[arg(long)]
     tiered: bool,
-    /// Ask nobody: say how many calls, tokens and how much money the review would take
+    /// Ask no member: estimate the calls, tokens and money of the review
     #[arg(long, conflicts_with_all = ["full", "fail_on"])]
     dry_run: bool,
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// Show all details of a SHIP, too: every answer, every place with its line, and the reasoning
+    /// Show all details also for a SHIP: every answer, every place with its line, and the reasoning
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let (outcome, session) = Box::pin(review(artifact, &settings, environment, terminal)).await;
     if matches!(outcome, Outcome::Skipped { .. }) {
         match format {
-            // There is no review: it is as one of several.
+            // Without a review, the output has the form of several reviews.
             Format::Json => {
                 let reviews = batch::json(std::iter::once((&*name, &outcome)), Exit::SKIPPED);
                 terminal.data(&format!("{reviews:#}\n"));
@@ -174,7 +174,7 @@ pub(super) enum Outcome {
     Skipped {
         tier: u8,
         artifact_type: String,
-        /// Why it has this tier, if a model said so.
+        /// The reason for the tier, if a model chose it.
         reason: Option<String>,
     },
     Failed(ServiceError),
@@ -227,7 +227,7 @@ pub(super) async fn review(
     (ended, Some(session))
 }
 
-/// Says how to ask a model, where the rubric answered and a key is at hand. The rubric stays the default: a model costs.
+/// Hints at a model if the rubric answered and the environment has a key. The rubric stays the default, since models cost money.
 fn hint_at_model(report: &Report, settings: &ReviewSettings, terminal: &Terminal) {
     let is_default = settings.request.options.executor.is_none() && report.executor == rubric::KIND;
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());

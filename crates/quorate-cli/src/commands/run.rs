@@ -28,11 +28,11 @@ use quorate::service::runtime::{self, OpenRuntime, Request, Runtime};
 /// How long hooks and pending writes may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Run a swarm from its manifest: participants answer each other's turns, and people's
+/// Run a swarm from its manifest: participants answer the turns of people and of each other
 ///
-/// The manifest (AIP-48) names the participants, the place of the conversation, the dispatcher that selects the next
-/// speaker, and the store of participants' state. Turns are printed as they are appended. A restart continues where the
-/// last run ended: no mention is lost, and none is answered twice.
+/// The manifest (AIP-48) names the participants, the substrate of the conversation, the dispatcher that selects the next
+/// speaker, and the store of participants' state. The command prints each turn when it is appended. A restart continues
+/// after the last run: every mention is answered exactly once.
 ///
 /// The exit code is 0 when every participant that was asked has answered, 3 when one has not or `maxAgentTurns` stopped a
 /// chain of answers, 4 not found, 5 unusable configuration or input, 64 wrong command line.
@@ -219,7 +219,7 @@ async fn run_loop(
     }
     let unfinished = match drained {
         Ok(unfinished) => unfinished,
-        // The interruption is the outcome; report what was not recorded.
+        // The interruption is the outcome; report the records that failed.
         Err(error) if interrupted => {
             let error = ServiceError::from(error);
             terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
@@ -304,7 +304,7 @@ impl EventSinks {
         let message = format!("{} events could not be written: {}", unwritten.count, unwritten.error);
         let body = match unwritten.path {
             Some(path) => Body::new(message).help(format!("they are in {}", path.display())),
-            None => Body::new(message).help("nor could they be kept anywhere else"),
+            None => Body::new(message).help("free some space: they could not be kept elsewhere either"),
         };
         let mut report = quorate_diagnostics::Report::new();
         report.warn(codes::EVENTS_KEPT_ASIDE, body);

@@ -64,7 +64,7 @@ fn text(kind: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> 
             }
         },
         (Some(word), Some(form)) => {
-            let body = Body::new(format!("`{form}` has no meaning after `{word}`"));
+            let body = Body::new(format!("unexpected `{form}` after `{word}`"));
             let help = "only `answer` is followed by a word: `quorate schema answer deliberator`";
             Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
@@ -82,7 +82,7 @@ fn all() -> String {
         (doctype.as_str(), id)
     });
     let outputs = Output::ALL.map(|output| (output.word(), output.id()));
-    let answers = [(ANSWER, "what a member has to answer: `quorate schema answer` lists whose")];
+    let answers = [(ANSWER, "a member's answer: `quorate schema answer` lists the forms")];
     doctypes.chain(outputs).chain(answers).map(|(word, id)| format!("{word:<14} {id}\n")).collect()
 }
 
@@ -95,10 +95,10 @@ fn schema(word: &str) -> Option<Json> {
 }
 
 fn unknown(noun: &str, word: &str, known: &[&str]) -> ServiceError {
-    let body = Body::new(format!("there is no {noun} `{word}` with a schema"));
+    let body = Body::new(format!("unknown {noun} `{word}`"));
     let help = match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("these have one: {}", known.join(", ")),
+        None => format!("use one of {}", known.join(", ")),
     };
     ServiceError::not_found(codes::USAGE, body.help(help))
 }

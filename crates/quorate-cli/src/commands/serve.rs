@@ -105,12 +105,12 @@ mod served {
         let mut events = Events::connect(arguments.events, Role::Both, environment).await?;
         let server = Server::open(environment, &request)?;
         let listener = Listener::open(&request).await?;
-        // Ending a server by a signal is no failure, as soon as it has said that it is one.
+        // Once the server has printed its link, a signal is its regular end.
         interrupt::exit_cleanly_on_signal();
         announce(&listener, arguments.token_env.as_deref(), terminal);
         let page = if arguments.open { Some(browser::open(&listener.link())) } else { None };
         if let Some(Err(error)) = &page {
-            terminal.status(&format!("no browser could be started: {error}; open the link yourself"));
+            terminal.status(&format!("cannot start a browser: {error}; open the link yourself"));
         }
         let served = listener.serve(&server, |link| {
             terminal.hint(&format!("the link was used; for another browser: {link}"));

@@ -19,10 +19,10 @@ use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, 
 #[cfg(not(feature = "postgres"))]
 use quorate::service::workspace::PathOverrides;
 
-/// Review everything below watch.paths that is due and not judged yet
+/// Review every due file below watch.paths that was not judged yet
 ///
 /// Tier 1 is always reviewed, tier 2 never, tier 3 one in five by a stable hash. Files that this council has judged (same
-/// content, same prompts, executor and policy) are skipped. There is no cap on files.
+/// content, same prompts, executor and policy) are skipped. The number of files is not limited.
 ///
 /// Exits with 0 when every due file was judged, whatever the verdicts, and with 3 when one could not be.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     /// Only files changed since then: 24h, 7d, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "24h")]
     since: String,
-    /// Review again what was judged before
+    /// Review files again that were judged before
     #[arg(long)]
     force: bool,
     /// Only list what would be reviewed, and what that would cost
@@ -120,7 +120,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     exit
 }
 
-/// Queues what is due, and waits for it if that was asked for.
+/// Queues the due files, and waits for them with `--wait`.
 #[cfg(feature = "postgres")]
 async fn enqueue(
     session: &Arc<LedgerSession>,

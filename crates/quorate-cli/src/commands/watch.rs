@@ -13,11 +13,11 @@ use quorate::service::environment::Environment;
 use quorate::service::runs;
 use quorate::service::watch::{Watcher, What};
 
-/// Follow runs as they go on, whichever process or machine holds them
+/// Follow runs of any process or machine
 ///
-/// A run is shown from its beginning until it ends. With --all every run of the ledger is followed from now on, until
-/// Ctrl-C. Nothing is written to the ledger, which is asked for what is new twice a second; with --events it is asked when a
-/// worker says that there is something.
+/// Shows a run from its beginning to its end; with --all every run of the ledger from now on, until Ctrl-C. The command
+/// writes nothing to the ledger, and reads new records twice a second; with --events it reads them when a worker reports
+/// them.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate watch r4n9k2m\n  quorate watch latest --format json\n  quorate watch --all --ledger postgres://quorate@db/quorate"
@@ -73,7 +73,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         };
         match until_interrupted(events.during(following, terminal)).await {
             Ok(ended) => ended,
-            // To be stopped is how it ends when all runs are followed.
+            // With --all, Ctrl-C is the regular end.
             Err(Interrupted) if arguments.all => Ok(Exit::DONE),
             Err(Interrupted) => Ok(Exit::INTERRUPTED),
         }

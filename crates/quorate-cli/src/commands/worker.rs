@@ -11,11 +11,11 @@ use crate::arguments::{EventsArguments, HumanOrJson, PathArguments, duration};
 ///
 /// A worker claims tasks of the queue in the ledger's Postgres database for its free slots, and decides them with the
 /// executors of its own quorate.toml. It needs nothing else of the machine that queued them. If it dies, another worker
-/// continues its runs within 16 seconds, and only calls without a recorded answer are repeated. With --events it tells those
-/// who follow runs when there is something new.
+/// continues its runs within 16 seconds, and only calls without a recorded answer are repeated. With --events it announces
+/// new records to followers.
 ///
-/// SIGTERM or Ctrl-C: it claims nothing more, ends its runs within --grace, and gives the rest back; a second one ends it
-/// at once. With --until-empty it exits with 3 if a task of it is dead.
+/// After SIGTERM or Ctrl-C it claims no more tasks, ends its runs within --grace, and gives the rest back; a second signal
+/// ends it at once. With --until-empty it exits with 3 if one of its tasks is dead.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate worker --ledger postgres://quorate@db/quorate\n  quorate worker --slots 8 --class large\n  quorate worker --until-empty --format json"
@@ -111,7 +111,7 @@ mod working {
         let (stop, stopped) = watch::channel(false);
         let show = |event: &WorkerEvent| match (arguments.format, event) {
             (_, WorkerEvent::Unavailable(why)) => {
-                terminal.status(&format!("the queue cannot be read now, and the worker tries again: {why}"));
+                terminal.status(&format!("cannot read the queue, trying again: {why}"));
             }
             (HumanOrJson::Human, WorkerEvent::Ended(task, end)) => {
                 terminal.data(&render::queue::task_end(task, end, terminal.stdout));
@@ -144,7 +144,7 @@ mod working {
                         is_stopping = true;
                         exit_as_interrupted_on_signal();
                         let _ = stop.send(true);
-                        terminal.hint("stopping: nothing more is claimed, and what was begun is ended; a second signal ends the worker at once");
+                        terminal.hint("stopping: the worker ends its runs and claims no more tasks; a second signal ends it at once");
                     }
                 }
             }

@@ -1,5 +1,5 @@
-//! The progress of a review or an assembly run on a live terminal: a line for each member of the current step, as far as they
-//! fit, and one line for each finished step.
+//! The progress of a review or an assembly run on a live terminal: a line for each member of the current step, within the
+//! terminal's height, and one line for each finished step.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -123,7 +123,7 @@ impl Board {
         self.fill();
     }
 
-    /// Shows as many members as fit: pending ones take the lines of those that have ended.
+    /// Fills the screen with members: pending ones take the lines of those that have ended.
     fn fill(&mut self) {
         let Some(step) = &mut self.step else { return };
         while let Some(next) =

@@ -1,4 +1,4 @@
-//! What standard error can display, according to its environment.
+//! The display capabilities of standard error, derived from its environment.
 
 use crate::environment;
 use std::io::IsTerminal as _;
@@ -60,7 +60,7 @@ pub(super) fn stderr() -> ProgressDrawTarget {
 }
 
 impl Glyphs {
-    /// The characters of standard output; Unicode if it is no terminal, so that files look the same everywhere.
+    /// The characters of standard output; Unicode if it is not a terminal, so that files look the same everywhere.
     pub(crate) fn of_stdout() -> Glyphs {
         match std::io::stdout().is_terminal() {
             true => Screen::glyphs(Screen::of_stderr(true)),

@@ -18,7 +18,7 @@ pub(super) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread. If that fails there is no progress, which is no error.
+    /// Starts the thread. If that fails, the command runs without progress.
     pub(super) fn start(mut beat: impl FnMut() + Send + 'static) -> Ticker {
         let stopped = Arc::new((Mutex::new(false), Condvar::new()));
         let state = stopped.clone();

@@ -9,8 +9,8 @@ mod producers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_ledger::council_log::drift::{Drift, find_drift};
-use quorate_ledger::council_log::producers::find_drift as find_producer_drift;
+use quorate_ledger::council_log::priors::producer_drifts as find_producer_drift;
+use quorate_ledger::council_log::priors::{Drift, find_drift};
 use quorate_ledger::council_log::stats::DeliberatorStats;
 
 use super::paint::one_line;
@@ -56,7 +56,7 @@ fn percent(part: u64, total: u64) -> String {
 
 fn summary(audit: &Audit) -> Vec<String> {
     if !audit.log_exists {
-        return vec![format!("There is no log at {} yet: every review adds a line.", one_line(&audit.log))];
+        return vec![format!("{} does not exist yet: every review adds a line.", one_line(&audit.log))];
     }
     let stats = &audit.stats;
     let reviews = stats.reviews();
@@ -72,7 +72,7 @@ fn summary(audit: &Audit) -> Vec<String> {
         let (telling, tokens) = stats.tokens;
         let tokens = tokens.checked_div(telling).map_or_else(String::new, |average| {
             let [all, average] = [tokens, average].map(|count| amount(count, "token"));
-            format!("; {all} in {} that say so ({average} each)", amount(telling, "review"))
+            format!("; {all} in {} with known usage ({average} each)", amount(telling, "review"))
         });
         out.push(format!("{}{average}; {time}{tokens}.", amount(calls, "call")));
         out.push(format!(
@@ -96,7 +96,7 @@ fn summary(audit: &Audit) -> Vec<String> {
     out
 }
 
-/// A drift in a sentence, about what `of` begins.
+/// A drift as a sentence; `of` is the beginning of its subject.
 fn drifting(of: &str, drift: &Drift) -> String {
     let means: Vec<String> = drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
     let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
@@ -128,7 +128,7 @@ struct Table {
     title: &'static str,
     headings: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// What it leaves out, or how it is read.
+    /// A note on omitted rows or on how to read the table.
     note: Option<String>,
 }
 

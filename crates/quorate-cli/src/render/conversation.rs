@@ -130,18 +130,18 @@ pub(crate) fn summary(run: &RunSummary, unanswered_printed: bool) -> String {
         }
     }
     if let Some(trigger) = &run.spent {
-        text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
+        text.push_str(&format!("{trigger} is unanswered: this run has no calls left\n"));
     }
     if run.out_of_time {
-        text.push_str("the time of this run is spent (`[budget] wall`); the next run continues\n");
+        text.push_str("this run has no time left (`[budget] wall`); the next run continues\n");
     }
     if let Some((trigger, unanswered)) = &run.unheard {
         let unanswered = one_line(&unanswered.join(", "));
         text.push_str(&format!("interrupted: the next run asks {unanswered} again to answer {trigger}\n"));
     }
     text.push_str(&match (run.asked, run.appended.count()) {
-        (0, _) if run.idle == 0 && run.is_complete() => "nothing is new\n".to_owned(),
-        (0, _) if run.passed.is_empty() && run.is_complete() => "nothing is to be answered\n".to_owned(),
+        (0, _) if run.idle == 0 && run.is_complete() => "no new turns\n".to_owned(),
+        (0, _) if run.passed.is_empty() && run.is_complete() => "nothing to answer\n".to_owned(),
         (_, 1) => "1 turn appended\n".to_owned(),
         (_, appended) => format!("{appended} turns appended\n"),
     });

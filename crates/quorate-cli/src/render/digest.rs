@@ -39,7 +39,7 @@ impl DigestEntry<'_> {
 
     fn details(&self) -> String {
         let Ok(report) = &self.result else { return String::new() };
-        // Within an HTML block nothing is read as Markdown.
+        // Renderers do not parse Markdown within an HTML block.
         let path = html(&truncate(self.path, MAX_PATH));
         let text = markdown(report, Extent::Screen);
         format!(
@@ -49,8 +49,8 @@ impl DigestEntry<'_> {
     }
 }
 
-/// The text, of at most so many characters, for entries in the order of the table. `about` is a line below the heading, which can be
-/// empty.
+/// The digest, cut to a maximum number of characters, for entries in the order of the table. `about` is a line below the
+/// heading, and can be empty.
 pub(crate) fn digest(entries: &[DigestEntry<'_>], about: &str, most: usize) -> String {
     let about = if about.is_empty() { String::new() } else { format!("{about}\n\n") };
     let heading = match entries {
@@ -60,7 +60,7 @@ pub(crate) fn digest(entries: &[DigestEntry<'_>], about: &str, most: usize) -> S
     };
     let mut out = format!("### Quorate: {heading}\n\n{about}");
     if entries.is_empty() {
-        out.push_str("No text that is reviewed is changed.\n");
+        out.push_str("No reviewed text has changed.\n");
         return out;
     }
     out.push_str("| verdict | text | why |\n| --- | --- | --- |\n");
@@ -81,7 +81,7 @@ pub(crate) fn digest(entries: &[DigestEntry<'_>], about: &str, most: usize) -> S
     out
 }
 
-/// How many texts have each verdict, in the order of the entries: `1 HOLD, 2 SHIP`.
+/// The number of texts with each verdict, in the order of the entries: `1 HOLD, 2 SHIP`.
 fn counts(entries: &[DigestEntry<'_>]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What reviews would cost, for people.
+//! The estimated cost of reviews, for people.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::ports::executor::Usage;
@@ -12,7 +12,7 @@ use quorate::service::estimate::{Estimate, ExecutorEstimate};
 pub(crate) fn human(name: &str, estimate: &Estimate, options: TextOptions) -> String {
     let name = one_line(name);
     if estimate.executors.is_empty() {
-        return finish(&prose(&format!("{name}: nothing would be asked"), 0, options.width), options);
+        return finish(&prose(&format!("{name}: asks no member"), 0, options.width), options);
     }
     let mut out = prose(&format!("{name}: {}", amount(estimate.calls(), "call")), 0, options.width);
     for executor in &estimate.executors {
@@ -21,9 +21,9 @@ pub(crate) fn human(name: &str, estimate: &Estimate, options: TextOptions) -> St
     finish(&out, options)
 }
 
-/// What follows the estimates.
+/// The note below the estimates.
 pub(crate) const NOTE: &str =
-    "Nothing was asked, and nothing is recorded. A re-prompt or a retry is one more call.";
+    "No member was asked, and nothing was recorded. Each re-prompt or retry is one more call.";
 
 fn line(executor: &ExecutorEstimate) -> String {
     let name = match &executor.model {
@@ -43,9 +43,9 @@ fn line(executor: &ExecutorEstimate) -> String {
         (_, Some(most)) => text.push_str(&format!("; at most US$ {}", dollars(most))),
         (_, None) => match executor.most_tokens {
             Some(tokens) => {
-                text.push_str(&format!("; at most {} tokens; the price is not known", digit_groups(tokens)));
+                text.push_str(&format!("; at most {} tokens; the price is unknown", digit_groups(tokens)));
             }
-            None => text.push_str("; the price is not known"),
+            None => text.push_str("; the price is unknown"),
         },
     }
     text

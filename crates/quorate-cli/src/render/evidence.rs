@@ -14,8 +14,7 @@ use super::layout::table;
 use super::paint::{Paint, finish, one_line};
 use quorate::service::ledger::check_export::ExportCheck;
 
-/// A verified proof as text.
-/// `is_report` is whether it is in a report that shows what the proof says.
+/// A verified proof as text. `is_report` states whether the proof comes from a report that shows its content.
 pub(crate) fn proven(proven: &VerifiedProof, is_report: bool, options: TextOptions) -> String {
     let VerifiedProof { origin, tree, trusted_key: vouched, keys, records } = proven;
     let mut text = match vouched {
@@ -41,12 +40,12 @@ pub(crate) fn proven(proven: &VerifiedProof, is_report: bool, options: TextOptio
         );
     }
     text += &format!(
-        "They are in the ledger {} as it was when it had {} records, unchanged since.\n\n",
-        one_line(origin),
-        tree.size
+        "They are among the first {} records of the ledger {}, unchanged.\n\n",
+        tree.size,
+        one_line(origin)
     );
     if is_report {
-        text += "The report shows what these records say, and nothing else.\n\n";
+        text += "The report shows the content of these records, and nothing else.\n\n";
     }
     let rows = records.iter().map(row).collect();
     text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, options.width);
@@ -57,7 +56,7 @@ pub(crate) fn proven(proven: &VerifiedProof, is_report: bool, options: TextOptio
 fn outcome_text(facts: &[&ProvenRecord]) -> String {
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
-        || "its outcome is not among them".to_owned(),
+        || "its outcome is missing".to_owned(),
         |verdict| format!("verdict {}", word(verdict)),
     );
     let left_out = facts.iter().filter(|fact| fact.kind == Kind::Override.as_str() && fact.data.is_none());
@@ -68,7 +67,7 @@ fn outcome_text(facts: &[&ProvenRecord]) -> String {
     }
     let gaps: Vec<String> = gaps(facts).map(|(from, to)| span(from, to)).collect();
     if !gaps.is_empty() {
-        text += &format!("; {}", Paint::Absent.on(&format!("not among them: records {}", gaps.join(", "))));
+        text += &format!("; {}", Paint::Absent.on(&format!("missing records: {}", gaps.join(", "))));
     }
     let decisions = facts.iter().filter_map(|fact| Some((fact.override_decision.as_ref()?, &fact.at)));
     for (decided, at) in decisions {
@@ -80,7 +79,7 @@ fn outcome_text(facts: &[&ProvenRecord]) -> String {
     text
 }
 
-/// The numbers, first and last, between the records that are there. What came after the last one is not known.
+/// The first and last number of each gap between the present records. Records after the last one are unknown.
 fn gaps(facts: &[&ProvenRecord]) -> impl Iterator<Item = (u64, u64)> {
     let mut next = 0;
     facts.iter().filter_map(move |fact| {
@@ -148,7 +147,7 @@ pub(crate) fn imported(imported: &ImportSummary, dry_run: bool) -> String {
     let records: u64 = runs.values().sum();
     let verb = if dry_run { "would be merged" } else { "merged" };
     let mut text = format!(
-        "{} runs with {records} records {verb}, {known} were here already\nverified: {} records of {}, signed by {}\n",
+        "{} runs with {records} records {verb}, {known} already present\nverified: {} records of {}, signed by {}\n",
         runs.len(),
         verified.totals.records,
         one_line(&verified.header.origin),
@@ -159,7 +158,7 @@ pub(crate) fn imported(imported: &ImportSummary, dry_run: bool) -> String {
     }
     if !passed_over.is_empty() {
         let streams: Vec<String> = passed_over.iter().map(|stream| one_line(stream)).collect();
-        text += &format!("not merged, since they are no runs: {}\n", streams.join(", "));
+        text += &format!("not merged, since they are not runs: {}\n", streams.join(", "));
     }
     text
 }

@@ -1,5 +1,5 @@
-//! What names a finding over several reviews of a text that changes: who raised it, in which file, about which words. Code
-//! hosts show a finding with a known fingerprint once, wherever its line has moved to.
+//! Fingerprints identify a finding across reviews of a changing text: its member, file and quoted words. Code hosts show a
+//! finding with a known fingerprint once, even after its line has moved.
 
 use quorate_kernel::entropy::sha256_hex;
 use serde_json::json;

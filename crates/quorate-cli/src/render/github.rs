@@ -28,7 +28,7 @@ fn of_finding(report: &Report, finding: &Finding) -> String {
     annotation(level, file(report), sarif::start(finding), &title, &message(finding))
 }
 
-/// The file of annotations; standard input is no file of the repository.
+/// The file of annotations; empty for standard input, which is not in the repository.
 fn file(report: &Report) -> &str {
     match &*report.artifact {
         "-" => "",

@@ -68,7 +68,7 @@ fn head(report: &Report, width: usize) -> String {
     out
 }
 
-/// The verdict, what it rests on, and why.
+/// The verdict, its basis and its reason.
 fn verdict(report: &Report, width: usize) -> String {
     let word = report.verdict_word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of_verdict);
@@ -181,7 +181,7 @@ fn overridden(report: &Report, width: usize) -> String {
     heading("A person's decision") + &prose(&text, 2, width) + &prose(&override_decision.reason, 2, width)
 }
 
-/// What each member was asked through, and what that took.
+/// Each member's executor and usage.
 pub(super) fn members(members: &[MemberUsage], width: usize) -> String {
     let (headings, rows) = member_usage::table(members);
     if rows.is_empty() {

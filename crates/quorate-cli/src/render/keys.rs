@@ -92,15 +92,15 @@ pub(crate) fn init(done: &InitResult, keyring: &str, format: HumanOrJson) -> Str
         return format!("{object:#}\n");
     }
     let line = |key: &KeyInfo, signs: &str| {
-        let word = if key.new { "made  " } else { "there " };
+        let word = if key.new { "new   " } else { "exists" };
         format!("{word}  {}  signs {signs}: {}\n", short(key.id), one_line(&key.from))
     };
     let (word, help) = match done.added {
         true => (
             "added ",
-            "Commit the keyring. The secret keys stay where they are, and belong in a backup alone.\n",
+            "Commit the keyring. Copy the secret keys to a backup, and to no other place.\n",
         ),
-        false => ("there ", ""),
+        false => ("exists", ""),
     };
     format!(
         "{}{}{word}  {}  to the keyring: {}\n{help}",
@@ -128,13 +128,13 @@ pub(crate) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> Str
     };
     let after = match done.purpose {
         Purpose::Ledger => {
-            "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned()
+            "Signatures of the old key stay valid, and it vouches for the new one.\n".to_owned()
         }
         Purpose::Signing => {
             let counts = match done.revoked_at_ms {
-                None => "What the old one signed still counts.".to_owned(),
+                None => "Signatures of the old key stay valid.".to_owned(),
                 Some(at_ms) => format!(
-                    "The old one is revoked: what it signed from {} on does not count, and it does not vouch for the new one.",
+                    "The old key is revoked: its signatures from {} on are invalid, and it does not vouch for the new one.",
                     instant(at_ms)
                 ),
             };
@@ -162,5 +162,5 @@ pub(crate) fn revoke(id: KeyId, at_ms: i64, keyring: &str, format: HumanOrJson) 
         return format!("{:#}\n", json!({"id": id.to_string(), "revoked_at": instant(at_ms)}));
     }
     let (id, at) = (short(id), instant(at_ms));
-    format!("{id} is revoked: nothing that it signs from {at} on counts. Commit {}.\n", one_line(keyring))
+    format!("{id} is revoked: its signatures from {at} on are invalid. Commit {}.\n", one_line(keyring))
 }

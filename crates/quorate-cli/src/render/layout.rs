@@ -15,8 +15,8 @@ const MAX_WIDTH: usize = 100;
 const MIN_WIDTH: usize = 24;
 /// Words longer than this are broken in a table.
 const MAX_WORD_WIDTH: u16 = 28;
-/// Words of more bytes than this are parted before a table sees them: it measures the rest of a word again for each
-/// line that it takes from it.
+/// Words of more bytes than this are split before layout: the table library measures the rest of a word again for each
+/// line that it cuts off.
 const MAX_WORD_BYTES: usize = 512;
 /// The spaces between two columns.
 const GAP: u16 = 2;
@@ -41,10 +41,10 @@ pub(super) fn hanging(label: &str, text: &str, indent: usize, width: usize) -> S
     wrap(&first, &" ".repeat(columns_of(&first)), text, indent, width)
 }
 
-/// Wraps a text to so many lines at most, each after its own prefix: `first`, and `rest` from the second line on.
+/// Wraps a text to at most `most` lines, each after its own prefix: `first`, and `rest` from the second line on.
 pub(super) fn wrap_prefixed(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
     let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(MIN_WIDTH);
-    // What cannot be shown need not be laid out.
+    // Layout of text beyond the last line would be wasted.
     let text = truncate(text, most.saturating_mul(room));
     let wrapped = wrap("", "", &text, 0, room);
     let lines: Vec<&str> = wrapped.lines().collect();
@@ -67,7 +67,7 @@ fn shortened(line: &str, room: usize) -> String {
     line.trim_end().to_owned()
 }
 
-/// How many columns a text of one line takes.
+/// The width of a one-line text, in columns.
 pub(super) fn columns_of(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
@@ -174,7 +174,7 @@ pub(super) fn indented(text: &str, indent: usize) -> String {
     out
 }
 
-/// What is drawn with, in the characters that every terminal has. Each is one column wide, as before.
+/// Replaces drawing characters by ASCII of the same width.
 pub(super) fn ascii(text: &str) -> String {
     let plain = |c| match c {
         '─' | '–' | '—' => '-',

@@ -1,4 +1,4 @@
-//! The content of the ledger, and its checkpoints.
+//! The statistics of the ledger, and its checkpoints.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
@@ -16,7 +16,7 @@ use quorate::service::ledger::stats::{LedgerStats, RECENT_DAYS};
 /// The ledger's own records that were signed belatedly.
 pub(crate) fn accepted_unsigned(records: &[u64]) -> String {
     match records {
-        [] => "no record of the ledger's own is left unsigned\n".to_owned(),
+        [] => "the ledger's own records are all signed\n".to_owned(),
         some => {
             let names: Vec<String> = some.iter().map(|n| format!("{STREAM}/{n}")).collect();
             format!("signed {}\n", names.join(", "))
@@ -51,12 +51,12 @@ fn checkpoint_object(sealed: &CheckpointRecord) -> Value {
 pub(crate) fn accepted(accepted: &AcceptedRollback) -> String {
     match &accepted.departs {
         Some(departs) => format!(
-            "accepted: {}\nfrom now on the checkpoint over {} records is kept\n",
+            "accepted: {}\nthis machine now keeps the checkpoint over {} records\n",
             one_line(departs),
             accepted.size
         ),
         None => format!(
-            "nothing to accept: the ledger leads to the checkpoints that are kept of it, now over {} records\n",
+            "nothing to accept: the ledger contains its kept checkpoints; it now has {} records\n",
             accepted.size
         ),
     }
@@ -73,7 +73,7 @@ pub(crate) fn accepted_keys(accepted: &AcceptedKeys) -> String {
     let AcceptedKeys { keys, size } = accepted;
     match keys.as_slice() {
         [] => format!(
-            "nothing to accept: each key of the ledger follows from the one before it, now over {size} records\n"
+            "nothing to accept: an earlier key vouches for each key of the ledger; it now has {size} records\n"
         ),
         keys => {
             let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();

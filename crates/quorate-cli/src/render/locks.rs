@@ -64,7 +64,7 @@ pub(crate) fn human(tested: &LockTest, options: TextOptions) -> String {
     }
     if meaning_not_compared(tested) {
         out.push_str(
-            "\nMeaning was not compared: the match mode is semantic, and this command matches text alone.\n",
+            "\nMeaning was not compared: the match mode is semantic, and this command matches only text.\n",
         );
     }
     finish(&out, options)
@@ -89,7 +89,7 @@ fn meaning_not_compared(tested: &LockTest) -> bool {
 
 /// `{assembly, matchMode, meaning_compared, traits: [{trait, declared, file, line, meaning_compared, hits: [{layer, says,
 /// line, column, start, end, excerpt}]}], warnings}`; `start` and `end` are byte offsets, `column` counts characters.
-/// `meaning_compared` of a trait is null if its meaning is not to be compared.
+/// `meaning_compared` of a trait is null if the trait is matched by text only.
 pub(crate) fn json(tested: &LockTest) -> String {
     let hit = |found: &HitPosition| {
         json!({

@@ -73,7 +73,7 @@ fn table(report: &Report) -> String {
     out
 }
 
-/// What each member was asked through, and what that took.
+/// Each member's executor and usage.
 pub(super) fn members(members: &[MemberUsage]) -> String {
     let (headings, rows) = member_usage::table(members);
     if rows.is_empty() {

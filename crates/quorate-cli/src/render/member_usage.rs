@@ -1,4 +1,4 @@
-//! What each member was asked through and what that took: the rows of a table that `show` ends with.
+//! Each member's executor and usage: the rows of the table at the end of `show`.
 
 use super::paint::one_line;
 use super::wording::{digit_groups, dollars, duration};

@@ -106,7 +106,7 @@ pub(crate) fn show(entry: &OverlayEntry, now_ms: i64, format: HumanOrJson, optio
 pub(crate) fn expired(overlay: &Overlay, format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"expired": overlay.overlay})),
-        HumanOrJson::Human => format!("{} is taken away\n", overlay.overlay),
+        HumanOrJson::Human => format!("{} has expired\n", overlay.overlay),
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn history(
         _ => format!("attempts to promote this text: {attempts}\n"),
     };
     if all.is_empty() {
-        return format!("nothing was done to {} yet\n{asked}", one_line(&record.slug));
+        return format!("no records of {} yet\n{asked}", one_line(&record.slug));
     }
     let row = |version: &ShownVersion| {
         vec![
@@ -225,7 +225,7 @@ pub(crate) fn proposals(proposals: &[Proposal]) -> String {
 /// An unusable proposal, in one line.
 pub(crate) fn unusable(proposal: &Proposal) -> Option<String> {
     match proposal {
-        Proposal::Unusable { slug, misread } => Some(format!("`{slug}` is left out: {}", misread.reason)),
+        Proposal::Unusable { slug, misread } => Some(format!("skipped `{slug}`: {}", misread.reason)),
         Proposal::Manifest { .. } | Proposal::Delta(_) => None,
     }
 }
@@ -315,7 +315,7 @@ pub(crate) fn swept(swept: &[String], format: HumanOrJson) -> String {
         HumanOrJson::Json => format!("{:#}\n", json!({"archived": swept})),
         HumanOrJson::Human if swept.is_empty() => "nothing is over\n".to_owned(),
         HumanOrJson::Human => {
-            swept.iter().map(|slug| format!("{} is archived: its time is over\n", one_line(slug))).collect()
+            swept.iter().map(|slug| format!("{} is archived: it expired\n", one_line(slug))).collect()
         }
     }
 }
@@ -323,7 +323,7 @@ pub(crate) fn swept(swept: &[String], format: HumanOrJson) -> String {
 pub(crate) fn repaired(repairs: &[String], format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"done": repairs})),
-        HumanOrJson::Human if repairs.is_empty() => "nothing is to be repaired\n".to_owned(),
+        HumanOrJson::Human if repairs.is_empty() => "nothing to repair\n".to_owned(),
         HumanOrJson::Human => repairs.iter().map(|repair| format!("{}\n", one_line(repair))).collect(),
     }
 }

@@ -32,7 +32,7 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     let mut out = String::new();
     let refused = outcome.report.has_refusals();
     if outcome.resumed && !refused && outcome.run == WriteMode::Apply {
-        out.push_str("What had been interrupted was completed.\n");
+        out.push_str("Completed an interrupted run.\n");
     }
     let width = outcome.files.iter().map(|file| file.action.word().len()).max().unwrap_or(0);
     let is_shown = |file: &&FileReport| file.action != Action::Keep || !file.notes.is_empty();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::store::tasks::limits::{PoolQuota, Tenant};
+use quorate_ledger::store::tasks::{PoolQuota, Tenant};
 use quorate_ledger::store::tasks::{TaskRow, TaskState};
 
 use super::layout::{prose, table};
@@ -103,7 +103,7 @@ fn calls(rate: u64) -> String {
     }
 }
 
-/// How fast pools are asked.
+/// The call rates of pools.
 pub(crate) fn quotas(quotas: &[PoolQuota], options: TextOptions) -> String {
     if quotas.is_empty() {
         return "No worker has asked a model service yet.\n".to_owned();
@@ -123,7 +123,7 @@ pub(crate) fn quotas(quotas: &[PoolQuota], options: TextOptions) -> String {
     finish(&table(&["pool", "calls", ""], rows, 0, options.width), options)
 }
 
-/// What became of a task, on one line.
+/// The result of a task, on one line.
 pub(crate) fn task_end(task: &TaskName, end: &TaskEnd, options: TextOptions) -> String {
     let (word, more) = match end {
         TaskEnd::Done { word } => (Paint::of_word(word).on(word), String::new()),

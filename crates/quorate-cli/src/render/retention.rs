@@ -109,10 +109,10 @@ pub(crate) fn collected_json(collected: &GcResult) -> String {
 pub(crate) fn changed(changed: &HoldChange) -> String {
     let run = one_line(&changed.run);
     match (changed.held, changed.fresh) {
-        (true, true) => format!("run {run} is on hold: nothing of it is erased\n"),
+        (true, true) => format!("run {run} is on hold: its answers are never erased\n"),
         (true, false) => format!("run {run} was on hold already\n"),
         (false, true) => {
-            format!("run {run} is released: once it is of age, `quorate ledger gc` erases its answers\n")
+            format!("run {run} is released: past its retention, `quorate ledger gc` erases its answers\n")
         }
         (false, false) => format!("run {run} was not on hold\n"),
     }

@@ -64,7 +64,7 @@ fn row(file: &SweptFile) -> Option<Vec<String>> {
         Outcome::Due => (Paint::Faint.on("due"), String::new()),
         Outcome::Queued { run, state, .. } => (Paint::Faint.on(state), one_line(run)),
         Outcome::Failed { why: reason } => (Paint::Absent.on("failed"), one_line(reason)),
-        // What a model keeps from being reviewed is shown: the text itself may have talked it into that.
+        // A model's decision not to review is shown: the text itself may have persuaded the model.
         Outcome::TierSkipped | Outcome::NotSampled => {
             (Paint::Faint.on("skipped"), one_line(file.tier_reason.as_deref()?))
         }
@@ -90,7 +90,7 @@ fn summary(all: &[SweptFile]) -> String {
         (count(&|outcome| matches!(outcome, Outcome::Queued { is_new: false, .. })), "queued before"),
         (count(&|outcome| *outcome == Outcome::AlreadyJudged), "judged before"),
         (count(&|outcome| *outcome == Outcome::NotSampled), "not in the sample"),
-        (count(&|outcome| *outcome == Outcome::TierSkipped), "of a tier that is not reviewed"),
+        (count(&|outcome| *outcome == Outcome::TierSkipped), "of an unreviewed tier"),
     ];
     let listed: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect();
@@ -133,7 +133,7 @@ mod tests {
         HOLD     ab.md     post  1     r7k2m9q4xa1bc
         failed   b.md      post  1     not UTF-8
 
-        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of a tier that is not reviewed.
+        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of an unreviewed tier.
 
         Fix first
           - HOLD ab.md: line 9: Say for how long.

@@ -1,4 +1,4 @@
-//! What a workspace would run or send, and whether it is trusted.
+//! The files of a workspace that need trust, and their states.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn inventory(
     }
     let root = shown_line(&inventory.root.display().to_string());
     if inventory.files.is_empty() {
-        return format!("{root} names nothing that would be run or sent; there is nothing to trust\n");
+        return format!("nothing to trust: no file of {root} names a command, hook, server or address\n");
     }
     let mut out = String::new();
     for need in &inventory.requests {
@@ -39,9 +39,9 @@ pub(crate) fn inventory(
     out.push_str(&match done.what {
         Action::Inspected => format!("hash {}\n", inventory.hash()),
         Action::Trusted => {
-            "these files may act until one of them changes; `quorate trust --revoke` undoes it\n".into()
+            "these files stay trusted until they change; `quorate trust --revoke` revokes trust\n".into()
         }
-        Action::Revoked => format!("nothing in {root} is trusted now\n"),
+        Action::Revoked => format!("no file of {root} is trusted now\n"),
     });
     out
 }

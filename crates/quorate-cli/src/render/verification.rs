@@ -74,17 +74,17 @@ fn findings(verified: &Verification) -> Vec<String> {
     });
     if report.unproven > 0 {
         sentences.push(format!(
-            "{} records are neither signed nor under a signed checkpoint, so that nothing proves who wrote them: a crash \
-             leaves such records, and so can a person who can write the ledger; look at them, then seal them with `quorate \
+            "{} records are neither signed nor under a signed checkpoint, so their author is unproven: a crash leaves such \
+             records, and a person with write access to the ledger can add some; inspect them, then seal them with `quorate \
              ledger checkpoint`",
             report.unproven
         ));
     }
     sentences.push(match report.ledger_key_signed {
-        Some(true) => format!("held against the ledger's own key, which signed {} records", report.signed),
+        Some(true) => format!("verified with the ledger's own key, which signed {} records", report.signed),
         Some(false) => "the ledger's own key did not sign the last checkpoint".to_owned(),
         None if report.signed > 0 => {
-            "signed by the keys that it names itself; the ledger's own is not here".to_owned()
+            "verified only with keys that the ledger names: its own key is not on this machine".to_owned()
         }
         None => "no checkpoint is signed".to_owned(),
     });
@@ -92,19 +92,19 @@ fn findings(verified: &Verification) -> Vec<String> {
         report.trusted_keys_signed.len(),
         report.trusted_keys_signed.iter().filter(|signed| **signed).count(),
     ) {
-        (0, _) => sentences.push("held against no key that was given with `--key`".to_owned()),
+        (0, _) => sentences.push("verified with no key from `--key`".to_owned()),
         (keys, good) if keys == good => {
-            sentences.push("also held against every key that was given".to_owned())
+            sentences.push("verified with every given key".to_owned())
         }
-        (keys, good) => sentences.push(format!("held against {good} of the {keys} keys that were given")),
+        (keys, good) => sentences.push(format!("verified with {good} of the {keys} given keys")),
     }
     if let Some(copies_kept) = &report.local_checkpoints {
         sentences.push(match (copies_kept.checkpoints, copies_kept.fragments) {
-            (0, 0) => "no checkpoint of it is kept on this machine: this is its first use here, or what was kept was \
+            (0, 0) => "this machine keeps no checkpoint of the ledger: this is its first use here, or the copies were \
                        removed"
                 .to_owned(),
             (copies, _) => format!(
-                "held against {copies} copies of the last checkpoint that its key signed on this machine, over {} records",
+                "consistent with {copies} copies of the last checkpoint signed on this machine, over {} records",
                 copies_kept.size
             ),
         });
@@ -131,7 +131,7 @@ fn findings(verified: &Verification) -> Vec<String> {
         (Some(witness_kept), Some(name)) => {
             let fragments = match witness_kept.fragments {
                 0 => String::new(),
-                fragments => format!("; {fragments} pieces of it are no signed note"),
+                fragments => format!("; {fragments} parts of it are not signed notes"),
             };
             sentences.push(format!(
                 "the witness {} has {} checkpoints, the largest over {} records{fragments}",
@@ -154,7 +154,7 @@ fn findings(verified: &Verification) -> Vec<String> {
     ));
     if report.unsigned_ledger_records > 0 {
         sentences.push(format!(
-            "{} records of what was done to the ledger are not signed, and no key is known that should have",
+            "{} of the ledger's own records are not signed, and no known key should have signed them",
             report.unsigned_ledger_records
         ));
     }
@@ -201,16 +201,16 @@ fn undetectable(report: &Report) -> String {
         covered => format!("whether records after the first {covered} were cut off"),
     };
     let anew = match witnessed.max(cosigned) {
-        0 => "who has the ledger's key and can change every copy",
-        _ => "who has the ledger's key and can change every copy and the witness",
+        0 => "with the ledger's key and access to every copy",
+        _ => "with the ledger's key and access to every copy and the witness",
     };
     let added = match report.unsigned_records {
         0 => String::new(),
         unsigned => format!(
-            ", whether any of the {unsigned} unsigned records was added by a person who can write the ledger, before it was \
-             sealed (`sign = \"optional\"` or `\"required\"` in `[keys]` signs those of later runs, and a witness shows when \
-             they were there)"
+            ", whether a person with write access added any of the {unsigned} unsigned records before they were sealed \
+             (`sign = \"optional\"` or `\"required\"` in `[keys]` signs the records of later runs, and a witness shows when \
+             they existed)"
         ),
     };
-    format!("not detectable from here: {cut}{added}, and a ledger that was written anew by a person {anew}")
+    format!("not detectable here: {cut}{added}, and a ledger rewritten by a person {anew}")
 }

@@ -1,4 +1,4 @@
-//! What happens in runs, a line for each event.
+//! The events of runs, one line each.
 
 use quorate_diagnostics::render::TextOptions;
 
@@ -9,7 +9,7 @@ use quorate::service::watch::{WatchEvent, What};
 /// The most characters of a run's id beside its subject.
 const SHORT: usize = 7;
 
-/// An event; with `named` the run and its subject stand before it.
+/// An event; with `named` the line starts with the run and its subject.
 pub(crate) fn event(event: &WatchEvent, named: bool, options: TextOptions) -> String {
     let what = match &event.what {
         What::Opened => format!("opened: {}", one_line(&event.subject)),
@@ -36,7 +36,7 @@ pub(crate) fn event(event: &WatchEvent, named: bool, options: TextOptions) -> St
     finish(&format!("{time}  {name}{what}\n"), options)
 }
 
-/// Who is asked in which step.
+/// The members asked in each step.
 fn asked(invocations: &[String]) -> String {
     let word = invocations.first().map_or("", |id| id.split('/').next().unwrap_or(id));
     let members: Vec<String> = invocations.iter().map(|id| member(id)).collect();

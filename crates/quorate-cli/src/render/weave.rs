@@ -18,7 +18,7 @@ pub(crate) fn prompt(woven: &Prompt) -> String {
     text
 }
 
-/// What was woven, and what was not.
+/// The woven playbooks and overlays, and the skipped ones.
 pub(crate) fn summary(woven: &Prompt) -> String {
     let mut text = String::new();
     for piece in &woven.woven.woven {
@@ -53,7 +53,7 @@ pub(crate) fn summary(woven: &Prompt) -> String {
     text
 }
 
-/// What was woven, what was not, and the resulting prompt's size and hash.
+/// The woven and the skipped playbooks and overlays, and the resulting prompt's size and hash.
 pub(crate) fn explanation(woven: &Prompt) -> String {
     format!(
         "{}prompt:  {} characters, about {} tokens, sha256 {}\n",

@@ -125,7 +125,7 @@ pub(super) fn list_limited(names: &[&str], most: usize) -> String {
     }
 }
 
-/// At most so many characters, with an ellipsis if shortened.
+/// Shortens a text to at most `most` characters, with an ellipsis.
 pub(crate) fn truncate(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),

@@ -1,5 +1,5 @@
-//! The names of spans and attributes in OpenTelemetry's conventions for generative AI: a member is an agent that is invoked, a
-//! call of a model is a chat. What the conventions have no name for is below `quorate.`.
+//! The names of spans and attributes in OpenTelemetry's conventions for generative AI: a member is an invoked agent, a model
+//! call is a chat. Attributes that the conventions lack begin with `quorate.`.
 
 use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry::{Key, KeyValue, Value};
@@ -30,7 +30,7 @@ pub(super) fn conventional(mut span: SpanData) -> SpanData {
             let member = text("member").unwrap_or_default();
             (Some("invoke_agent"), format!("invoke_agent {member}"))
         }
-        // One that names no model and counts no tokens is a program's or the rubric's.
+        // A call without a model and without tokens is a program's or the rubric's.
         "attempt" => match requested.as_deref().or(model.as_deref()) {
             Some(model) => (Some("chat"), format!("chat {model}")),
             None if text("tokens_out").is_some() => (Some("chat"), "chat".to_owned()),

@@ -63,7 +63,7 @@ fn a_proof_of_an_overridden_hold_says_hold() {
     let alone = format!("{run}/{}", over["n"]);
     place.write("proof.json", place.run(&["ledger", "prove", &alone]).assert_code(0).stdout);
     let said = words(&check(&[]).stdout);
-    assert!(said.contains("its outcome is not among them; not among them: records 0 to "), "{said}");
+    assert!(said.contains("its outcome is missing; missing records: 0 to "), "{said}");
     assert!(said.contains(&decided), "{said}");
     // Nor does it take the verdict's place in traces.
     let traces = place.run(&["ledger", "export", "--format", "otel"]).assert_code(0).json();

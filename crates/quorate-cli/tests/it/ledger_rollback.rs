@@ -89,7 +89,7 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
     let human = place.run(&["ledger", "verify"]).assert_code(0).stdout;
     assert!(human.contains("no checkpoint of it is kept on this machine"), "{human}");
     let last = human.trim_end().lines().last().expect("a line").to_owned();
-    assert!(last.starts_with("- not detectable from here: "), "{human}");
+    assert!(last.starts_with("- not detectable here: "), "{human}");
     let strict = verify(&place, &["--strict"], 1);
     assert_eq!(first_of(&strict), ("removed".into(), "kept checkpoint".into()));
     place

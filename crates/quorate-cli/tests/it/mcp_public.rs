@@ -70,7 +70,7 @@ fn the_bridge_lets_a_cli_speak_in_a_conversation_on_a_server() {
         "00000000-0000-0000-0000-000000000001: Here is the reviewer of this repository.",
     ];
     assert_eq!(talk(&here), all);
-    quorate(&repository, &["run", MANIFEST]).assert_code(0).assert_stderr_contains("nothing is new");
+    quorate(&repository, &["run", MANIFEST]).assert_code(0).assert_stderr_contains("no new turns");
     assert_eq!(talk(&here), all);
 }
 

@@ -375,7 +375,7 @@ fn an_attempt_that_is_killed_or_fails_counts_as_far_as_it_went() {
     promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("0 better, 16 worse");
     // The log is for people: it has no line for a trial, and lacks none.
     assert!(!place.read("playbooks/_log.md").contains("playbook.tried"));
-    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("nothing is to be repaired");
+    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("nothing to repair");
 }
 
 #[test]

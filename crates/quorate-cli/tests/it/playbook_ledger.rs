@@ -194,6 +194,6 @@ fn what_a_killed_process_was_writing_is_removed_by_repair() {
     place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("removed 2 files");
     assert!(left.iter().all(|file| !place.path(file).exists()));
     assert!(kept.iter().all(|file| place.path(file).exists()));
-    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("nothing is to be repaired");
+    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("nothing to repair");
     assert!(prompt(&place).contains("Name the shelf"));
 }

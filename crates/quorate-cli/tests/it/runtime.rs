@@ -61,7 +61,7 @@ fn who_is_mentioned_answers_once() {
     ran.assert_stderr_contains("2 turns appended");
     let all = ["eve: @Ada are you there?", "ada: I am here. @Bo?", "bo: Me too."];
     assert_eq!(said(&place), all);
-    run(&place).assert_code(0).assert_stderr_contains("nothing is new");
+    run(&place).assert_code(0).assert_stderr_contains("no new turns");
     // The journal is what the public format says.
     let journal = place.read("talk.md");
     assert_eq!(journal.lines().filter(|line| line.starts_with("=== TURN id=t_")).count(), 3, "{journal}");
@@ -70,9 +70,9 @@ fn who_is_mentioned_answers_once() {
     run(&place)
         .assert_code(0)
         .assert_stderr_contains("were not in the ledger")
-        .assert_stderr_contains("nothing is to be answered");
+        .assert_stderr_contains("nothing to answer");
     assert_eq!(said(&place), all);
-    run(&place).assert_code(0).assert_stderr_contains("nothing is new");
+    run(&place).assert_code(0).assert_stderr_contains("no new turns");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn several_answer_in_manifest_order_and_a_failure_affects_one() {
     ran.assert_stderr_contains("ada has not answered").assert_stderr_contains("out of order");
     assert_eq!(said(&place), ["user: @Bo and @Ada", "bo: two"]);
     // Who failed was asked; it is not asked again.
-    run(&place).assert_code(0).assert_stderr_contains("nothing is new");
+    run(&place).assert_code(0).assert_stderr_contains("no new turns");
     answers(&place, json!({"ada": "one", "bo": "two"}));
     say(&place, "@Bo and @Ada, once more");
     run(&place).assert_code(0);
@@ -209,7 +209,7 @@ fn a_budget_that_is_spent_leaves_the_turn_to_be_answered() {
     say(&place, "@Ada, @Bo?");
     for calls in ["0", "1"] {
         let ran = place.run(&["run", "swarm.yaml", "--max-calls", calls]).assert_code(3);
-        ran.assert_stderr_contains("is still to be answered: the calls of this run are spent");
+        ran.assert_stderr_contains("is unanswered: this run has no calls left");
         assert_eq!(talk(&place).len(), 1, "no member was asked");
     }
     run(&place).assert_code(0);
@@ -238,7 +238,7 @@ fn a_router_that_cannot_say_who_speaks_next_is_heard_of() {
     }
     place.write("router.sh", r#"echo '{"next": []}'"#);
     say(&place, "anybody?");
-    run(&place).assert_code(0).assert_stderr_contains("nothing is to be answered");
+    run(&place).assert_code(0).assert_stderr_contains("nothing to answer");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_talk_among_agents_ends() {
         .assert_stderr_contains("it ends a chain of 20 participants' turns")
         .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
-    run(&place).assert_code(0).assert_stderr_contains("nothing is new");
+    run(&place).assert_code(0).assert_stderr_contains("no new turns");
     // A person begins again.
     say(&place, "@Bo once more");
     run(&place).assert_code(3);
@@ -404,7 +404,7 @@ fn each_turn_of_a_person_has_a_round_of_its_own() {
     for _ in 0..5 {
         place.run(&["run", "swarm.yaml", "--once"]).assert_code(0);
     }
-    run(&place).assert_code(0).assert_stderr_contains("nothing is to be answered");
+    run(&place).assert_code(0).assert_stderr_contains("nothing to answer");
     let mut all = answered(&place);
     all.sort();
     let mut rounds = [round("one"), round("two")].concat();
@@ -586,7 +586,7 @@ fn a_watch_takes_up_what_is_said_and_ends_cleanly() {
     ] {
         assert!(kinds.iter().any(|one| one == kind), "{kind} is not in {kinds:?}");
     }
-    run(&place).assert_code(0).assert_stderr_contains("nothing is new");
+    run(&place).assert_code(0).assert_stderr_contains("no new turns");
 }
 
 #[test]
@@ -594,7 +594,7 @@ fn from_now_leaves_what_is_there() {
     let place = swarm("");
     answers(&place, json!({"ada": "yes"}));
     say(&place, "@Ada long ago");
-    place.run(&["run", "swarm.yaml", "--from-now"]).assert_code(0).assert_stderr_contains("nothing is new");
+    place.run(&["run", "swarm.yaml", "--from-now"]).assert_code(0).assert_stderr_contains("no new turns");
     say(&place, "@Ada now");
     run(&place).assert_code(0);
     assert_eq!(said(&place), ["user: @Ada long ago", "user: @Ada now", "ada: yes"]);

@@ -49,7 +49,7 @@ fn a_run_ends_when_its_time_is_spent_and_the_next_one_goes_on() {
     place
         .run(&["run", "swarm.yaml", "--watch"])
         .assert_code(3)
-        .assert_stderr_contains("the time of this run is spent (`[budget] wall`)");
+        .assert_stderr_contains("this run has no time left (`[budget] wall`)");
     place.write("quick", "");
     place.run(&["run", "swarm.yaml"]).assert_code(0).assert_stderr_contains("1 turn appended");
     assert_eq!(turns(&place).len(), 2);

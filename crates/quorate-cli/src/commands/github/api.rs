@@ -1,4 +1,4 @@
-//! The requests to GitHub's REST API. Answers are read up to a bound; no redirect is followed, since the token would go along.
+//! Requests to GitHub's REST API. The size of answers is bounded; redirects are refused, since they would receive the token.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use quorate::service::error::ServiceError;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After which times something is tried again, unless GitHub names another.
+/// The waits before each retry, unless GitHub asks for a longer one.
 pub(super) const TRY_AGAIN_AFTER: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(16)];
 /// The longest wait that GitHub may ask for; a job has little more time.
 const MAX_WAIT: Duration = Duration::from_secs(120);
-/// The bound of an answer, in bytes.
+/// The largest accepted answer, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 const PER_PAGE: usize = 100;
 /// The most pages of a list; GitHub itself lists up to 3,000 files.
@@ -80,11 +80,11 @@ pub(super) struct Tree {
 #[derive(Deserialize)]
 pub(super) struct TreeEntry {
     pub(super) path: String,
-    /// As git writes it: `100644` and `100755` are files, `040000` is a folder, `120000` a link, `160000` another repository.
+    /// Git's mode: `100644` and `100755` are files, `040000` is a folder, `120000` a link, `160000` another repository.
     pub(super) mode: String,
     #[serde(default)]
     pub(super) sha: String,
-    /// Of a file, in bytes.
+    /// In bytes; `None` for folders.
     pub(super) size: Option<usize>,
 }
 
@@ -100,12 +100,12 @@ pub(super) struct User {
     pub(super) login: String,
 }
 
-/// A request without a good answer.
+/// A failed request.
 pub(super) struct RequestFailure {
     pub(super) error: ServiceError,
-    /// When the same request may have a good answer; `None` if it never will.
+    /// When a retry may succeed; `None` if it cannot.
     retry: Option<Retry>,
-    /// Whether there is nothing at its address.
+    /// Whether GitHub answered 404.
     is_missing: bool,
 }
 
@@ -119,7 +119,7 @@ impl RequestFailure {
     /// Waits before another try.
     ///
     /// # Errors
-    /// If there is to be none.
+    /// If no retry is left.
     pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), ServiceError> {
         match (self.retry, times.next()) {
             (Some(Retry::After(time)), Some(_)) if time <= MAX_WAIT => tokio::time::sleep(time).await,
@@ -134,7 +134,7 @@ impl Api {
     /// The API with the job's token.
     ///
     /// # Errors
-    /// Without a token or a repository, or with an address that the token must not go to.
+    /// If the token or the repository is missing, or if the address must not receive the token.
     pub(super) fn from_environment() -> Result<Api, ServiceError> {
         let get = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let need = |name: &str| get(name).ok_or_else(|| unusable(format!("the variable {name} is not set")));
@@ -142,15 +142,15 @@ impl Api {
         let address = get("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
         let base: Url = address
             .parse()
-            .map_err(|error| unusable(format!("GITHUB_API_URL is no address: {address}: {error}")))?;
+            .map_err(|error| unusable(format!("cannot parse GITHUB_API_URL {address}: {error}")))?;
         if base.cannot_be_a_base() || base.scheme() != "https" && !http::is_loopback(&base) {
-            return Err(unusable(format!("GITHUB_API_URL is no https address: {address}")));
+            return Err(unusable(format!("GITHUB_API_URL is not an https address: {address}")));
         }
         let client = http::client(&base, None, Redirects::Refused).map_err(unusable)?;
         Ok(Api { client, base, token: token.trim().to_owned(), repository })
     }
 
-    /// The open pull requests whose branch has this name, with the owner of its repository: `owner:branch`.
+    /// The open pull requests of a branch, given as `owner:branch`.
     pub(super) async fn pulls_from(&self, head: &str) -> Result<Vec<Pull>, ServiceError> {
         self.list(&["pulls"], &[("state", "open"), ("head", head)]).await
     }
@@ -159,19 +159,19 @@ impl Api {
         self.object(Method::GET, self.address(&["pulls", &number.to_string()]), None).await
     }
 
-    /// What a pull request changes.
+    /// The changed files of a pull request.
     pub(super) async fn files(&self, number: u64) -> Result<Vec<File>, ServiceError> {
         self.list(&["pulls", &number.to_string(), "files"], &[]).await
     }
 
-    /// The files of a commit; not all of them in a large repository.
+    /// The files of a commit; incomplete in a large repository.
     pub(super) async fn files_of_commit(&self, sha: &str) -> Result<Tree, ServiceError> {
         let mut url = self.address(&["git", "trees", sha]);
         url.query_pairs_mut().append_pair("recursive", "1");
         self.object(Method::GET, url, None).await
     }
 
-    /// What is in a folder, or in the root of a commit.
+    /// The entries of a folder, or of a commit's root.
     pub(super) async fn folder(&self, sha: &str) -> Result<Tree, ServiceError> {
         self.object(Method::GET, self.address(&["git", "trees", sha]), None).await
     }
@@ -179,7 +179,7 @@ impl Api {
     /// The content with a hash.
     pub(super) async fn blob(&self, sha: &str) -> Result<Vec<u8>, ServiceError> {
         let url = self.address(&["git", "blobs", sha]);
-        // A byte more than an artifact may have shows that it is too large.
+        // One byte above the limit is enough to refuse the artifact.
         let raw = "application/vnd.github.raw+json";
         let request =
             ApiRequest { accept: raw, most: artifact::MAX_BYTES + 1, ..ApiRequest::new(Method::GET, url) };
@@ -190,7 +190,7 @@ impl Api {
         self.list(&["issues", &number.to_string(), "comments"], &[]).await
     }
 
-    /// Adds a comment, in one try: what has no answer may have been done.
+    /// Adds a comment without retries: GitHub may have added it although no answer arrived.
     pub(super) async fn add_comment(&self, number: u64, body: &str) -> Result<Comment, RequestFailure> {
         let url = self.address(&["issues", &number.to_string(), "comments"]);
         let path = url.path().to_owned();
@@ -211,7 +211,7 @@ impl Api {
         loop {
             match self.send_once(&ApiRequest::new(Method::DELETE, url.clone())).await {
                 Ok(_) => return Ok(()),
-                // The try before has removed it, and had no answer.
+                // An earlier attempt removed the label, and its answer was lost.
                 Err(failure) if failure.is_missing && tried => return Ok(()),
                 Err(failure) => failure.wait(&mut times).await?,
             }
@@ -263,7 +263,7 @@ impl Api {
         parsed(&path, &self.send(&ApiRequest { body, ..ApiRequest::new(method, url) }).await?.bytes)
     }
 
-    /// Sends a request that has the same effect when it is sent twice, and again after a failure that may pass.
+    /// Sends an idempotent request, and retries it after a transient failure.
     async fn send(&self, request: &ApiRequest) -> Result<Answer, ServiceError> {
         let mut times = TRY_AGAIN_AFTER.into_iter();
         loop {
@@ -288,7 +288,7 @@ impl Api {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
         let not_sent = |error: reqwest::Error| RequestFailure {
-            // A request that cannot be made never can.
+            // A request that cannot be built cannot succeed later.
             retry: (!error.is_builder()).then_some(Retry::Soon),
             error: failed(format!("{what}: {}", http::error_chain(&error.without_url()))),
             is_missing: false,
@@ -326,16 +326,16 @@ struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// One without a body, for an answer in JSON.
+    /// A request without a body, for an answer in JSON.
     fn new(method: Method, url: Url) -> ApiRequest {
         ApiRequest { method, url, accept: JSON, body: None, most: MAX_BYTES }
     }
 }
 
-/// A good answer.
+/// The answer to a successful request.
 struct Answer {
     bytes: Vec<u8>,
-    /// Whether a list goes on.
+    /// Whether the list has another page.
     has_next: bool,
 }
 
@@ -362,7 +362,7 @@ fn parsed<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, ServiceErr
         return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
     }
     serde_json::from_slice(bytes)
-        .map_err(|error| failed(format!("GitHub's answer to {path} cannot be read: {error}")))
+        .map_err(|error| failed(format!("cannot read GitHub's answer to {path}: {error}")))
 }
 
 /// Reads the first bytes of an answer.
@@ -377,6 +377,6 @@ async fn read(response: &mut Response, most: u64) -> Result<Vec<u8>, reqwest::Er
 }
 
 pub(super) fn failed(what: String) -> ServiceError {
-    let help = "`quorate explain quorate:github_failed` lists what the job needs";
+    let help = "run `quorate explain quorate:github_failed` to see what the job needs";
     ServiceError::configuration(codes::GITHUB_FAILED, Body::new(what).help(help))
 }

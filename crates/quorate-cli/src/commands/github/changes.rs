@@ -29,15 +29,15 @@ pub(super) const MAX_TEXTS: usize = 200;
 pub(super) struct Change {
     /// From the repository's root.
     path: String,
-    /// At its place in the checkout of the base, where its configuration is looked for.
+    /// Located at its path in the checkout of the base, which determines its configuration.
     pub(super) artifact: Result<Artifact, ServiceError>,
 }
 
 impl Change {
-    /// A text of so many bytes; of `None` where it is no file but a link, or another repository.
+    /// A changed text; `bytes` is `None` for a link or another repository.
     pub(super) fn new(path: &str, bytes: Option<Vec<u8>>, environment: &Environment) -> Change {
-        // What is composed of several parts is not redacted as a whole: a marker in one part and its end in another would take away
-        // all that is between. Recorded answers are redacted already.
+        // Only the name is redacted, not the composed message: a marker that begins in one part and ends in another would
+        // remove everything between them. Recorded answers are redacted already.
         let name = environment.redactor.redact_text(path);
         // Git checks out no path that leads out of the repository.
         let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
@@ -46,8 +46,8 @@ impl Change {
                 artifact::from_bytes(name.clone(), Some(environment.directory.join(path)), Ok(bytes))
             }
             None => {
-                let body = Body::new(format!("{name} is no file, but a link or another repository"))
-                    .help("it is not followed: have the texts themselves in its place, or choose others");
+                let body = Body::new(format!("{name} is a link or another repository, not a file"))
+                    .help("replace it with the texts themselves, or choose other texts");
                 Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body))
             }
         };
@@ -55,7 +55,7 @@ impl Change {
     }
 }
 
-/// A changed text, and what the council said of it.
+/// A changed text with the result of its review.
 pub(super) struct Reviewed {
     pub(super) path: String,
     pub(super) outcome: Outcome,
@@ -68,7 +68,7 @@ impl Reviewed {
         self.unkept.as_ref().map_or_else(|| exit_of(&self.outcome), |error| Exit::verdict(error.class.code()))
     }
 
-    /// The verdict's, whatever exit code it has with --fail-on.
+    /// The exit code of the verdict, regardless of --fail-on.
     fn severity(&self) -> u8 {
         match self.report().and_then(|report| report.verdict) {
             Some(verdict) => rank(Exit::verdict(verdict_exit_code(verdict))),
@@ -92,13 +92,13 @@ impl Reviewed {
     }
 }
 
-/// Markdown of all reviews, up to so many characters. `about` is the line below the heading.
+/// All reviews as Markdown, cut to a maximum number of characters. `about` is the line below the heading.
 pub(super) fn digest(reviewed: &[Reviewed], about: &str, most: usize, redactor: &CurrentRedactor) -> String {
     let entries: Vec<DigestEntry<'_>> = reviewed.iter().map(|review| review.entry(redactor)).collect();
     render::digest(&entries, about, most)
 }
 
-/// Markdown that says in place of reviews why there are none. `commit` can be empty.
+/// Markdown with the reason for missing reviews. `commit` can be empty.
 pub(super) fn not_reviewed(commit: &str, why: &str) -> String {
     let commit = if commit.is_empty() { String::new() } else { format!("Commit {}: ", inline(commit)) };
     format!("### Quorate: not reviewed\n\n{commit}{}.\n", inline(why))
@@ -109,7 +109,7 @@ pub(super) fn warn_of_unmatched(patterns: &[&str], terminal: &Terminal) {
     let mut report = quorate_diagnostics::Report::new();
     for pattern in patterns {
         let body = Body::new(format!("no file of the repository matches `{pattern}`"));
-        let help = "each pattern is an argument of its own, with paths from the repository's root";
+        let help = "give each pattern as its own argument, with paths from the repository's root";
         report.warn(codes::PATTERN_UNMATCHED, body.help(help));
     }
     match error_format() {
@@ -129,7 +129,7 @@ pub(super) fn hint_at_nothing(reviewed: &[Reviewed], terminal: &Terminal) {
 /// The reviews were interrupted.
 pub(super) struct Interrupted;
 
-/// How the changes of a pull request are reviewed: as files that a person names, whatever their tier.
+/// The settings for changes of a pull request. Like files named on the command line, they are reviewed regardless of tier.
 pub(super) fn settings(fail: FailOnArguments, review: &ReviewArguments) -> ReviewSettings {
     ReviewSettings {
         format: Format::Github,
@@ -153,8 +153,8 @@ pub(super) fn too_many_texts() -> ServiceError {
     ServiceError::configuration(codes::GITHUB_UNUSABLE, body)
 }
 
-/// Reviews changes one after the other in the environment of the base, and puts the worst first. The caps of `settings` are for all
-/// of them together. `keep` gets each report before its session closes.
+/// Reviews changes one after the other in the environment of the base, and sorts the worst verdict first. The caps of
+/// `settings` apply to all changes together. `keep` receives each report before its session closes.
 ///
 /// # Errors
 /// If the process is told to stop.
@@ -181,7 +181,7 @@ pub(super) async fn review_all(
         let caps = &mut settings.request.options.caps;
         match &outcome {
             Outcome::Judged(report) => *caps = left(*caps, report),
-            // What a failed review has spent is not known.
+            // The cost of a failed review is unknown.
             Outcome::Failed(_) if session.is_some() => *caps = nothing_of(*caps),
             Outcome::Failed(_) | Outcome::Skipped { .. } | Outcome::Interrupted => {}
         }
@@ -207,7 +207,7 @@ fn placed(mut error: ServiceError, path: &str) -> ServiceError {
     error
 }
 
-/// These caps, without anything left.
+/// These caps, used up.
 fn nothing_of(caps: Caps) -> Caps {
     Caps {
         calls: caps.calls.map(|_| 0),
@@ -216,7 +216,7 @@ fn nothing_of(caps: Caps) -> Caps {
     }
 }
 
-/// What a review has left of the caps. What it took and does not say counts as all.
+/// The caps that remain after a review. Unknown usage counts as the whole cap.
 fn left(caps: Caps, report: &Report) -> Caps {
     let usage = &report.usage;
     let known =

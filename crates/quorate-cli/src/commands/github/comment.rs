@@ -1,5 +1,5 @@
-//! `quorate github comment`: one comment on a pull request, with the verdicts of its texts. All that is said is decided here, from
-//! the texts as GitHub has them: artifacts of the pull request's own workflow, which it can change, are not read.
+//! `quorate github comment`: one comment on a pull request, with the verdicts of its texts. It reviews the texts that GitHub
+//! serves, and reads no artifacts of the pull request's own workflow, which the pull request can change.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -76,7 +76,7 @@ async fn comment(
         }
         return Err(error);
     };
-    // From here on an earlier verdict does not hold, also if this process is killed.
+    // From here on an earlier verdict is outdated, even if this process is killed.
     keep(&api, task, pull, &under_review(pull), Keep::OfOtherCommits).await?;
     let result = match review_texts(&api, task, &patterns, pull, settings, environment, terminal).await {
         Ok(result) => result,
@@ -134,12 +134,12 @@ async fn say(
     Ok(unreviewed.map_or(Exit::DONE, Reviewed::exit))
 }
 
-/// What became of the texts of a pull request.
+/// The result of reviewing a pull request.
 enum ReviewResult {
     Reviewed(Vec<Reviewed>),
-    /// No maintainer has allowed that a model is asked.
+    /// No maintainer has allowed a model to review the pull request.
     Unlabelled,
-    /// The pull request has another commit by now.
+    /// The pull request has a newer commit.
     Outdated,
     Interrupted,
 }
@@ -160,7 +160,7 @@ async fn review_texts(
         Admission::Unlabelled => return Ok(ReviewResult::Unlabelled),
         Admission::Free => {}
         admission @ (Admission::Paid | Admission::PaidByLabel) => {
-            // What cannot be recorded or commented on is not paid for.
+            // A paid review requires a usable ledger and a comment.
             open_ledgers(settings, &texts, environment).await?;
             keep(api, task, pull, &under_review(pull), Keep::One).await?;
             if let (Admission::PaidByLabel, Some(label)) = (admission, label_of(task, pull)) {
@@ -171,14 +171,14 @@ async fn review_texts(
     let reviewed =
         changes::review_all(texts, settings.clone(), environment, terminal, async |_, _| Ok(())).await;
     let Ok(reviewed) = reviewed.map_err(|Interrupted| ()) else { return Ok(ReviewResult::Interrupted) };
-    // If that is not known, the verdicts are told all the same: they may have cost something, and name their commit.
+    // If this check fails, the comment is written anyway: the verdicts may have cost money, and they name their commit.
     Ok(match is_outdated(api, pull).await.unwrap_or(false) {
         true => ReviewResult::Outdated,
         false => ReviewResult::Reviewed(reviewed),
     })
 }
 
-/// The open pull requests whose newest commit the workflow has run for. If there are several, which of them is meant is not known.
+/// The open pull requests whose newest commit started the workflow. Several mean that the pull request is ambiguous.
 async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceError> {
     let (Some(repository), Some(branch)) = (&run.head_repository, &run.head_branch) else {
         return Ok(Vec::new());
@@ -192,8 +192,8 @@ async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceErro
     Ok(pulls)
 }
 
-/// The texts that a pull request adds or changes, as GitHub has them; `None` if it has another commit by now. Warns of patterns that match
-/// nothing.
+/// The texts that a pull request adds or changes, fetched from GitHub; `None` if it has a newer commit. Warns about patterns
+/// that match nothing.
 async fn changed_texts(
     api: &Api,
     patterns: &Patterns,
@@ -251,7 +251,7 @@ async fn changed_texts(
     Ok(Some(texts))
 }
 
-/// The content of a file, up to a byte more than an artifact may have.
+/// The content of a file, up to one byte above the limit for artifacts.
 async fn content(api: &Api, sha: &str, entry: &TreeEntry) -> Result<Vec<u8>, ServiceError> {
     let bytes = api.blob(sha).await?;
     match entry.size {
@@ -294,11 +294,11 @@ enum Admission {
     Unlabelled,
 }
 
-/// Whether a pull request with these texts may be reviewed; each may have a council of its own.
+/// Decides whether a pull request with these texts may be reviewed; each text may have its own council.
 ///
 /// # Errors
-/// If a model would be asked without a cap: those who open pull requests do not pay for it. If a review cannot begin: a label is not spent
-/// on it.
+/// If a model would be asked without a cap, since the authors of pull requests do not pay for it. If a review cannot begin,
+/// so that the label is not used up.
 fn admit(
     task: &CommentTask,
     settings: &ReviewSettings,
@@ -309,7 +309,7 @@ fn admit(
 ) -> Result<Admission, ServiceError> {
     let options = &settings.request.options;
     let mut asking = Vec::new();
-    // What cannot be read asks for nothing.
+    // Unreadable texts ask no model.
     for artifact in texts.iter().filter_map(|text| text.artifact.as_ref().ok()) {
         if review::asks_a_model(environment, &settings.places, artifact, options)? {
             asking.push(artifact);
@@ -319,8 +319,8 @@ fn admit(
         return Ok(Admission::Free);
     }
     if options.caps == Caps::default() || options.caps.calls == Some(0) {
-        let body = Body::new("a review of a pull request that asks a model needs a cap that is more than 0")
-            .help("add --max-money, --max-tokens or --max-calls, which are for all its texts together");
+        let body = Body::new("a review by a model needs a cap above 0")
+            .help("add --max-money, --max-tokens or --max-calls, which apply to all texts together");
         return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
     }
     let is_fork = pull.head.repo.as_ref().is_none_or(|repo| repo.full_name != api.repository);
@@ -331,20 +331,20 @@ fn admit(
         review::check(environment, &settings.places, artifact, &settings.request)?;
         let needed = review::estimate(environment, &settings.places, artifact, &settings.request)?.calls();
         if options.caps.calls.is_some_and(|most| u64::from(most) < needed) {
-            let body = Body::new(format!("a review takes {needed} calls, more than --max-calls allows"))
-                .help("raise --max-calls: it is for all texts together");
+            let body = Body::new(format!("a review needs {needed} calls, and --max-calls allows fewer"))
+                .help("raise --max-calls, which applies to all texts together");
             return Err(ServiceError::configuration(codes::GITHUB_UNUSABLE, body));
         }
     }
     Ok(if is_fork { Admission::PaidByLabel } else { Admission::Paid })
 }
 
-/// The label with which a maintainer allows a review, as it is written; GitHub's labels have no case.
+/// The label with which a maintainer allows a review, in the pull request's spelling; GitHub ignores the case of labels.
 fn label_of<'p>(task: &CommentTask, pull: &'p Pull) -> Option<&'p str> {
     pull.labels.iter().map(|label| &*label.name).find(|name| name.eq_ignore_ascii_case(&task.label))
 }
 
-/// What the comment of these patterns begins with, in any order.
+/// The hidden marker of the comment for these patterns; their order does not matter.
 fn marker(patterns: &[String]) -> String {
     let patterns: BTreeSet<&str> = patterns.iter().map(String::as_str).collect();
     let patterns = Vec::from_iter(patterns).join("\n");
@@ -356,14 +356,14 @@ fn about(pull: &Pull) -> String {
     format!("Commit {}, judged by the configuration of the default branch.", one_line(&pull.head.sha))
 }
 
-/// Which comments are to say something.
+/// Which comment receives a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// The one that there is, or a new one.
+    /// The existing comment, or a new one.
     One,
-    /// The one that there is.
+    /// The existing comment, if any.
     Existing,
-    /// The one that there is, unless it has the verdicts of this very commit.
+    /// The existing comment, unless it has the verdicts of this commit.
     OfOtherCommits,
 }
 
@@ -371,12 +371,12 @@ fn under_review(pull: &Pull) -> String {
     format!("### Quorate: under review\n\nCommit {} is being reviewed.\n", one_line(&pull.head.sha))
 }
 
-/// Takes back what an earlier comment says: its verdicts are of another commit.
+/// Withdraws the verdicts of an earlier comment, which are about another commit.
 async fn withdraw(api: &Api, task: &CommentTask, pull: &Pull, why: &str) -> Result<(), ServiceError> {
     keep(api, task, pull, &changes::not_reviewed(&pull.head.sha, why), Keep::OfOtherCommits).await
 }
 
-/// Has the comment that this author made earlier say this, or adds one.
+/// Updates this author's earlier comment, or adds one.
 async fn keep(
     api: &Api,
     task: &CommentTask,
@@ -398,7 +398,7 @@ async fn keep(
         if own.peek().is_none() && which == Keep::One {
             match api.add_comment(pull.number, &body).await {
                 Ok(comment) => return ensure_author(task, &comment),
-                // It may have been added all the same.
+                // GitHub may have added it despite the failure.
                 Err(failure) => failure.wait(&mut times).await?,
             }
             continue;
@@ -417,7 +417,7 @@ async fn keep(
 }
 
 /// # Errors
-/// If a comment that was added is another user's: it would not be found again.
+/// If GitHub attributes the new comment to another user: later runs would not find it.
 fn ensure_author(task: &CommentTask, comment: &Comment) -> Result<(), ServiceError> {
     match comment.user.as_ref().is_some_and(|user| is_named(task, user)) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! The files of a commit, as GitHub has them. It lists all at once, except in large repositories, where folders are asked for one by one.
+//! The files of a commit on GitHub. One request lists them all, except in a large repository, where each folder takes one.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ pub(super) struct CommitFiles<'a> {
     api: &'a Api,
     commit: &'a str,
     listed: BTreeMap<String, TreeEntry>,
-    /// Whether what is not listed is not there.
+    /// Whether the list is complete.
     pub(super) is_complete: bool,
-    /// What is in folders, by their hashes.
+    /// The entries of folders, by their hashes.
     folders: BTreeMap<String, Vec<TreeEntry>>,
 }
 
@@ -22,12 +22,12 @@ impl<'a> CommitFiles<'a> {
         Ok(CommitFiles { api, commit, listed, is_complete: !tree.truncated, folders: BTreeMap::new() })
     }
 
-    /// The paths that are listed.
+    /// The listed paths.
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.listed.keys().map(String::as_str)
     }
 
-    /// What is at a path; `None` also where it lies behind a link.
+    /// The entry at a path; `None` if it does not exist or lies behind a link.
     pub(super) async fn find(&mut self, path: &str) -> Result<Option<&TreeEntry>, ServiceError> {
         if self.is_complete || self.listed.contains_key(path) {
             return Ok(self.listed.get(path));

@@ -1,4 +1,4 @@
-//! What GitHub Actions tells a job of the event that started it.
+//! Reads the event that started a job of GitHub Actions.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ struct Event {
 /// The run of a workflow that has ended.
 #[derive(Deserialize)]
 pub(super) struct WorkflowRun {
-    /// What started it.
+    /// The event that started it.
     pub(super) event: String,
     pub(super) head_sha: String,
     pub(super) head_branch: Option<String>,
@@ -41,7 +41,7 @@ pub(super) fn workflow_run() -> Result<WorkflowRun, ServiceError> {
     let event = variable("GITHUB_EVENT_NAME").unwrap_or_default();
     let file = path("GITHUB_EVENT_PATH").filter(|_| event == "workflow_run");
     let Some(file) = file else {
-        return Err(unusable("this is no job of a workflow that `workflow_run` starts".to_owned()));
+        return Err(unusable("this job's workflow was not started by `workflow_run`".to_owned()));
     };
     let unreadable = |why: String| unusable(format!("cannot read the event {}: {why}", file.display()));
     let bytes =
@@ -51,6 +51,6 @@ pub(super) fn workflow_run() -> Result<WorkflowRun, ServiceError> {
 }
 
 pub(super) fn unusable(what: String) -> ServiceError {
-    let help = "`quorate init wiring github` writes the workflows that run it";
+    let help = "run `quorate init wiring github` to write the workflows";
     ServiceError::configuration(codes::GITHUB_UNUSABLE, Body::new(what).help(help))
 }

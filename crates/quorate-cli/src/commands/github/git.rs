@@ -1,4 +1,4 @@
-//! What git says of the checked out commit and its base.
+//! Reads the checked out commit and its base from git.
 
 use std::collections::BTreeMap;
 use std::io::{Seek as _, Write as _};
@@ -13,7 +13,7 @@ use crate::environment::variable;
 use quorate::service::error::ServiceError;
 use quorate::service::{artifact, disk};
 
-/// A repository with a commit that is checked out, and the base that it is compared with.
+/// A repository with its checked out commit, and the base for the comparison.
 pub(super) struct Repository {
     root: PathBuf,
     /// The commits, by their hashes.
@@ -21,7 +21,7 @@ pub(super) struct Repository {
     head: String,
 }
 
-/// A file, or what is in its place, that the commit changes.
+/// A path that the commit changes.
 pub(super) struct ChangedFile {
     pub(super) path: String,
     /// The hash of its content.
@@ -29,22 +29,22 @@ pub(super) struct ChangedFile {
     pub(super) becomes: Becomes,
 }
 
-/// What a path has after a change.
+/// The kind of a path's entry after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Becomes {
     File,
     /// A link, or another repository.
     LinkOrRepository,
-    /// It is removed.
+    /// The path was removed.
     Nothing,
 }
 
 impl Repository {
-    /// The repository of a directory. Without a `base`, the checked out commit has to be the merge that GitHub makes of a pull request, whose
-    /// base is its first parent.
+    /// The repository of a directory. Without a `base`, the checked out commit must be GitHub's merge of a pull request, whose
+    /// first parent is the base.
     ///
     /// # Errors
-    /// Without git, a repository or the base.
+    /// If git, the repository or the base is missing.
     pub(super) async fn open(directory: &Path, base: Option<&str>) -> Result<Repository, ServiceError> {
         let root =
             git(directory, &["rev-parse", "--show-toplevel"], "run it in a checkout of the pull request")
@@ -67,8 +67,8 @@ impl Repository {
         Ok(listed.split_terminator('\0').map(str::to_owned).collect())
     }
 
-    /// What the checked out commit changes since it left the base, by path. Where both were merged into each other there are several commits
-    /// since which it did: what differs from any of them is changed.
+    /// The changes of the checked out commit since its merge base, by path. With several merge bases, a path that differs from
+    /// any of them is changed.
     pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, ServiceError> {
         let arguments = ["merge-base", "--all", &self.base, &self.head];
         let help = "fetch more of the history, with a larger `fetch-depth`";
@@ -111,8 +111,8 @@ impl Repository {
         git(&self.root, &["cat-file", "blob", &file.blob], CHECK_CLONE).await
     }
 
-    /// Writes the base's texts and links below a directory: all that configures a council. They are as they were committed, whatever
-    /// filters, attributes or a sparse checkout would make of them.
+    /// Writes the texts and links of the base below a directory: everything that configures a council. Their content is that of
+    /// the commit; filters, attributes and a sparse checkout have no effect.
     pub(super) async fn write_base(&self, into: &Path) -> Result<(), ServiceError> {
         let listed = text(git(&self.root, &["ls-tree", "-r", "-z", "-l", &self.base], CHECK_CLONE).await?);
         let mut entries = Vec::new();
@@ -154,7 +154,7 @@ impl Repository {
             let mut content = vec![0; size + 1];
             reader.read_exact(&mut content).await?;
             content.pop();
-            // What is not text configures nothing.
+            // Only text configures a council.
             if let Ok(content) = String::from_utf8(content) {
                 write(&into.join(name), mode, &content)?;
             }
@@ -169,7 +169,7 @@ impl Repository {
 /// A file of a commit, or a link.
 struct TreeFile<'a> {
     name: &'a str,
-    /// As git writes it.
+    /// Git's mode.
     mode: &'a str,
     blob: &'a str,
 }
@@ -178,7 +178,7 @@ struct TreeFile<'a> {
 const LINK: &str = "120000";
 const REPOSITORY: &str = "160000";
 
-const CHECK_CLONE: &str = "check the clone: `git fsck` tells what is missing";
+const CHECK_CLONE: &str = "run `git fsck` to see what the clone lacks";
 
 fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
     #[cfg(unix)]
@@ -199,22 +199,22 @@ async fn base_of_merge(root: &Path, head: &str) -> Result<String, ServiceError> 
     let event = variable("GITHUB_EVENT_NAME").filter(|event| !event.is_empty());
     if let Some(event) = event.as_ref().filter(|event| *event != "pull_request") {
         return Err(unusable(
-            format!("in an event `{event}` the base of the checked out commit is not known"),
+            format!("the base of the checked out commit is unknown in an event `{event}`"),
             "name it with --base",
         ));
     }
     let help = "check out the pull request with its base, `fetch-depth: 2`, or name it with --base";
     let base = commit(root, "HEAD^1", help)
         .await
-        .map_err(|_| unusable("the base of the checked out commit is not here".to_owned(), help))?;
+        .map_err(|_| unusable("the clone lacks the base of the checked out commit".to_owned(), help))?;
     let is_merge = git(root, &["rev-parse", "--verify", "--quiet", "HEAD^2"], "").await.is_ok();
     let is_of_event = event.is_none() || variable("GITHUB_SHA").is_none_or(|commit| commit == head);
     match is_merge && is_of_event {
         true => Ok(base),
-        // The commit before it could be the pull request's own.
+        // The first parent could be a commit of the pull request.
         false => Err(unusable(
             "the checked out commit is not GitHub's merge of the pull request".to_owned(),
-            "check out what `actions/checkout` does without a `ref`, or name the base with --base",
+            "use `actions/checkout` without a `ref`, or name the base with --base",
         )),
     }
 }
@@ -230,19 +230,19 @@ fn hash(printed: String) -> Result<String, ServiceError> {
     let hash = printed.trim_end();
     match matches!(hash.len(), 40 | 64) && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         true => Ok(hash.to_owned()),
-        false => Err(unusable(format!("git names no single object, but `{hash}`"), "name one commit")),
+        false => Err(unusable(format!("expected one object from git, got `{hash}`"), "name one commit")),
     }
 }
 
 fn unknown_form(entry: &str) -> ServiceError {
-    unusable(format!("git lists a file in a form that is not known: {entry}"), "use git 2.31 or newer")
+    unusable(format!("cannot parse git's list of files: {entry}"), "use git 2.31 or newer")
 }
 
-/// Git, about to be started. It ends when it is dropped, and with no signal of the terminal.
-#[expect(clippy::disallowed_methods, reason = "git tells what a pull request changes")]
+/// A git command that ends when it is dropped, and ignores signals of the terminal.
+#[expect(clippy::disallowed_methods, reason = "git lists the changes of a pull request")]
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
-    // No hook of the repository runs, and no object or parent stands for another.
+    // Hooks of the repository, replacement objects and grafts have no effect.
     command
         .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
         .args(["-c", "advice.graftFileDeprecated=false", "-C"])
@@ -258,12 +258,12 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs git and returns what it prints. `help` is what a person can do if it fails.
+/// Runs git and returns its output. `help` tells the user what to do about a failure.
 async fn git(directory: &Path, arguments: &[&str], help: &str) -> Result<Vec<u8>, ServiceError> {
     let output = command(directory, arguments)
         .output()
         .await
-        .map_err(|error| unusable(format!("git cannot be started: {error}"), "install git"))?;
+        .map_err(|error| unusable(format!("cannot start git: {error}"), "install git"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -15,24 +15,24 @@ pub(super) struct Patterns(Vec<Pattern>);
 
 struct Pattern {
     written: String,
-    /// `None` where it cannot be read as a pattern, as `[post-id].md`: then it has to name a file.
+    /// `None` for an invalid pattern such as `[post-id].md`, which must name a file.
     glob: Option<Glob>,
 }
 
 struct Glob {
     matcher: GlobMatcher,
-    /// The same, byte by byte; `None` where it is too large.
+    /// The same as an automaton; `None` if that is too large.
     automaton: Option<DFA>,
 }
 
 impl Patterns {
     /// # Errors
-    /// When a pattern matches no path of a repository: then it would choose nothing, and all would pass.
+    /// If a pattern cannot match any path of a repository: it would choose nothing, and every change would pass.
     pub(super) fn new(patterns: &[String]) -> Result<Patterns, ServiceError> {
         let pattern = |written: &String| {
             ensure_fits_a_path(written)?;
             let glob = subjects::path_matcher(written).ok().map(|matcher| {
-                // As globset builds its own.
+                // The same options that globset uses.
                 let automaton = DFA::builder()
                     .syntax(syntax::Config::new().utf8(false).dot_matches_new_line(true))
                     .thompson(thompson::Config::new().utf8(false))
@@ -49,7 +49,7 @@ impl Patterns {
         self.0.iter().any(|pattern| pattern.matches(path))
     }
 
-    /// Whether a path below this one could be chosen: if it is no folder but a link, that path is not seen.
+    /// Whether a path below this one could be chosen. Paths behind a link are invisible, so a link there matters.
     pub(super) fn choose_below(&self, path: &str) -> bool {
         self.0.iter().any(|pattern| pattern.matches_below(path))
     }
@@ -64,10 +64,10 @@ impl Patterns {
     }
 }
 
-/// Refuses one of the patterns that match no file, if it cannot be read: a typing error would let everything pass.
+/// Refuses an invalid pattern that matches no file: a typing error would let every change pass.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it is invalid.
 pub(super) fn ensure_readable(unmatched: &[&str]) -> Result<(), ServiceError> {
     unmatched.iter().try_for_each(|written| subjects::path_matcher(written).map(drop))
 }
@@ -86,7 +86,7 @@ impl Pattern {
 
 impl Glob {
     fn matches_below(&self, folder: &str) -> bool {
-        // What cannot be told counts as a match: the change is then not reviewed, and fails.
+        // An undecidable case counts as a match: the change is then not reviewed, and fails.
         let Some(automaton) = &self.automaton else { return true };
         let mut cache = automaton.create_cache();
         let start = start::Config::new().anchored(Anchored::Yes);
@@ -103,7 +103,7 @@ impl Glob {
 }
 
 /// # Errors
-/// When a pattern matches no path, or not those that it seems to.
+/// If a pattern matches no path, or not the paths that it suggests.
 fn ensure_fits_a_path(pattern: &str) -> Result<(), ServiceError> {
     let refuse = |message: String, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
@@ -122,7 +122,7 @@ fn ensure_fits_a_path(pattern: &str) -> Result<(), ServiceError> {
     if has_partial_globstar(pattern) {
         return refuse(
             format!("in `{pattern}` the `**` is not between slashes, and would match no folders"),
-            "write 'drafts/**/*.md' for what lies at any depth, and 'drafts/*.md' for one folder",
+            "write 'drafts/**/*.md' for any depth, and 'drafts/*.md' for one folder",
         );
     }
     Ok(())

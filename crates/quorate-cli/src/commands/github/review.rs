@@ -1,4 +1,4 @@
-//! `quorate github review`: annotations, the summary of the step, and reports, for what a checked out commit changes.
+//! `quorate github review`: annotations, the step's summary and reports for the changes of a checked out commit.
 
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ async fn review(
     terminal: &Terminal,
 ) -> Result<Result<Vec<Reviewed>, Interrupted>, ServiceError> {
     let patterns = Patterns::new(&task.patterns)?;
-    // Directories are removed when they are dropped, also where a signal interrupts.
+    // Dropping the directories removes them, also after a signal.
     let _postponed = interrupt::postpone_signals();
     let Ok(prepared) = until_interrupted(prepare(task, &patterns, environment)).await else {
         terminal.status("interrupted before anything was asked");
@@ -82,16 +82,16 @@ async fn review(
     Ok(changes::review_all(prepared.changes, settings, &prepared.environment, terminal, keep_report).await)
 }
 
-/// What is reviewed, and in which directories.
+/// The changes to review, and the directories of the review.
 struct Prepared<'p> {
     changes: Vec<Change>,
-    /// The patterns that match nothing.
+    /// Patterns that match nothing.
     unmatched: Vec<&'p str>,
     /// That of the base's files.
     environment: Environment,
     /// The base's files.
     _base: TempDir,
-    /// A ledger within the base would come from the repository.
+    /// Its own directory: a ledger within the base would come from the repository.
     ledger: TempDir,
 }
 
@@ -133,7 +133,7 @@ async fn prepare<'p>(
     }
     ensure_readable(&unmatched)?;
     repository.write_base(base.path()).await?;
-    // What cannot be written is known before anything is asked. This is what an interruption leaves.
+    // Fails before any member is asked if the file cannot be written. An interruption leaves this content.
     save_json(task, &[], Exit::INTERRUPTED, environment)?;
     Ok(Prepared { changes, unmatched, environment: in_base, _base: base, ledger })
 }
@@ -148,7 +148,7 @@ fn temporary_directory() -> Result<TempDir, ServiceError> {
     })
 }
 
-/// Prints the annotations of all verdicts, then those of findings; where no runner reads them, the reviews as a person reads them.
+/// Prints the annotations of all verdicts, then those of findings; without a runner, prints the reviews as text.
 fn print(reviewed: &[Reviewed], terminal: &Terminal) {
     let reports: Vec<&Report> = reviewed.iter().filter_map(Reviewed::report).collect();
     for review in reviewed {
@@ -171,7 +171,7 @@ fn print(reviewed: &[Reviewed], terminal: &Terminal) {
     changes::hint_at_nothing(reviewed, terminal);
 }
 
-/// Adds to the summary of the step, and writes what machines read.
+/// Adds to the step's summary, and writes reviews.json.
 fn save(
     task: &ReviewTask,
     reviewed: &[Reviewed],
@@ -194,14 +194,14 @@ fn save_json(
     write(environment, dir, "reviews.json", text.as_bytes())
 }
 
-/// Adds to the summary of the step, where there is one.
+/// Adds to the step's summary, if the runner provides one.
 fn summarize(text: &str) -> Result<(), ServiceError> {
     let Some(file) = path("GITHUB_STEP_SUMMARY") else { return Ok(()) };
     disk::append_below(file.parent().unwrap_or(Path::new(".")), &file, text.as_bytes())
         .map_err(|error| unwritable(&file, &error))
 }
 
-/// Writes a report. A directory of the checkout may be a link that the pull request brings.
+/// Writes a report, following no links: a directory of the checkout may be a link from the pull request.
 fn write(environment: &Environment, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ServiceError> {
     let dir = environment.directory.join(dir);
     let is_inside = dir.starts_with(&environment.directory);

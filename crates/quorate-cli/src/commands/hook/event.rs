@@ -1,4 +1,4 @@
-//! The events that tools write to their hooks' standard input. What is read of them is a file's path alone.
+//! Reads the path of the written file from the events that tools send to their hooks on standard input.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use quorate::service::error::{ExitClass, ServiceError};
 use quorate_diagnostics::{Body, codes};
 use serde_json::Value;
 
-/// The largest event, in bytes: some have the whole text that was written.
+/// The largest event, in bytes: some contain the whole written text.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The tools that write a file.
 const WRITING: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-/// An event that is about to be read.
+/// The format of a tool's event.
 pub(super) struct Event {
     pub(super) is_claude: bool,
     tool: &'static str,
-    /// Where the file's path is, as JSON pointers; the first that is there counts.
+    /// JSON pointers to the file's path; the first existing one counts.
     paths: &'static [&'static str],
-    /// Where the directory is that a relative path starts from.
+    /// A JSON pointer to the base directory of a relative path.
     directory: &'static str,
 }
 
@@ -42,14 +42,14 @@ pub(super) fn cursor() -> Event {
 }
 
 impl Event {
-    /// Reads standard input, and gives the path of the file that was written; `None` for an event of no file.
+    /// Reads standard input and returns the path of the written file; `None` for an event without one.
     ///
     /// # Errors
-    /// If it is no event.
+    /// If standard input is not such an event.
     pub(super) fn read(&self, directory: &Path) -> Result<Option<PathBuf>, ServiceError> {
         let no_event = |why: String| {
-            let body = Body::new(format!("standard input is no event of {}: {why}", self.tool));
-            let help = "its hooks write one; `quorate init wiring` writes their configuration";
+            let body = Body::new(format!("standard input is not an event of {}: {why}", self.tool));
+            let help = "run `quorate init wiring` to configure the tool's hooks";
             ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help))
         };
         let bytes = disk::read_stdin(MAX_BYTES).map_err(|error| no_event(error.to_string()))?;
@@ -58,16 +58,16 @@ impl Event {
         }
         let event: Value = serde_json::from_slice(&bytes).map_err(|error| no_event(error.to_string()))?;
         if !event.is_object() {
-            return Err(no_event("it is no JSON object".to_owned()));
+            return Err(no_event("it is not a JSON object".to_owned()));
         }
         let Some(written) = self.paths.iter().find_map(|pointer| event.pointer(pointer)) else {
-            // A tool that writes no file has none; without its name it is unknown what happened.
+            // Tools that write no file have no path. Without the tool's name the event is invalid.
             return match event["tool_name"].as_str() {
                 Some(tool) if !WRITING.contains(&tool) => Ok(None),
-                _ => Err(no_event("it does not say which file was written".to_owned())),
+                _ => Err(no_event("it does not name the written file".to_owned())),
             };
         };
-        let written = written.as_str().ok_or_else(|| no_event("the file's path is no text".to_owned()))?;
+        let written = written.as_str().ok_or_else(|| no_event("the file's path is not text".to_owned()))?;
         let start = event.pointer(self.directory).and_then(Value::as_str).map_or(directory, Path::new);
         Ok(Some(directory.join(start).join(written)))
     }

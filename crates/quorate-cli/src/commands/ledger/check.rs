@@ -1,4 +1,4 @@
-//! `quorate ledger verify`, `check-proof` and `check-export`: nothing is opened to write.
+//! `quorate ledger verify`, `check-proof` and `check-export`, which write nothing.
 
 use crate::arguments::HumanOrJson;
 use crate::commands::report;

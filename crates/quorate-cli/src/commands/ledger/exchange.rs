@@ -1,4 +1,4 @@
-//! `quorate ledger export`, `import` and `prove`: what leaves a ledger, and comes in from another.
+//! `quorate ledger export`, `import` and `prove`.
 
 use std::io::BufWriter;
 use std::path::Path;

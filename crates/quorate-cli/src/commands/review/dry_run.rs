@@ -1,4 +1,4 @@
-//! `--dry-run`: what reviews would cost. Asks no member, and neither needs nor makes a ledger.
+//! `--dry-run`: estimates the cost of reviews. Asks no member, and neither needs nor creates a ledger.
 
 use quorate_diagnostics::{Body, codes};
 use serde_json::json;

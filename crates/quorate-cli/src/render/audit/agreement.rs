@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use quorate_ledger::council_log::agreement::{Agreement, MIN_SHARED, Pair};
+use quorate_ledger::council_log::stats::{Agreement, MIN_SHARED, Pair};
 
 use super::super::paint::one_line;
 use super::super::wording::amount;

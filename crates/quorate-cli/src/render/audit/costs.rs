@@ -1,4 +1,4 @@
-//! What runs cost: by executor, member, type and month.
+//! The cost of runs by executor, member, type and month.
 
 use std::collections::BTreeMap;
 

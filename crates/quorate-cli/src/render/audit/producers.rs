@@ -1,8 +1,8 @@
-//! What becomes of each producer's artifacts: in all, and by week.
+//! The outcomes of each producer's artifacts: in total and by week.
 
 use std::cmp::Reverse;
 
-use quorate_ledger::council_log::producers::{ProducerStats, Producers, ReviewCounts};
+use quorate_ledger::council_log::priors::{ProducerStats, Producers, ReviewCounts};
 
 use super::super::deliberator_row::DASH;
 use super::super::paint::one_line;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use quorate::service::audit::costs::Costs;
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::council_log::agreement::{Agreement, Pair};
-use quorate_ledger::council_log::producers::{ProducerStats, Producers, ReviewCounts};
+use quorate_ledger::council_log::priors::{ProducerStats, Producers, ReviewCounts};
+use quorate_ledger::council_log::stats::{Agreement, Pair};
 use quorate_ledger::council_log::stats::{DeliberatorStats, Filter, Stats};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ fn agreement() -> Agreement {
 fn for_people() {
     insta::assert_snapshot!(human(&audit(), TextOptions::default()), @"
     13 reviews in council_log.jsonl since 2026-02-25T06:13:20.000Z. 92 calls, 9.2 a review; 12 min 35 s
-    (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each). 2 overrides by
+    (58.0 s a review); 48,000 tokens in 4 reviews with known usage (12,000 tokens each). 2 overrides by
     people (15% of reviews). 1 line of the log cannot be read and is not counted.
 
     Verdicts by type
@@ -160,7 +160,7 @@ fn for_pasting() {
     ## Audit of the council
 
     - 13 reviews in council\_log.jsonl since 2026-02-25T06:13:20.000Z.
-    - 92 calls, 9.2 a review; 12 min 35 s (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each).
+    - 92 calls, 9.2 a review; 12 min 35 s (58.0 s a review); 48,000 tokens in 4 reviews with known usage (12,000 tokens each).
     - 2 overrides by people (15% of reviews).
     - 1 line of the log cannot be read and is not counted.
 
@@ -253,7 +253,7 @@ fn nothing_to_count() {
     let absent = Audit { log_exists: false, ..empty };
     assert_eq!(
         human(&absent, TextOptions::default()),
-        "There is no log at council_log.jsonl yet: every review adds a line.\n"
+        "council_log.jsonl does not exist yet: every review adds a line.\n"
     );
     assert_eq!(
         serde_json::from_str::<Value>(&quorate::service::audit::json::json(&absent)).unwrap()["override_rate"],

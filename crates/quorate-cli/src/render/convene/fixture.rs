@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::Usage;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
-use quorate_protocol::assembly::{Request, Rule as Declared};
+use quorate_protocol::assembly::{AssemblyRequest, Rule as Declared};
 use serde_json::{Map, json};
 
 use quorate::service::convene::report::{
@@ -88,7 +88,7 @@ pub(super) fn advice(severity: u64, concern: &str, suggestion: &str) -> Json {
 }
 
 /// A run without members.
-pub(super) fn bare(mode: Mode, request: Request) -> Report {
+pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Report {
     Report {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
@@ -145,7 +145,7 @@ pub(super) fn vote() -> Report {
     };
     let mut auditor = unasked("auditor", "External Auditor");
     auditor.classes = Some(vec!["security".to_owned(), "audit".to_owned()]);
-    let mut report = bare(Mode::Voting, Request::Voting { class: Some("budget".to_owned()) });
+    let mut report = bare(Mode::Voting, AssemblyRequest::Voting { class: Some("budget".to_owned()) });
     report.verdict = Some("pass".to_owned());
     report.members = vec![
         asked(
@@ -201,7 +201,7 @@ pub(super) fn vote() -> Report {
 /// Two fragments, one refused by a lock, and a missing member.
 pub(super) fn guidance() -> Report {
     let in_phase = |member: Member, phase: &str| Member { phase: Some(phase.to_owned()), ..member };
-    let request = Request::Advisory {
+    let request = AssemblyRequest::Advisory {
         phase: "session".to_owned(),
         trigger: "sample".to_owned(),
         sentinel_first: false,
@@ -306,7 +306,7 @@ pub(super) fn talk() -> Report {
         |round: u8, id: &str, answer| consultation(format!("round{round}/{id}"), "answered", answer, None);
     let first =
         "The claim “twice as fast” has no source, and the second paragraph promises what we do not sell.";
-    let mut report = bare(Mode::Peer, Request::Peer { rounds: None });
+    let mut report = bare(Mode::Peer, AssemblyRequest::Peer { rounds: None });
     report.title = "Copy Critique".to_owned();
     report.rounds = Some((2, "no-new-objections".to_owned()));
     let answered = |id: &str| Objection { member: id.to_owned(), round: 1, taken_back: true, answered: true };
@@ -384,7 +384,7 @@ pub(super) fn tree() -> Report {
             from: from.iter().map(|id| (*id).to_owned()).collect(),
             output,
         };
-    let mut report = bare(Mode::Hierarchy, Request::Hierarchy);
+    let mut report = bare(Mode::Hierarchy, AssemblyRequest::Hierarchy);
     report.title = "Incident Line".to_owned();
     report.members = vec![
         asked(

@@ -112,7 +112,7 @@ fn refused(report: &Report, width: usize) -> String {
     out
 }
 
-/// The members without an answer, with reasons. Those of a discussion are in their rounds, too, without reasons.
+/// The members without an answer, with reasons. The rounds of a discussion list them again, without reasons.
 fn absent(report: &Report, width: usize) -> String {
     let all = rejections::absences(report);
     if all.is_empty() {

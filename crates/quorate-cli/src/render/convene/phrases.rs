@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
-use quorate_protocol::assembly::{Request, describe_operators};
+use quorate_protocol::assembly::{AssemblyRequest, describe_operators};
 
 use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate, undecided};
@@ -67,7 +67,7 @@ fn peer_outcome(report: &Report) -> String {
     let ended = match &**ended_by {
         "no-new-objections" => without_objections(report).to_owned(),
         "all-pass" => "everybody passes".to_owned(),
-        "max-rounds" => "no more are allowed".to_owned(),
+        "max-rounds" => "the round limit was reached".to_owned(),
         "termination-rule" => "the termination rule ended it".to_owned(),
         "no_answer" => "no member answered".to_owned(),
         reason => one_line(reason),
@@ -82,7 +82,7 @@ fn peer_outcome(report: &Report) -> String {
     let ids: Vec<&str> = unanswered.map(|objection| objection.member.as_str()).collect();
     let unanswered = match ids.is_empty() {
         true => String::new(),
-        false => format!(" Nothing that was said reached {} after objecting.", names(&ids, OBJECTING)),
+        false => format!(" No reply reached {} after objecting.", names(&ids, OBJECTING)),
     };
     format!(
         "{}, then {ended}; {}.{objecting}{unanswered}",
@@ -97,7 +97,7 @@ fn without_objections(report: &Report) -> &'static str {
     let all = &report.objections;
     match !all.is_empty() && all.iter().all(|objection| objection.taken_back && objection.answered) {
         true => "no further objections",
-        false => "there were no new objections",
+        false => "no new objections",
     }
 }
 
@@ -139,18 +139,18 @@ pub(super) fn subject(subject: &str) -> String {
 }
 
 /// The mode and the request.
-pub(super) fn request(mode: Mode, request: &Request) -> String {
+pub(super) fn request(mode: Mode, request: &AssemblyRequest) -> String {
     let details = match request {
-        Request::Advisory { phase, trigger, sentinel_first } => {
+        AssemblyRequest::Advisory { phase, trigger, sentinel_first } => {
             let sentinels = if *sentinel_first { ", sentinels first" } else { "" };
             format!(", phase {}, trigger {}{sentinels}", one_line(phase), one_line(trigger))
         }
-        Request::Voting { class: Some(class) } => format!(", class {}", one_line(class)),
-        Request::Voting { class: None } => ", no class".to_owned(),
-        Request::Peer { rounds: Some(rounds) } => {
+        AssemblyRequest::Voting { class: Some(class) } => format!(", class {}", one_line(class)),
+        AssemblyRequest::Voting { class: None } => ", no class".to_owned(),
+        AssemblyRequest::Peer { rounds: Some(rounds) } => {
             format!(", {} at most", amount(u64::from(*rounds), "round"))
         }
-        Request::Peer { rounds: None } | Request::Hierarchy => String::new(),
+        AssemblyRequest::Peer { rounds: None } | AssemblyRequest::Hierarchy => String::new(),
     };
     format!("{}{details}", mode.as_str())
 }

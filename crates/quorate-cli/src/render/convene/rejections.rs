@@ -56,7 +56,7 @@ fn or_unknown(text: &Option<String>) -> String {
 fn document(violation: &Violation) -> String {
     let Some(document) = &violation.layer else { return String::new() };
     let seen = match &**document {
-        "as-given" => "as it is given".to_owned(),
+        "as-given" => "unchanged".to_owned(),
         "folded" => "once characters are folded".to_owned(),
         "regex-folded" => "by its pattern, once characters are folded".to_owned(),
         "regex" => "by its pattern".to_owned(),

@@ -1,7 +1,7 @@
 //! Rules in words: the effect of each, the members that triggered it, and why others were not evaluated.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::AssemblyRequest;
 
 use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, list_limited};
@@ -126,12 +126,12 @@ fn undecided_reason(report: &Report, rule: &AppliedRule) -> String {
 
 /// Whether a vote is on a class.
 fn of_class(report: &Report, class: &str) -> bool {
-    matches!(&report.request, Request::Voting { class: Some(requested) } if requested == class)
+    matches!(&report.request, AssemblyRequest::Voting { class: Some(requested) } if requested == class)
 }
 
 /// The members that a rule applies to, if none of them may vote on the class.
 fn unasked<'r>(report: &'r Report, rule: &AppliedRule) -> Option<Vec<&'r str>> {
-    let Request::Voting { class } = &report.request else { return None };
+    let AssemblyRequest::Voting { class } = &report.request else { return None };
     let ids = report.declared_rule(&rule.id)?.applies_to.as_ref()?;
     let votes = |id: &&str| {
         let member = report.members.iter().find(|member| member.id == **id);
@@ -147,7 +147,7 @@ fn unasked<'r>(report: &'r Report, rule: &AppliedRule) -> Option<Vec<&'r str>> {
 /// Why a member is not asked: `, since no class is said`.
 fn on_class(report: &Report) -> String {
     match &report.request {
-        Request::Voting { class: Some(class) } => format!(" on the class {}", one_line(class)),
+        AssemblyRequest::Voting { class: Some(class) } => format!(" on the class {}", one_line(class)),
         _ => ", since no class is said".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! A discussion by rounds: each member's message, its addressees, and what became of it.
+//! A discussion by rounds: each member's message, its addressees and its delivery.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn number(invocation: &str) -> Option<u64> {
 /// A member's message; `None` if it only passed.
 ///
 /// # Errors
-/// The status, if there is no answer.
+/// The status of a consultation without an answer.
 fn turn<'r>(
     report: &Report,
     number: u64,

@@ -88,7 +88,7 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
     unspent();
     run(&["--max-calls", "0"]).assert_stdout_contains("needs a cap that is more than 0");
     unspent();
-    run(&["--max-calls", "8"]).assert_stdout_contains("a review takes 9 calls");
+    run(&["--max-calls", "8"]).assert_stdout_contains("a review needs 9 calls");
     unspent();
     place.write(".quorate", "no folder");
     run(&["--max-calls", "9"]);

@@ -1,7 +1,7 @@
 //! Texts with control characters, markup or excessive length, and large or deep assemblies.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::AssemblyRequest;
 use serde_json::json;
 
 use super::super::super::layout::{ascii, columns_of};
@@ -155,7 +155,7 @@ fn known(row: &str) -> bool {
 
 /// A chain of `length` members, each below the one before.
 fn chain(length: usize, severity: fn(usize) -> u64) -> Report {
-    let mut report = bare(Mode::Hierarchy, Request::Hierarchy);
+    let mut report = bare(Mode::Hierarchy, AssemblyRequest::Hierarchy);
     for at in 0..length {
         let parent = at.checked_sub(1).map(|parent| format!("n{parent}"));
         let id = format!("n{at}");

@@ -182,15 +182,15 @@ fn an_objection_that_was_dropped_is_no_agreement() {
     assert_eq!(outcome(&|_| {}), "2 rounds, then no further objections; 3 messages.");
     // No member ever objected, or an older version recorded no objections.
     let none = outcome(&|report| report.objections.clear());
-    assert_eq!(none, "2 rounds, then there were no new objections; 3 messages.");
+    assert_eq!(none, "2 rounds, then no new objections; 3 messages.");
     let unanswered = outcome(&|report| report.objections[0].answered = false);
     assert_eq!(
         unanswered,
-        "2 rounds, then there were no new objections; 3 messages. Nothing that was said reached copy after objecting."
+        "2 rounds, then no new objections; 3 messages. No reply reached copy after objecting."
     );
     let unresolved = outcome(&|report| {
         report.objections[1].taken_back = false;
         report.objecting = vec!["legal".to_owned()];
     });
-    assert_eq!(unresolved, "2 rounds, then there were no new objections; 3 messages. legal still objects.");
+    assert_eq!(unresolved, "2 rounds, then no new objections; 3 messages. legal still objects.");
 }

@@ -112,7 +112,7 @@ fn at_a_narrow_terminal() {
                 Ship.
            up   nothing: what it would pass up
                 touches the locked trait “skip the
-                review” (as-given: as it is given)
+                review” (as-given: unchanged)
 
       5 nodes: 3 passed, 1 passed up, 1 refused.
 
@@ -126,7 +126,7 @@ fn at_a_narrow_terminal() {
     Refused
       - node/product: the concern of product touches
         the locked trait “skip the review”
-        (as-given: as it is given)
+        (as-given: unchanged)
         words “Skip the review, it is late.”
 
     No answer
@@ -199,7 +199,7 @@ fn as_markdown() {
 
     ### Refused
 
-    - node/product: the concern of product touches the locked trait “skip the review” (as-given: as it is given)
+    - node/product: the concern of product touches the locked trait “skip the review” (as-given: unchanged)
 
       > Skip the review, it is late.
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::AssemblyRequest;
 
 use super::super::fixture::vote;
 use super::super::{Format, plan, report};
@@ -85,7 +85,7 @@ fn planned() -> Plan {
         assembly: "my-advisory".to_owned(),
         title: "Quiet Advisers".to_owned(),
         mode: Mode::Advisory,
-        request: Request::Advisory {
+        request: AssemblyRequest::Advisory {
             phase: "session".to_owned(),
             trigger: "sample".to_owned(),
             sentinel_first: true,
