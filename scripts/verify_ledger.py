@@ -325,7 +325,7 @@ def add_vouched(keys, data):
     for voucher in vouchers:
         types = {"at": TEXT, "by": TEXT, "key": TEXT, "signature": TEXT}
         at, by, key, encoded = fields(voucher, types, "a voucher")
-        need(KEY_ID.fullmatch(by), "a voucher's key is no key's name")
+        need(KEY_ID.fullmatch(by), "a voucher's key is not a key's name")
         public = public_key(key)
         check_time(at)
         signature = unbase64(encoded, 64, "a voucher's signature")
@@ -371,7 +371,7 @@ class Seal:
         by = set()
         for line in lines:
             parts = line.split(" ")
-            need(len(parts) == 3 and parts[0] == "\u2014" and is_name(parts[1]), "a line of the note is no signature")
+            need(len(parts) == 3 and parts[0] == "\u2014" and is_name(parts[1]), "a line of the note is not a signature")
             data = unbase64(parts[2], None, "a signature of the note")
             names = [one for one in known if one[0] == parts[1] and bytes.fromhex(one[1]) == data[:4]]
             need(names, "a signature of the note is of none of its keys")
@@ -381,7 +381,7 @@ class Seal:
         need(len(by) == len(lines) == len(known), "the note's signatures are not those of its keys, one each")
         lines = text[:-1].split("\n")
         need(len(lines) == 3 and all(lines), "the checkpoint is not the three lines origin, size and root")
-        need(re.fullmatch("0|[1-9][0-9]{0,19}", lines[1]) and int(lines[1]) < 2**64, "the checkpoint's size is no number")
+        need(re.fullmatch("0|[1-9][0-9]{0,19}", lines[1]) and int(lines[1]) < 2**64, "the checkpoint's size is not a number")
         self.origin, self.size = lines[0], int(lines[1])
         self.root = unbase64(lines[2], 32, "the checkpoint's root")
         need(all(one[0] == self.origin for one in known), "a key signs for another log")
@@ -417,7 +417,7 @@ class Record:
         if data is not None:
             need(sha256(data.encode()).hex() == data_sha256, "its data does not have the hash that its head names")
             self.data = parse(data, "its data")
-            need(type(self.data) is dict, "its data is no object")
+            need(type(self.data) is dict, "its data is not an object")
         self.signers = []
         for envelope in envelopes:
             signer = self.check_envelope(envelope, known)
@@ -430,7 +430,7 @@ class Record:
         need(payload == base64.b64encode(self.leaf).decode(), "an envelope's payload is not the record's leaf")
         need(len(signatures) == 1, "an envelope has not one signature")
         signer, encoded = fields(signatures[0], SIGNATURE, "a signature")
-        need(KEY_ID.fullmatch(signer), "a signature's key is no key's name")
+        need(KEY_ID.fullmatch(signer), "a signature's key is not a key's name")
         need(signer in known, f"it is signed by the key {signer}, whose public half is not known")
         signature = unbase64(encoded, 64, "a signature")
         need(signed(known[signer], signature, pae(kind, self.leaf)), f"the signature of the key {signer} does not verify")

@@ -107,7 +107,7 @@ impl Conversations {
     pub(super) fn find(&self, id: &str) -> Result<&Arc<OfferedConversation>, Failure> {
         self.by_id.get(id).and_then(|at| self.all.get(*at)).ok_or_else(|| {
             let known: Vec<&str> = self.ids().collect();
-            let body = Body::new(format!("there is no conversation `{id}`"));
+            let body = Body::new(format!("unknown conversation `{id}`"));
             let help = format!("the conversations are {}", known.join(", "));
             Failure::new(codes::CONVERSATION_UNKNOWN, body.help(help))
         })

@@ -2,7 +2,7 @@
 //! the model; a call that does not fit the tool's schema is an error of the protocol.
 //!
 //! The text is complete. Programs read `_meta` and `data`, since clients check structured content against the tool's output
-//! schema, in errors, too.
+//! schema even in errors.
 
 use std::sync::Arc;
 

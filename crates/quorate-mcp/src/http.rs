@@ -57,8 +57,8 @@ impl Listener {
     /// When the address is unavailable, or is reachable from other machines without a token.
     pub async fn open(request: Request) -> Result<Listener, ServiceError> {
         if !request.address.ip().is_loopback() && request.token.is_none() {
-            let message = format!("{} can be reached from elsewhere, and there is no token", request.address);
-            let help = "name a variable that holds one with `--token-env NAME`, or serve on 127.0.0.1";
+            let message = format!("{} is reachable from other machines, which requires a token", request.address);
+            let help = "name the variable of a token with `--token-env NAME`, or serve on 127.0.0.1";
             return Err(ServiceError::new(
                 ExitClass::Configuration,
                 codes::MCP_EXPOSED,
@@ -87,7 +87,7 @@ impl Listener {
         sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let mut config = StreamableHttpServerConfig::default();
         config.max_request_body_bytes = MAX_MESSAGE_BYTES;
-        // Dropping this future closes open connections, too.
+        // Dropping this future also closes open connections.
         let _ends = config.cancellation_token.clone().drop_guard();
         // `guard` checks Host more precisely than the library and decides alone; both check Origin.
         let config = config

@@ -1,5 +1,4 @@
-//! Parses incoming messages: a line or a body that is no message gets an answer. If its request id can be read, the answer
-//! carries it.
+//! Parses incoming messages. An invalid line or body gets an error answer, with the request's id if the id is readable.
 
 use std::time::Duration;
 
@@ -124,7 +123,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
         (false, _, Some(Outline { id: Some(Value::Number(number)), .. })) if id.is_none() => {
             format!("its id {number} is not an integer of 64 bits")
         }
-        _ => "it is no JSON-RPC 2.0 message".to_owned(),
+        _ => "it is not a JSON-RPC 2.0 message".to_owned(),
     };
     Err(InvalidMessage::of_request(&message, id))
 }

@@ -82,7 +82,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// Opens the workspace and the manifests; returns warnings, too.
+    /// Opens the workspace and the manifests; returns the server with its warnings.
     ///
     /// # Errors
     /// When the root or a manifest is unusable.
@@ -144,7 +144,7 @@ impl ServerState {
                 format!("the tools are {}", names.join(", "))
             }
         };
-        Failure::usage(format!("there is no tool `{name}` here"), help)
+        Failure::usage(format!("unknown tool `{name}`"), help)
     }
 }
 
@@ -247,11 +247,11 @@ impl ServerHandler for Connection {
             | "resources/templates/list"
             | "prompts/list"
             | "prompts/get" => {
-                ErrorData::invalid_params(format!("the parameters of {method} cannot be read"), None)
+                ErrorData::invalid_params(format!("cannot read the parameters of {method}"), None)
             }
             _ => ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
-                format!("there is no method `{method}` here"),
+                format!("unknown method `{method}`"),
                 None,
             ),
         })

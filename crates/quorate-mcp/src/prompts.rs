@@ -59,7 +59,7 @@ const ALL: [Entry; 3] = [
     },
     Entry {
         name: "explain-run",
-        about: "Explain why a run was decided as it was",
+        about: "Explain the decision of a run",
         argument: Some(("run", "The run's id, the beginning of it, or `latest`")),
         text: |_| {
             "Explain in plain words why this was decided as it was: who objected to what, which rule decided, and what \
@@ -97,7 +97,7 @@ pub(super) async fn get(
     let Some(entry) = offered(state).find(|entry| entry.name == request.name) else {
         let names: Vec<&str> = offered(state).map(|entry| entry.name).collect();
         let what =
-            format!("there is no prompt `{}` here; the prompts are {}", request.name, names.join(", "));
+            format!("unknown prompt `{}`; the prompts are {}", request.name, names.join(", "));
         return Err(ErrorData::invalid_params(what, None));
     };
     let arguments = request.arguments.unwrap_or_default();

@@ -13,15 +13,15 @@ use super::ServerState;
 use super::failure::Failure;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::schemas::{self, ANSWERS, Output};
-use quorate_ledger::runs::{Filter, Listed};
+use quorate_ledger::runs::{RunFilter, Listed};
 
 const RUNS: &str = "quorate://runs/";
 const SCHEMAS: &str = "quorate://schemas/";
-/// What follows the run in the address of its brief.
+/// The suffix of a brief's address, after the run.
 const BRIEF: &str = "/brief";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
-/// How many runs are listed, the newest first; any other can be read, too.
+/// The number of listed runs, the newest first; older runs are readable as well.
 const MAX_LISTED: u32 = 50;
 
 /// The newest runs, and all schemas.
@@ -41,12 +41,12 @@ pub(super) async fn list(state: &Arc<ServerState>) -> Vec<Resource> {
     newest.into_iter().chain(outputs).chain(answers).collect()
 }
 
-/// Nothing where there is no ledger yet.
+/// The newest runs; empty without a ledger.
 async fn newest(state: &ServerState) -> Vec<Resource> {
     let Ok(session) = runs::open_read_only(&state.environment, &state.places).await else {
         return Vec::new();
     };
-    let runs = runs::list(&session, &Filter::default(), MAX_LISTED).await.unwrap_or_default().runs;
+    let runs = runs::list(&session, &RunFilter::default(), MAX_LISTED).await.unwrap_or_default().runs;
     session.close().await;
     let redacted = &state.environment.redactor;
     let resource = |Listed { run, .. }: Listed| {
@@ -109,7 +109,7 @@ pub(super) fn run_uri(run: &str) -> String {
 
 fn unknown(uri: &str) -> ErrorData {
     let known = templates().into_iter().map(|template| template.uri_template).collect::<Vec<_>>().join(", ");
-    ErrorData::resource_not_found(format!("there is no resource `{uri}`; there are {known}"), None)
+    ErrorData::resource_not_found(format!("unknown resource `{uri}`; the resources are {known}"), None)
 }
 
 /// The report of a run.

@@ -29,8 +29,8 @@
 //!
 //! A line of an `expect` block is `refuses CODE` or `warns CODE`, optionally followed by `at FILE:LINE[:COLUMN]`,
 //! `in FIELD.PATH`, and `saying` a part of its message or help; or `clean`; or `loads FILE`, for a missing file; or
-//! `passes over FILE`, for a file in the directory that is no manifest. A missing diagnostic fails the test, and so does an
-//! unexpected one. `expect no-refs` checks only the form of refs.
+//! `passes over FILE`, for a file in the directory that is not a manifest. A missing diagnostic fails the test, and so does
+//! an unexpected one. `expect no-refs` checks only the form of refs.
 //!
 //! A block `resolved FILE` lists values of an assembly or a persona with its chain merged, and the file of the chain that
 //! each comes from:
@@ -112,7 +112,7 @@ fn run_test(document: &str, test: &Test, host: &dyn Capabilities) -> Option<Stri
     }
     let mut failures = expect::compare(&expected.diagnostics, &loading.report);
     let unknown = expected.diagnostics.iter().filter(|expected| codes::explain(&expected.code).is_none());
-    failures.extend(unknown.map(|expected| format!("there is no code {}", expected.code)));
+    failures.extend(unknown.map(|expected| format!("unknown code {}", expected.code)));
     failures.extend(without_place(&loading.report));
     let loaded = expected.skipped.iter().filter(|path| !loading.skipped.contains(*path));
     failures.extend(loaded.map(|path| format!("not passed over: {path}")));

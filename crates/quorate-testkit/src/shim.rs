@@ -63,7 +63,7 @@ pub struct Fault {
     pub path: String,
     /// The index of the call among those that match, from 0.
     pub at: u64,
-    /// Whether all later calls are affected, too.
+    /// Whether the fault also affects all later calls.
     pub and_later: bool,
     pub action: FaultAction,
 }
@@ -112,7 +112,7 @@ impl FromStr for Fault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Fault, String> {
-        let wrong = || format!("`{text}` is no fault; one is written as `sync:ledger.db-wal:2:EIO`");
+        let wrong = || format!("`{text}` is not a fault such as `sync:ledger.db-wal:2:EIO`");
         let parts: Vec<&str> = text.split(':').collect();
         let [call, path, at, action_name] = parts[..] else { return Err(wrong()) };
         let call = match call {
@@ -180,8 +180,8 @@ fn compile(source: &Path, built: &Path) -> std::io::Result<Result<(), String>> {
         .output();
     Ok(match output {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("cc does not build the shim: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(error) => Err(format!("there is no C compiler: {error}")),
+        Ok(output) => Err(format!("cc cannot build the shim: {}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("cannot run the C compiler: {error}")),
     })
 }
 

@@ -16,11 +16,11 @@ struct Asset {
     bytes: &'static [u8],
 }
 
-/// What checks a report, in the report: one module.
+/// The module that checks a report, embedded in it.
 pub(crate) const REPORT_CHECK: &str =
     concat!(include_str!("assets/verify.js"), include_str!("assets/check.js"));
 
-/// The same with what the pages about proofs need.
+/// The same with the code of the pages about proofs.
 const VERIFY: &str = concat!(
     include_str!("assets/verify.js"),
     include_str!("assets/check.js"),

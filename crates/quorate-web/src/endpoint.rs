@@ -41,7 +41,7 @@ impl Method {
     }
 }
 
-/// What a route answers when all is well.
+/// The successful answer of a route.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,

@@ -1,6 +1,5 @@
-//! Tells watchers about the new records of a run. All watchers of a run share one reader, which asks the ledger when a commit
-//! event says so, and from time to time, so that records of other processes and machines are seen, too. Without a watcher the
-//! ledger is not read.
+//! Notifies watchers of the new records of a run. All watchers of a run share one reader, which reads the ledger after each
+//! commit event, and periodically for records of other processes and machines. Without a watcher it does not read the ledger.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};

@@ -1,8 +1,8 @@
 //! Checks every request before any route sees it, and gives every response its security headers.
 //!
 //! Host must name this server, which prevents DNS rebinding. Everything needs the session's cookie or the bearer token,
-//! except the link that begins a session. What changes something must come from a page of this server, or bring the bearer
-//! token, since cookies are sent to every port of a host. No response carries CORS headers.
+//! except the link that begins a session. A request that changes something must come from a page of this server or bring the
+//! bearer token, since browsers send cookies to every port of a host. No response carries CORS headers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ const MAX_SESSIONS: usize = 64;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What every response says to browsers.
+/// The security headers of every response.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         CONTENT_SECURITY_POLICY,

@@ -33,7 +33,7 @@ struct Opened {
 struct FileIdentity(u64, u64);
 
 impl Reader {
-    /// The session; `None` while there is no ledger.
+    /// The session; `None` until the ledger exists.
     ///
     /// # Errors
     /// When configuration or ledger are unusable.
@@ -54,7 +54,7 @@ impl Reader {
     /// The session of a workspace that must have a ledger.
     ///
     /// # Errors
-    /// As [`Reader::session`], and when there is no ledger.
+    /// As [`Reader::session`], and if the ledger does not exist.
     pub(crate) async fn existing(
         &self,
         environment: &Environment,

@@ -1,4 +1,5 @@
-//! The report file of a run: one page with all that it shows, its proof, and what checks it. It is readable without scripts.
+//! The report file of a run: one page with its content, its proof, and the script that checks it. It is readable without
+//! scripts.
 //!
 //! The page is a function of the proof and the texts alone, so that `quorate ledger check-proof` can draw it again and
 //! compare. The templates of documents, findings, positions and conclusions are those of the server's pages.
@@ -18,7 +19,7 @@ use quorate_kernel::entropy::{sha256_hex, unhex};
 
 use crate::assets::REPORT_CHECK;
 
-/// What every report starts with.
+/// The beginning of every report.
 const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"";
 
 const PROOF: &str = "<script type=\"application/octet-stream\" id=\"proof\">";
@@ -26,7 +27,7 @@ const TEXT: &str = "<script type=\"application/octet-stream\" class=\"text\" dat
 const GENERATOR: &str = "<meta name=\"generator\" content=\"";
 const SCRIPT_END: &str = "</script>";
 
-/// The style and the script as they are in a report.
+/// The style and the script of a report.
 static STYLE: LazyLock<String> = LazyLock::new(|| {
     let style = compact(include_str!("assets/style.css"));
     // Blanks that separate nothing.
@@ -42,7 +43,7 @@ fn compact(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Where the number of facts goes, which is known when all are drawn.
+/// The placeholder for the number of facts, which is known after drawing all of them.
 const COUNT: &str = " data-facts=\"\"";
 
 /// This program, as reports name it.
@@ -56,7 +57,7 @@ pub const FORMAT: ReportFormat = ReportFormat { begins: BEGINS, embedded, draw }
 /// Draws a report.
 ///
 /// # Errors
-/// Why it cannot be drawn, in words.
+/// The reason why it cannot be drawn.
 pub fn draw(file: &ReportFile) -> Result<String, String> {
     let html = view::page(file).render().map_err(|error| error.to_string())?;
     // Quotes of texts are escaped, so these are the attributes.
@@ -77,18 +78,18 @@ fn policy() -> String {
     )
 }
 
-/// Takes the embedded parts out of a report. That they are where a browser finds them follows from drawing it again.
+/// Extracts the embedded parts of a report. Drawing the report again proves that they are where a browser finds them.
 fn embedded(html: &str) -> Result<Embedded, String> {
     let program = html.split_once(GENERATOR).and_then(|(_, rest)| rest.split_once('"'));
     let program = program.ok_or("it does not name the program that drew it")?.0.to_owned();
-    let (_, rest) = html.split_once(PROOF).ok_or("it is no report: it embeds no proof")?;
+    let (_, rest) = html.split_once(PROOF).ok_or("it is not a report: it embeds no proof")?;
     let (proof, mut rest) = rest.split_once(SCRIPT_END).ok_or("its proof has no end")?;
     let proof = decoded(proof).ok_or("its proof is not the base64 of a text")?;
     let mut texts = Vec::new();
     while let Some((_, after)) = rest.split_once(TEXT) {
         let (input, after) = after.split_once("\">").ok_or("a text has no place")?;
         let (text, after) = after.split_once(SCRIPT_END).ok_or("a text has no end")?;
-        let input = input.parse().map_err(|_| "a text's place is no number")?;
+        let input = input.parse().map_err(|_| "a text's place is not a number")?;
         texts.push((input, Arc::from(decoded(text).ok_or("a text is not the base64 of a text")?)));
         rest = after;
     }

@@ -21,10 +21,10 @@ use crate::failure::Failure;
 use crate::guard::{Guard, OPEN};
 use crate::{Server, api, assets, openapi, pages};
 
-/// What a body may have besides a text: names, quotes and escapes.
+/// The largest body: a text of the maximum size, escaped, and the other fields.
 const MAX_BODY_BYTES: usize = 2 * artifact::MAX_BYTES as usize + 64 * 1024;
 
-/// The routes of the API; those that change something are left out where the server only shows things.
+/// The routes of the API, without those that change something if the server is read-only.
 pub(crate) fn api(read_only: bool) -> Vec<Route> {
     let mut all = vec![
         Route::of::<api::runs::GetRuns>(),

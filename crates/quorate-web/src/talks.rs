@@ -96,7 +96,7 @@ impl Talks {
             talk,
             runtime,
             changed,
-            // Jobs of the manifest as it was go on.
+            // Jobs of the earlier version of the manifest continue.
             tracker: before.map_or_else(Arc::default, |before| before.tracker.clone()),
             running: Mutex::new(()),
             is_answering: SyncMutex::new(false),
@@ -118,7 +118,7 @@ impl OpenTalk {
         self.tracker.subscribe()
     }
 
-    /// What takes note of who is asked.
+    /// The telemetry that tracks asked participants.
     pub(crate) fn tracker(&self) -> Arc<dyn Telemetry> {
         self.tracker.clone()
     }
@@ -153,7 +153,7 @@ impl OpenTalk {
                 state
             }
         };
-        // Whom this server asks is known at once.
+        // This server knows at once which participants it asks.
         for participant in &mut state.participants {
             let doing = activity.get(&*participant.id).cloned();
             let (doing, why) = doing.map_or((None, None), |(doing, why)| (Some(doing), why));
@@ -181,7 +181,7 @@ impl Server {
         }
     }
 
-    /// A turn as it is shown: other programs may have written secrets into the conversation.
+    /// A turn without secrets, which other programs may have written into the conversation.
     pub(crate) fn shown_turn(&self, turn: &Turn) -> ShownTurn {
         let shown = ShownTurn::of(turn);
         ShownTurn { content: self.environment.redactor.redact_text(&shown.content), ..shown }

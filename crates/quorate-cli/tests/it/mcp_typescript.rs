@@ -130,9 +130,9 @@ fn resources_and_prompts_are_what_the_client_takes() {
     assert!(said[7]["messages"][0]["content"]["text"].as_str().unwrap().contains("\"draft.md\""));
     for (at, code, words) in [
         (8, -32002, "unknown"),
-        (9, -32002, "there are quorate://runs/{run}"),
-        (10, -32002, "there is no resource"),
-        (11, -32002, "there is no resource"),
+        (9, -32002, "the resources are quorate://runs/{run}"),
+        (10, -32002, "unknown resource"),
+        (11, -32002, "unknown resource"),
         (12, -32602, "takes `run`"),
         (13, -32602, "takes no `run`"),
         (14, -32602, "the prompts are"),

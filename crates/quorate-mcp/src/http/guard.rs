@@ -54,7 +54,7 @@ impl Guard {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
             let reason = match headers.contains_key(AUTHORIZATION) {
                 true => "the bearer token is wrong\n",
-                false => "there is no bearer token: send `Authorization: Bearer ...`\n",
+                false => "the bearer token is missing: send `Authorization: Bearer ...`\n",
             };
             return Some((StatusCode::UNAUTHORIZED, challenge, reason).into_response());
         }

@@ -105,7 +105,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
     async fn receive(&mut self) -> Option<Message> {
         loop {
             if let Some(answering) = &mut self.answering {
-                // If the client no longer reads, its input will end, too.
+                // If the client no longer reads, its input will end as well.
                 let _ = answering.await;
                 self.answering = None;
             }

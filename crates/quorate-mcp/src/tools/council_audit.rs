@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate_ledger::council_log::stats::Filter;
+use quorate_ledger::council_log::stats::LogFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -68,7 +68,7 @@ async fn run_audit(server: &ServerState, arguments: Arguments) -> Result<Object,
     let (environment, places) = (&server.environment, &server.places);
     let since_ms = since(arguments.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
     let verdict = arguments.verdict.map(|verdict| verdict.word().to_owned());
-    let filter = Filter { since_ms, verdict, artifact_type: arguments.artifact_type };
+    let filter = LogFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
     let request = Request { filter, reindex: false };
     if let Some(empty) = audit::empty(environment, places, &request)? {
         return Ok(Object::from_json_text(&audit::json::json(&empty)));

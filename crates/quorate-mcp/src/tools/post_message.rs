@@ -114,11 +114,11 @@ impl Tool for PostMessage {
 /// Checks content and author, by the rules of `quorate say`.
 fn check_message(content: &str, by: &str) -> Result<(), Failure> {
     if content.trim().is_empty() {
-        return Err(Failure::usage("`content`: there is nothing to say", "give a text"));
+        return Err(Failure::usage("`content` is empty", "give a text"));
     }
     if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
-        let help = "a name has no white space and is not empty: use - or _ between words";
-        return Err(Failure::usage("`asOperatorId` is no name", help));
+        let help = "use a name without white space, with - or _ between words";
+        return Err(Failure::usage("`asOperatorId` is not a name", help));
     }
     Ok(())
 }

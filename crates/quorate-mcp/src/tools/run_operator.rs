@@ -64,7 +64,7 @@ impl Tool for RunOperator {
         let entry = server.conversations.find(&arguments.conversation_id)?.clone();
         let participant = entry.participant(&arguments.operator_id).ok_or_else(|| {
             let known: Vec<&str> = entry.runtime.participants.iter().map(external_id).collect();
-            let body = Body::new(format!("there is no participant `{}`", arguments.operator_id));
+            let body = Body::new(format!("unknown participant `{}`", arguments.operator_id));
             let help = format!("the participants are {}", known.join(", "));
             Failure::new(codes::PARTICIPANT_UNKNOWN, body.help(help))
         })?;

@@ -31,7 +31,7 @@ pub struct FixedExecutor(pub Option<MemberConfig>);
 
 impl ExecutorResolver for FixedExecutor {
     fn resolve(&self, name: Option<&str>, _: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
-        let none = || ConfigError::for_key("executor", format!("there is no executor {name:?}"));
+        let none = || ConfigError::for_key("executor", format!("unknown executor {name:?}"));
         self.0.clone().ok_or_else(none)
     }
 }

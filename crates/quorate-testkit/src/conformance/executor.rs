@@ -9,7 +9,7 @@ use quorate_kernel::probe::{self, question};
 use quorate_kernel::prompt::Layout;
 use quorate_kernel::{answer, conversation};
 use quorate_protocol::answers::Schema;
-use quorate_protocol::answers::turn::Turn;
+use quorate_protocol::answers::advice::Turn;
 use quorate_protocol::{Invoke, Part, PartKind};
 use serde_json::{Map, json};
 

@@ -16,7 +16,7 @@ pub async fn returns_package(provisioning: &dyn Provisioning) -> Package {
     assert_eq!(
         (&package.slug, &package.version, package.files()),
         (&second.slug, &second.version, second.files()),
-        "what has not changed is given as it was"
+        "an unchanged profile gives an equal package"
     );
     assert!(!package.report.has_refusals(), "a package that is refused is a failure");
     let pieces = package.files();

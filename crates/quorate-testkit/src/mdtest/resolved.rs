@@ -52,7 +52,7 @@ impl ResolvedExpectation {
             return vec![format!("{path} is not in the workspace")];
         };
         let OpenResult::Document(layer) = loader.open(&manifest_path) else {
-            return vec![format!("{path} is no manifest")];
+            return vec![format!("{path} is not a manifest")];
         };
         let resolved = match layer.doctype {
             Doctype::Assembly => assembly::load(loader, &layer).value.map(|loaded| (loaded.chain, None)),

@@ -92,7 +92,7 @@ fn what_is_missing_or_unexpected_fails() {
         "```yaml council.yaml above\nx: 1\n```\n```expect\nrefuses quorate:council_invalid at council.yaml:2\n```\n",
         &["missing"],
     );
-    check("```expect\nrefuses quorate:nonsense\n```\n", &["there is no code quorate:nonsense"]);
+    check("```expect\nrefuses quorate:nonsense\n```\n", &["unknown code quorate:nonsense"]);
 }
 
 #[test]
@@ -148,5 +148,5 @@ fn what_comes_of_a_chain_is_compared() {
     check("tags absent", &["tags is [\"x\"]"]);
     check("era = \"now\"", &["era is absent"]);
     check("tags = [\"x\"] from personas/b/PERSONA.md", &["tags comes from personas/a/PERSONA.md"]);
-    check_all(PERSONAS, "```resolved x.md\na = 1\n```\n```expect\nclean\n```\n", &["x.md is no manifest"]);
+    check_all(PERSONAS, "```resolved x.md\na = 1\n```\n```expect\nclean\n```\n", &["x.md is not a manifest"]);
 }

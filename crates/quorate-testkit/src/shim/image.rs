@@ -40,9 +40,9 @@ struct DirectoryChange {
 #[derive(Debug, Default)]
 struct Disk {
     files: Vec<File>,
-    /// The file of each path, as the process sees it.
+    /// The file of each path from the view of the process.
     names: BTreeMap<String, usize>,
-    /// The file of each path, as it is on disk.
+    /// The file of each path on disk.
     synced: BTreeMap<String, usize>,
     since: Vec<DirectoryChange>,
 }

@@ -8,8 +8,8 @@ use super::{CALLS, Call, value_of_name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub call: Call,
-    /// Offset in the file, in bytes; a truncation's new length; 1 for an opening that created the file and 2 for one that
-    /// emptied it; 1 for a link.
+    /// Offset in the file, in bytes; a truncation's new length; 1 if an opening created the file, 2 if it emptied the file;
+    /// 1 for a link.
     pub offset: u64,
     /// The system's error number, 0 for success.
     pub error: i32,
@@ -38,7 +38,7 @@ pub fn read(file: &Path) -> Result<Vec<Event>, String> {
     let mut events = Vec::new();
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         let (head, length) = head(&rest[..end])
-            .ok_or_else(|| format!("{} is no trace at event {}", file.display(), events.len()))?;
+            .ok_or_else(|| format!("{} has an invalid trace at event {}", file.display(), events.len()))?;
         let Some(bytes) = rest.get(end + 1..end + 1 + length) else { break };
         events.push(Event { bytes: bytes.to_owned(), ..head });
         rest = rest.get(end + 2 + length..).unwrap_or_default();

@@ -70,7 +70,7 @@ fn outcome(history: &History) -> serde_json::Map<String, Json> {
     history.outcome_data().cloned().unwrap_or_default()
 }
 
-/// Runs an assembly to its end, over as many processes as it takes.
+/// Runs an assembly to its end, with a new process after each crash.
 async fn run_to_end(
     world: &World,
     mut deaths: CrashPlan,

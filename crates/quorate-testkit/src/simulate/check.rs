@@ -97,7 +97,7 @@ pub(super) fn no_member_is_asked_before_the_intent_is_recorded(
         .filter_map(Json::as_str)
         .collect();
     match simulated.calls.iter().flatten().find(|(id, _)| !intended.contains(&**id)) {
-        Some((id, _)) => Err(format!("{id} was asked and no record says so")),
+        Some((id, _)) => Err(format!("{id} was asked without a record")),
         None => Ok(()),
     }
 }
@@ -125,7 +125,7 @@ fn replay_is_identical(simulated: &Simulation, setup: &Setup) -> Result<(), Stri
 
 /// X5, C4: SHIP requires enough valid answers, an adjudication, and fewer than three blocks.
 fn nothing_ships_without_enough_answers(simulated: &Simulation, setup: &Setup) -> Result<(), String> {
-    let outcome = simulated.history.outcome_data().ok_or("there is no outcome")?;
+    let outcome = simulated.history.outcome_data().ok_or("the outcome is missing")?;
     if outcome.get("verdict").and_then(Json::as_str) != Some("SHIP") {
         return Ok(());
     }

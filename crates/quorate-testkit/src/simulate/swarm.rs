@@ -68,7 +68,7 @@ pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
     simulated.map(|(summary, _)| summary).map_err(|what| Violation::new(seed, what))
 }
 
-/// Simulates a conversation, its first lives as planned; returns the steps of the last of these, too.
+/// Simulates a conversation, its first lives by `plans`; also returns the steps of the last planned life.
 async fn simulated(setup: Setup, plans: Vec<LifePlan>) -> Result<(Summary, Vec<&'static str>), String> {
     let setup = Arc::new(setup);
     let failures = Failures { percent: setup.failure_percent, left: AtomicUsize::new(setup.failures) };

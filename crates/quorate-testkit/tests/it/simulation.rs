@@ -149,7 +149,7 @@ fn swarms_survive_a_fault_at_every_boundary_of_a_cycle() {
     }
 }
 
-/// Simulates all of them, on as many threads as there are processors.
+/// Simulates all seeds, on one thread for each processor.
 fn all<Simulates, Came>(seeds: Range<u64>, simulate: fn(u64) -> Simulates) -> Vec<Came>
 where
     Simulates: Future<Output = Result<Came, Violation>>,

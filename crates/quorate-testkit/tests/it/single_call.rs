@@ -56,7 +56,7 @@ async fn records(ledger: &Memory) -> Vec<Record> {
     ledger.records(&STREAM.into()).await.expect("records")
 }
 
-/// Of each record its kind, and how the attempt or the consultation ended.
+/// The kind of each record, with the status of its attempt or consultation.
 async fn statuses(ledger: &Memory) -> Vec<(String, String)> {
     let of = |record: Record| {
         let data = record.data.expect("kept");
@@ -101,7 +101,7 @@ async fn an_answer_is_given_and_recorded() {
     assert_eq!(last["prompt_sha256"].as_str(), answered.call_info.prompt_sha256.as_deref());
     assert_eq!((&last["redactions"], ledger.syncs()), (&json!(2), 1));
 
-    // What is shown has no secrets, is between markers, and JSON stays JSON.
+    // The shown texts contain no secrets and are between markers, and JSON stays JSON.
     let seen = seen.lock().expect("not poisoned");
     let asked = seen.first().expect("asked");
     assert_eq!((&*asked.run, &*asked.role), (STREAM, "You judge."));

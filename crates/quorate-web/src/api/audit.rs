@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use quorate::service::audit::json::AuditReport;
 use quorate::service::audit::{self, Audit, Request};
 use quorate::service::since;
-use quorate_ledger::council_log::stats::Filter;
+use quorate_ledger::council_log::stats::LogFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -36,7 +36,7 @@ pub(crate) async fn load(server: &Arc<Server>, query: Query) -> Result<Audit, Fa
             .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))?,
         None => None,
     };
-    let filter = Filter { since_ms, verdict: None, artifact_type: given(query.artifact_type) };
+    let filter = LogFilter { since_ms, verdict: None, artifact_type: given(query.artifact_type) };
     let request = Request { filter, reindex: false };
     if let Some(empty) = audit::empty(&server.environment, &server.places, &request)? {
         return Ok(empty);

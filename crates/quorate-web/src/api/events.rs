@@ -1,4 +1,4 @@
-//! `GET /api/v1/runs/{run}/events`: the records of a run as server-sent events, those that are there and then each new one.
+//! `GET /api/v1/runs/{run}/events`: the records of a run as server-sent events, first the existing and then the new ones.
 //!
 //! The id of an event is the record's number. A client that lost the connection sends the last one it saw as
 //! `Last-Event-ID`, as browsers do, and goes on after it, also with another server of the same ledger.
@@ -56,7 +56,7 @@ fn next_record(headers: &HeaderMap) -> Result<u64, Failure> {
     let Some(last) = headers.get("last-event-id") else { return Ok(0) };
     let last = last.to_str().ok().and_then(|text| text.parse::<u64>().ok()).and_then(|n| n.checked_add(1));
     last.ok_or_else(|| {
-        Failure::usage("`Last-Event-ID` is no record's number", "send the id of the last event")
+        Failure::usage("`Last-Event-ID` is not a record's number", "send the id of the last event")
     })
 }
 

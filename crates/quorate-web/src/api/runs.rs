@@ -6,7 +6,7 @@ use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 use quorate::service::runs::{self, ListedRun, RunPage};
 use quorate::service::since;
-use quorate_ledger::runs::Filter;
+use quorate_ledger::runs::RunFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub(crate) struct Runs {
 }
 
 impl Query {
-    fn filter(&self, server: &Server) -> Result<Filter, Failure> {
+    fn filter(&self, server: &Server) -> Result<RunFilter, Failure> {
         // Forms send what is not filled in as empty texts.
         let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         let since_ms = match given(&self.since) {
@@ -67,7 +67,7 @@ impl Query {
         };
         let verdict = one_of("verdict", given(&self.verdict), &runs::VERDICTS)?;
         let mode = one_of("mode", given(&self.mode), &runs::MODES)?;
-        Ok(Filter {
+        Ok(RunFilter {
             since_ms,
             verdict,
             artifact_type: given(&self.artifact_type),

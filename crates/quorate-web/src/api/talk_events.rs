@@ -31,7 +31,7 @@ use crate::talks::OpenTalk;
 /// How many turns are read at once.
 const PAGE: usize = 50;
 
-/// How often the ledger is asked what became of turns, so that failures of other processes are seen, too.
+/// How often the status of turns is read from the ledger, so that clients also see failures of other processes.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Where the stream begins.
@@ -80,7 +80,7 @@ fn last_seen(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     // Browsers send it as UTF-8.
     String::from_utf8(last.as_bytes().to_vec())
         .map(Some)
-        .map_err(|_| Failure::usage("`Last-Event-ID` is no turn's id", "send the id of the last event"))
+        .map_err(|_| Failure::usage("`Last-Event-ID` is not a turn's id", "send the id of the last event"))
 }
 
 /// A client that watches a conversation.

@@ -1,4 +1,4 @@
-// What pages do besides being read: keys, forms, and following an open run. Texts are set as text alone.
+// Keys, forms and live updates of the pages. Texts are only set as text, never as markup.
 
 const $ = (selector, within = document) => within.querySelector(selector);
 

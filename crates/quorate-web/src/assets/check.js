@@ -36,7 +36,7 @@ async function judge() {
   }
 }
 
-// Does a check and says what it came to. What fails otherwise is a mistake in here.
+// Runs a check and shows its result. Any other failure is a bug of this script.
 async function check(work) {
   checked = null;
   say("none", "Checking…");
@@ -117,7 +117,7 @@ function factFlaw(records, element) {
   return `“${short(element.textContent)}” is shown, and ${said} says “${short(String(expected))}”`;
 }
 
-// What a proof says, from its records alone: of a page around it nothing is taken.
+// Shows the content of a proof from its records, and uses nothing of the surrounding page.
 function showProven({ origin, size, root, keys, records }) {
   const list = find("#proven");
   if (!list) return;
@@ -148,8 +148,8 @@ function showProven({ origin, size, root, keys, records }) {
 // How words are marked; pages/wording.rs has the same list.
 const MARKS = { "good ●": "SHIP PASS DONE", "fair ◆": "REVISE", "bad ■": "HOLD FAIL REFUSED", "open ○": "OPEN" };
 
-// What the page has to show beside facts that are true each by itself: the last decision in its heading, each decision of a
-// person, and all of it where it can be seen.
+// The requirements on the whole page, beyond single true facts: it must show the last decision in its heading and every
+// decision of a person, all of it visibly.
 function shapeFlaws(records, decided) {
   const flaws = [];
   const parts = [...document.body.children].map(({ localName }) => localName).filter((name) => name !== "script");

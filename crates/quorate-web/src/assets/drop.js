@@ -1,6 +1,6 @@
 // The pages of a server about proofs: what a proof says, and files that the reader drops. It goes on where check.js ends.
 
-// A proof, or the proof in a report. What the page of a report shows is not compared here.
+// Checks a proof, or the proof in a report. It does not compare the report's page with the proof.
 async function checkFile(text, name) {
   const embedded = /<script type="application\/octet-stream" id="proof">([^<]*)<\/script>/.exec(text)?.[1];
   const proven = await checkProof(embedded === undefined ? text : textOf(unbase64(embedded, null, "the proof")));

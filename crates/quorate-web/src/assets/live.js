@@ -3,7 +3,7 @@
 const $ = (selector) => document.querySelector(selector);
 const grouped = (number) => Number(number).toLocaleString("en-US");
 
-// Browsers allow six streams for each server: a page that nobody sees holds none.
+// Browsers allow six streams for each server, so a hidden page keeps none open.
 function follow(open) {
   let source;
   const begin = () => {
@@ -18,7 +18,7 @@ function follow(open) {
   if (document.visibilityState !== "hidden") begin();
 }
 
-// An open run: each event has all of it, and the last one loads the page as it is then.
+// An open run: each event has the whole state, and the last one reloads the page.
 const live = $("#live");
 if (live) {
   const run = encodeURIComponent(live.dataset.run);

@@ -1,5 +1,5 @@
-// Checks proofs as docs/ledger-export.md specifies them, with WebCrypto alone. Throws Unreadable for what is no proof, and
-// Flaw for a proof that does not hold.
+// Checks proofs as docs/ledger-export.md specifies them, with WebCrypto alone. Throws Unreadable for a text that is not a
+// proof, and Flaw for a proof that does not hold.
 
 export class Unreadable extends Error {}
 export class Flaw extends Error {}
@@ -32,7 +32,7 @@ function need(holds, what) {
   if (!holds) throw new Flaw(what);
 }
 
-// What fails in here means that the text is no proof.
+// A failure of `work` means that the text is not a proof.
 async function reading(work) {
   try {
     return await work();
@@ -225,7 +225,7 @@ async function addVouched(keys, data) {
   need(isList(vouchers) && vouchers.length > 0, "a keyring record vouches for no key");
   for (const voucher of vouchers) {
     const { at, by, key, signature: encoded } = fields(voucher, VOUCHER, "a voucher");
-    need(KEY_ID.test(by), "a voucher's key is no key's name");
+    need(KEY_ID.test(by), "a voucher's key is not a key's name");
     const added = publicKey(key);
     checkTime(at);
     const signature = unbase64(encoded, 64, "a voucher's signature");
@@ -249,7 +249,7 @@ async function openCheckpoint(note, lines) {
   for (const line of signatures) {
     const parts = line.split(" ");
     const isLine = parts.length === 3 && parts[0] === "\u2014" && isName(parts[1]);
-    need(isLine, "a line of the note is no signature");
+    need(isLine, "a line of the note is not a signature");
     const data = unbase64(parts[2], null, "a signature of the note");
     const named = known.filter((key) => key.name === parts[1] && isSame(key.id, data.subarray(0, 4)));
     need(named.length > 0, "a signature of the note is of none of its keys");
@@ -264,7 +264,7 @@ async function openCheckpoint(note, lines) {
   need(isThree, "the checkpoint is not the three lines origin, size and root");
   const [origin, digits, encoded] = said;
   const isSize = /^(0|[1-9][0-9]{0,19})$/.test(digits) && BigInt(digits) < 2n ** 64n;
-  need(isSize, "the checkpoint's size is no number");
+  need(isSize, "the checkpoint's size is not a number");
   const root = unbase64(encoded, 32, "the checkpoint's root");
   need(known.every((key) => key.name === origin), "a key signs for another log");
   return { origin, size: BigInt(digits), root, keys: known };
@@ -286,7 +286,7 @@ async function checkRecord({ head, data, index, leaf_path: path, signatures }, s
   if (data !== null) {
     need(hex(await sha256(data)) === said.data_sha256, "its data does not have the hash that its head names");
     record.data = parse(data, "its data");
-    need(isObject(record.data), "its data is no object");
+    need(isObject(record.data), "its data is not an object");
   }
   for (const envelope of signatures) {
     const signer = await checkEnvelope(envelope, leaf, known);
@@ -302,7 +302,7 @@ async function checkEnvelope({ payload, payloadType: kind, signatures }, leaf, k
   need(payload === base64(leaf), "an envelope's payload is not the record's leaf");
   need(signatures.length === 1, "an envelope has not one signature");
   const { keyid, sig } = signatures[0];
-  need(KEY_ID.test(keyid), "a signature's key is no key's name");
+  need(KEY_ID.test(keyid), "a signature's key is not a key's name");
   need(known.has(keyid), `it is signed by the key ${keyid}, whose public half is not known`);
   const signature = unbase64(sig, 64, "a signature");
   const holds = await isSigned(known.get(keyid), signature, signedBytes(kind, leaf));
@@ -310,7 +310,7 @@ async function checkEnvelope({ payload, payloadType: kind, signatures }, leaf, k
   return keyid;
 }
 
-// What a run's first record says of signatures: whether each record needs one, whose, and the permitted keys.
+// The signing rules in a run's first record: whether each record needs a signature, by whom, and the permitted keys.
 async function ringOf({ n, kind, data }) {
   if (n !== 0 || kind !== "run.opened" || !isObject(data?.audit)) return null;
   const { audit } = data;
@@ -360,14 +360,14 @@ function readProof(text) {
   need(proof.v === 1, `its version is ${proof.v}, and this program reads 1`);
   for (const record of proof.records) {
     const { leaf_path: path, signatures } = fields(record, RECORD, "a record");
-    need(path.every(isText), "a path has what is no text");
+    need(path.every(isText), "a path has an entry that is not text");
     for (const envelope of signatures) {
       for (const signature of fields(envelope, ENVELOPE, "an envelope").signatures) {
         fields(signature, SIGNATURE, "a signature");
       }
     }
   }
-  need([...proof.keys, ...proof.signers].every(isText), "a list of keys has what is no text");
+  need([...proof.keys, ...proof.signers].every(isText), "a list of keys has an entry that is not text");
   return proof;
 }
 

@@ -7,7 +7,7 @@ use askama::filters::{Escaper as _, Html};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct At(Option<String>);
 
-/// How a text was made of what is in the record. `assets/check.js` has the same list.
+/// How a text was derived from the record. `assets/check.js` has the same list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A member's position in a word.
@@ -65,7 +65,7 @@ impl At {
         At(self.0.as_ref().map(|base| format!("{base}{pointer}")))
     }
 
-    /// The attribute of an element that shows a text of the record as it is.
+    /// The attribute of an element that shows a text of the record unchanged.
     pub(crate) fn to(&self, pointer: &str) -> String {
         let Some(base) = &self.0 else { return String::new() };
         let mut attribute = " data-at=\"".to_owned();

@@ -10,7 +10,7 @@ use askama::Template;
 use axum::response::Response;
 use quorate::service::audit::costs::Sum;
 use quorate::service::audit::{Audit, percent};
-use quorate_ledger::council_log::agreement::MIN_SHARED;
+use quorate_ledger::council_log::stats::MIN_SHARED;
 use quorate_manifest::timestamp;
 
 use self::agreement::{Matrix, matrix};

@@ -1,5 +1,5 @@
 //! Charts, drawn as SVG by the server. Each is beside a table with the same numbers. Sizes are attributes, since the content
-//! security policy forbids styles in the markup; what is told by colour is told by a height or a shape, too.
+//! security policy forbids styles in the markup. A height or a shape repeats the meaning of each colour.
 
 /// A part of a stacked bar.
 pub(crate) struct Segment {
@@ -107,7 +107,8 @@ pub(super) fn line(values: &[Option<f64>]) -> Line {
     Line { pieces: pieces.iter().map(|piece| piece.join(" ")).collect(), dots }
 }
 
-/// Where a mark is on a bar whose first part ends at `reached`, of 1,000. What does not reach it does not seem to.
+/// The position, out of 1,000, of a mark on a bar whose first part ends at `reached`. A bar below the mark never appears to
+/// reach it.
 pub(super) fn mark(needed: f64, reached: f64) -> u64 {
     let (mark, end) = (place(needed), place(reached));
     match reached < needed && mark <= end {

@@ -98,7 +98,7 @@ fn advice(live: &Live) -> String {
     }
 }
 
-/// How far a question is, as `live.js` says it, too.
+/// The state of a question, in the same words as `live.js`.
 fn words(question: &Question) -> String {
     let mut text = question.state.as_str().to_owned();
     if question.state == QuestionState::Retrying {

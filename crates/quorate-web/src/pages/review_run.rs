@@ -89,7 +89,7 @@ pub(crate) struct Stance {
     pub(crate) message_at: String,
 }
 
-/// What a member was asked through, and what that took.
+/// A member's executor and usage.
 pub(super) struct MemberRow {
     pub(super) id: String,
     pub(super) executor: String,

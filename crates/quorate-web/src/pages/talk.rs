@@ -92,7 +92,7 @@ fn notes(outcome: TurnOutcome) -> Vec<String> {
     failed.chain(why).collect()
 }
 
-/// Who is next, as `live.js` says it, too.
+/// The next participants, in the same words as `live.js`.
 fn next(next: &Next) -> String {
     match (&next.turn, next.participants.is_empty()) {
         (None, _) => format!("No turn is open: {}.", next.why),

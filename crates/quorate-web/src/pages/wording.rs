@@ -14,7 +14,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Of a word as records have it; `None` where nothing is decided.
+    /// The mark of a verdict or status word of the records; `None` for an undecided run.
     pub(crate) fn of(word: Option<&str>) -> Mark {
         let word = word.unwrap_or("open").to_uppercase();
         let (class, shape) = match word.as_str() {
@@ -75,7 +75,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Tokens and money, as far as they are known.
+/// The known tokens and money.
 pub(super) fn usage(usage: &Usage) -> String {
     let mut parts = Vec::new();
     if let (Some(read), Some(written)) = (usage.tokens_in, usage.tokens_out) {

@@ -55,7 +55,7 @@ pub(super) struct ReportPage {
     lines: Vec<Line>,
     input: Option<usize>,
     findings: Vec<ShownFinding>,
-    /// What an assembly was about.
+    /// The subject of an assembly.
     texts: Vec<ShownText>,
     positions: Vec<Position>,
     board: Option<Board>,
@@ -236,7 +236,7 @@ fn word<'a>(content: &'a Content, outcome: &'a Outcome) -> Option<&'a str> {
     })
 }
 
-/// What the run is about, with where that is said.
+/// The subject of the run, and its place in the records.
 fn title(content: &Content) -> (String, String) {
     let at = At::record(0);
     let of = |pointer, text: &Option<String>| Some((text.clone()?, at.to(pointer)));

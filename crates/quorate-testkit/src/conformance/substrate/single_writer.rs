@@ -172,7 +172,7 @@ pub async fn reads_since(open: &Open) {
         }
         Err(error) => assert!(is_unknown(&error), "{error}"),
     }
-    // Stored turns stay as they are.
+    // Stored turns stay unchanged.
     let before = read_all(&*reader, 100).await;
     append(&*writer, new_turn("bea", "one more")).await;
     let after = read_all(&*reader, 100).await;

@@ -31,7 +31,7 @@ pub async fn deduplicates_by_key(open: &Open) {
     }
     append(&*open(), answer("cleo", "yes", &trigger)).await;
     append(&*open(), answer("bea", "yes", &other_trigger)).await;
-    // A process that reads only later turns must know it, too.
+    // A process that reads only later turns must know it as well.
     for at in 0..40 {
         append(&*open(), new_turn("ann", &format!("turn {at}"))).await;
     }

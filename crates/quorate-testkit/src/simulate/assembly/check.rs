@@ -208,7 +208,7 @@ fn no_vote_is_lost_or_counted_twice(simulated: &Simulation, world: &World) -> Re
     let Some(decision) = outcome(simulated).get("decision") else { return Ok(()) };
     let fed = fed(simulated);
     let class = match &world.setup.request {
-        quorate_protocol::assembly::Request::Voting { class } => class.as_deref(),
+        quorate_protocol::assembly::AssemblyRequest::Voting { class } => class.as_deref(),
         _ => None,
     };
     let mut voters = Vec::new();
@@ -270,8 +270,8 @@ fn who_lacks_output_is_named(simulated: &Simulation, world: &World) -> Result<()
     let named: BTreeSet<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
     let partial = outcome["partial"] == json!(true);
     let exhausted = outcome.get("code") == Some(&json!("budget_exhausted"));
-    // After a vote was decided, missing results of a gather strategy are not waited for. If the budget was spent, members
-    // that were still to be asked are named, too, but none whose last question was answered.
+    // After a vote was decided, the run does not wait for missing results of a gather strategy. If the budget was spent, the
+    // outcome also names members that were not asked, but none whose last question was answered.
     // A peer that has answered may lack output in a later round.
     let has_rounds = world.setup.mode == Mode::Peer;
     let is_consistent = match exhausted {
@@ -316,7 +316,7 @@ fn a_missing_sentinel_escalates(simulated: &Simulation, world: &World) -> Result
     }
 }
 
-/// X8: the outcome of a run that spent its budget says so, and decides nothing.
+/// X8: the outcome of a run that spent its budget reports that, and decides nothing.
 fn a_spent_budget_is_said(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
     let spent = simulated.history.fed.iter().any(|fed| fed.stamped.event.is_over_budget());
@@ -325,7 +325,7 @@ fn a_spent_budget_is_said(simulated: &Simulation, world: &World) -> Result<(), S
     let may_differ = world.setup.early_decision && !reported;
     match (spent == reported || may_differ) && (!reported || outcome["stand"] == "incomplete") {
         true => Ok(()),
-        false => Err(format!("the budget is spent: {spent}; the outcome says so: {reported}")),
+        false => Err(format!("the budget is spent: {spent}; the outcome reports it: {reported}")),
     }
 }
 

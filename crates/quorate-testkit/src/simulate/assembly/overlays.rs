@@ -54,7 +54,7 @@ pub(super) fn check(seed: u64, simulated: &Simulation) -> Result<(), String> {
 /// A5: a fragment is valid for one to thirty days.
 fn lifetime_ms(fragment: &Json, fed_ms: i64) -> Result<i64, String> {
     let expires = fragment["expires"].as_str().unwrap_or_default();
-    let expires_ms = timestamp::parse(expires).ok_or_else(|| format!("`{expires}` is no time"))?;
+    let expires_ms = timestamp::parse(expires).ok_or_else(|| format!("`{expires}` is not a time"))?;
     let lives_ms = expires_ms - fed_ms;
     match (DAY_MS..=30 * DAY_MS).contains(&lives_ms) {
         true => Ok(lives_ms),

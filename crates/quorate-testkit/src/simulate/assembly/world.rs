@@ -13,7 +13,9 @@ use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
-use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, SENTINEL, Setup, subject_kind};
+use quorate_protocol::assembly::{
+    AssemblyRequest, Member, Overlays, RiskLevel, SENTINEL, Setup, subject_kind,
+};
 use quorate_protocol::locks::Trait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Name, Part};
@@ -181,16 +183,16 @@ fn member(rng: &mut Rng, mode: Mode, number: usize) -> Member {
     member
 }
 
-fn request(rng: &mut Rng, mode: Mode) -> Request {
+fn request(rng: &mut Rng, mode: Mode) -> AssemblyRequest {
     match mode {
-        Mode::Advisory => Request::Advisory {
+        Mode::Advisory => AssemblyRequest::Advisory {
             phase: ["session", "session", SENTINEL, "standing"][pick(rng, 4)].to_owned(),
             trigger: ["manual", "sample"][pick(rng, 2)].to_owned(),
             sentinel_first: rng.percent(50),
         },
-        Mode::Voting => Request::Voting { class: rng.percent(80).then(|| CLASS.to_owned()) },
-        Mode::Peer => Request::Peer { rounds: rng.percent(20).then_some(2) },
-        Mode::Hierarchy => Request::Hierarchy,
+        Mode::Voting => AssemblyRequest::Voting { class: rng.percent(80).then(|| CLASS.to_owned()) },
+        Mode::Peer => AssemblyRequest::Peer { rounds: rng.percent(20).then_some(2) },
+        Mode::Hierarchy => AssemblyRequest::Hierarchy,
     }
 }
 

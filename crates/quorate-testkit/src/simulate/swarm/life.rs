@@ -81,7 +81,7 @@ impl Life {
         Life::new(number, LifePlan::default(), Rng::new(0), Arc::new(failures), 0)
     }
 
-    /// What each step was, in order.
+    /// The steps so far, in order.
     pub(super) fn steps(&self) -> Vec<&'static str> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -133,7 +133,7 @@ impl Life {
         wait_for(&self.interrupted).await;
     }
 
-    /// Returns once, when a cycle is to be dropped.
+    /// Returns once, when a cycle must be dropped.
     pub(super) async fn cycle_dropped(&self) {
         wait_for(&self.dropped).await;
         self.dropped.send_replace(false);

@@ -127,7 +127,7 @@ impl Dispatcher for RecordingDispatcher {
                 parts: Vec::new(),
                 answer_schema: answers::Schema::Selection,
             };
-            // What counts is that it was asked: a call that was paid for is not made again.
+            // The answer does not matter: the test checks that a paid call is not repeated.
             let _ = input.ask.ask(&member_config(Advisor(self.process.clone())), question).await;
         }
         self.process.pause("a decision that was made").await;

@@ -1,9 +1,9 @@
-//! How often deliberators agree, as a matrix. A pair that has met too rarely says so.
+//! The agreement of deliberators, as a matrix. Pairs with too few common reviews are marked.
 
 use std::cmp::Reverse;
 
 use quorate::service::audit::percent;
-use quorate_ledger::council_log::agreement::{Agreement, Pair};
+use quorate_ledger::council_log::stats::{Agreement, Pair};
 
 /// The most deliberators of the matrix, those with the most positions.
 const MAX_MEMBERS: usize = 10;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use quorate::service::audit::Audit;
-use quorate_ledger::council_log::producers::{ProducerStats, ReviewCounts, find_drift};
+use quorate_ledger::council_log::priors::{ProducerStats, ReviewCounts, producer_drifts};
 
 use super::super::chart::{self, Line};
 use super::{Mix, day, mix, share};
@@ -42,7 +42,7 @@ pub(super) struct Means {
 
 /// The producers with the most reviews, and how many others there are.
 pub(super) fn producers(audit: &Audit) -> (Vec<Producer>, usize) {
-    let drifts = find_drift(&audit.producers);
+    let drifts = producer_drifts(&audit.producers);
     let mut all: Vec<(&String, &ProducerStats)> = audit.producers.iter().collect();
     all.sort_by_key(|(name, stats)| (Reverse(stats.all.reviews()), (*name).clone()));
     let omitted = all.len().saturating_sub(MAX_PRODUCERS);
