@@ -9,7 +9,7 @@ use crate::support;
 use crate::support::records;
 use quorate_ledger::merkle;
 use quorate_ledger::note::Verifier;
-use quorate_ledger::signing::{Context, PublicKey, SecretKey, Signature, Voucher};
+use quorate_ledger::signing::{SigningContext, PublicKey, SecretKey, Signature, Voucher};
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _};
@@ -90,7 +90,7 @@ fn signatures(place: &TestDir, run: &str) -> (usize, Vec<String>) {
             let (head, key, signature): (String, String, String) = (row.get(0), row.get(1), row.get(2));
             let signature = Signature::from_text(&signature).expect("a signature");
             let leaf = merkle::leaf(head.as_bytes());
-            known[&key].verify(Context::RECORD, &leaf, &signature).expect("it holds");
+            known[&key].verify(SigningContext::RECORD, &leaf, &signature).expect("it holds");
             key
         };
         (usize::try_from(count).expect("a few"), rows.iter().map(signer).collect())

@@ -32,6 +32,7 @@ mod golden_records;
 mod guard;
 mod hook;
 mod http_witness_missing;
+mod json_guard;
 mod judges;
 mod keys;
 mod kills;

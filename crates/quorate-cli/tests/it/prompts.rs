@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use quorate_kernel::entropy::sha256_hex;
+
 use crate::support;
-use support::TestDir;
 use support::council::ROSTER;
+use support::{TestDir, files};
 
 /// Prompts by step and member, with the run's nonce.
 struct Read {
@@ -192,4 +194,67 @@ fn earlier_verdicts_go_to_the_adjudicator_alone() {
     for (who, prompt) in read(&place).prompts {
         assert_eq!(prompt.contains("Earlier verdicts"), who == "adjudicator", "{who}");
     }
+}
+
+/// The SHA-256 of each prompt with its nonce replaced by `{marker}`, under `name`, or `name-again` for a repeated question.
+fn hashes(name: &str, prompts: &[String]) -> BTreeMap<String, String> {
+    let mut hashes = BTreeMap::new();
+    for prompt in prompts {
+        let start = prompt.find("MARKER is `").expect("the run's marker") + "MARKER is `".len();
+        let nonce = prompt[start..].split('`').next().expect("the marker ends");
+        let who = prompt.lines().rfind(|line| line.starts_with("You are `")).expect("who is asked");
+        let member = who.split('`').nth(1).expect("a name");
+        let step = ["round 1", "round 2"].iter().find(|round| who.contains(**round));
+        let step = step.map_or(String::new(), |round| round.replace("round ", "r") + "/");
+        let again = if prompt.contains("## Once more") { "-again" } else { "" };
+        let hash = sha256_hex(prompt.replace(nonce, "{marker}").as_bytes());
+        let key = format!("{name}{again}/{step}{member}");
+        assert!(hashes.insert(key.clone(), hash).is_none(), "{key} was asked twice");
+    }
+    hashes
+}
+
+/// The SHA-256 of what each recording of the examples' cassettes asks: the shared instruction's hash, the role, the prompt.
+fn recorded_hashes() -> BTreeMap<String, String> {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let recordings = files(&examples).into_iter().filter_map(|(path, bytes)| {
+        let name = path.strip_prefix(&examples).expect("a path below").to_str().expect("UTF-8").to_owned();
+        (name.contains("/cassettes/") && name.ends_with(".json")).then_some((name, bytes))
+    });
+    recordings
+        .map(|(name, bytes)| {
+            let recording: serde_json::Value = serde_json::from_slice(&bytes).expect("a recording is JSON");
+            let request = &recording["request"];
+            let mut lines = vec![request["instruction_sha256"].as_str().expect("a hash")];
+            for part in ["role", "prompt"] {
+                let part = request[part].as_array().expect("lines").iter();
+                lines.extend(part.map(|line| line.as_str().expect("a line")));
+            }
+            (name, sha256_hex(lines.join("\n").as_bytes()))
+        })
+        .collect()
+}
+
+/// `golden/prompts.sha256` lists the prompts of the built-in council, its repeated questions and the examples' cassettes. The
+/// cassettes' prompts are those that this binary composes: `cassettes::the_examples_replay_without_trust_and_ask_nobody` fails
+/// otherwise. `QUORATE_WRITE_GOLDEN=1` rewrites the list.
+#[test]
+fn guard_prompts_are_frozen_byte_for_byte() {
+    let corrected = TestDir::shell(
+        "if mkdir asked-$step-$member 2>/dev/null; then echo 'Looks fine to me.'; else answer; fi",
+        "",
+    );
+    corrected.run(&["review", "draft.md"]).assert_code(0);
+    let mut now = hashes("council", &reviewed().prompts());
+    now.extend(hashes("corrected", &corrected.prompts()));
+    now.extend(recorded_hashes());
+    let now: String = now.into_iter().map(|(name, hash)| format!("{hash}  {name}\n")).collect();
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/prompts.sha256");
+    if std::env::var_os("QUORATE_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, &now).expect("the list is written");
+    }
+    let then = std::fs::read_to_string(&path).expect("the list is readable");
+    let changed: Vec<&str> = then.lines().filter(|line| !now.contains(line)).collect();
+    assert_eq!(changed, [""; 0], "these prompts changed");
+    assert_eq!(now, then);
 }

@@ -29,14 +29,15 @@ static WORDS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
 });
 
 /// The line of a record.
-pub(super) fn line(kind: &str, mut data: Value, root: &Path) -> String {
+pub(crate) fn line(kind: &str, mut data: Value, root: &Path) -> String {
     if let Value::Object(fields) = &mut data {
         fields.remove("salt");
     }
     format!("{kind} {}", value("", data, root))
 }
 
-fn value(key: &str, data: Value, root: &Path) -> Value {
+/// JSON in which what varies is replaced by what it is.
+pub(crate) fn value(key: &str, data: Value, root: &Path) -> Value {
     match data {
         Value::Object(_) | Value::String(_) | Value::Array(_) if VARYING.contains(&key) => "<varies>".into(),
         Value::Object(fields) => {
@@ -51,7 +52,7 @@ fn value(key: &str, data: Value, root: &Path) -> Value {
 }
 
 /// A text in which what varies is replaced by what it is.
-pub(super) fn text(said: &str, root: &Path) -> String {
+pub(crate) fn text(said: &str, root: &Path) -> String {
     // A directory of a test's own; what was imported names the one that it comes from.
     let temporary = root.parent().expect("it lies in one").to_string_lossy();
     let place = Regex::new(&format!("{}/quorate-[A-Za-z0-9]{{6}}", regex::escape(&temporary)));

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use quorate_testkit::shim::trace::{self, Event};
+use quorate_testkit::shim;
+use quorate_testkit::shim::Event;
 use quorate_testkit::shim::{Call, Fault, Shim};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
@@ -127,7 +128,7 @@ impl TestDir {
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
-        trace::read(&self.path("trace")).expect("a trace")
+        shim::read_trace(&self.path("trace")).expect("a trace")
     }
 }
 

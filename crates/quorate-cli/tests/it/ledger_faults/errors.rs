@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorate_testkit::shim::trace::Event;
+use quorate_testkit::shim::Event;
 use quorate_testkit::shim::{Call, Fault, FaultAction};
 
 use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};

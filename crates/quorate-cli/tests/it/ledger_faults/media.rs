@@ -4,7 +4,7 @@
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_testkit::rng::Rng;
-use quorate_testkit::shim::image::Image;
+use quorate_testkit::shim::Image;
 use quorate_testkit::shim::{Fault, Shim};
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use quorate_testkit::rng::Rng;
-use quorate_testkit::shim::trace::Event;
+use quorate_testkit::shim::Event;
 use quorate_testkit::shim::{Call, Fault, FaultAction};
 
 /// A sort of call: its kind, and a pattern of where.

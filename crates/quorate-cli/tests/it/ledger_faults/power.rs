@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use quorate_testkit::rng::Rng;
-use quorate_testkit::shim::image::{Image, power_loss};
-use quorate_testkit::shim::trace::Event;
+use quorate_testkit::shim::Event;
 use quorate_testkit::shim::{Fault, Shim};
+use quorate_testkit::shim::{Image, power_loss};
 
 use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::disk::lay;
