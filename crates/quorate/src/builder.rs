@@ -264,6 +264,6 @@ impl Builder {
 /// Makes the workspace absolute, since the process's working directory may change.
 fn absolute(directory: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(directory).map_err(|error| {
-        Error::invalid_request(format!("`{}` is no directory: {error}", directory.display()))
+        Error::invalid_request(format!("cannot open the workspace `{}`: {error}", directory.display()))
     })
 }

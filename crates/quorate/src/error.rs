@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, Report, codes};
 
 use crate::service::error::{ExitClass, ServiceError};
 
-/// What kind of error it is, for programs to match on.
+/// The kind of an error, for programs to match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -36,7 +36,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Configuration => "unusable configuration or input",
             ErrorKind::Ledger => "the ledger does not answer",
             ErrorKind::InvalidRequest => "invalid request",
-            ErrorKind::Bug => "a defect of Quorate",
+            ErrorKind::Bug => "a bug in Quorate",
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::service::run_options::RunOptions;
 use crate::service::runs::{self, RunReport};
 
 pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
-pub use quorate_ledger::runs::{Filter, Run as RunRow};
+pub use quorate_ledger::runs::{RunFilter, RunRow};
 pub use quorate_ledger::signing::PublicKey;
 
 /// The report of a recorded run, finished or not.
@@ -44,11 +44,11 @@ impl Quorate {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
-    /// use quorate::{Quorate, ledger::{Filter, Recorded}};
+    /// use quorate::{Quorate, ledger::{RunFilter, Recorded}};
     ///
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
-    /// let runs = quorate.runs(&Filter::default(), 10).await?;
+    /// let runs = quorate.runs(&RunFilter::default(), 10).await?;
     /// assert_eq!(runs.len(), 1);
     /// let Recorded::Review(review) = quorate.show("latest").await? else { panic!("it is a review") };
     /// assert_eq!(review.run(), &*runs[0].run);
@@ -56,7 +56,7 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<RunRow>, Error> {
+    pub async fn runs(&self, filter: &RunFilter, limit: u32) -> Result<Vec<RunRow>, Error> {
         let session = runs::open_read_only(&self.environment, &self.places).await?;
         let listed = runs::list(&session, filter, limit).await;
         session.close().await;
@@ -92,9 +92,9 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use = "nothing happens until it is polled"]
-    pub fn resume(&self, run: &str) -> Run<Recorded> {
+    pub fn resume(&self, run: &str) -> RunRow<Recorded> {
         let (quorate, run) = (self.clone(), run.to_owned());
-        Run::new(move |observer| async move {
+        RunRow::new(move |observer| async move {
             let Quorate { environment, places } = quorate;
             let (session, run) = Box::pin(runs::open_run_as_recorded(&environment, places, &run)).await?;
             let options = RunOptions::default();
@@ -165,7 +165,7 @@ impl Verified {
 }
 
 /// Checks a proof without ledger or workspace: its records were in a ledger whose key signed them.
-/// [`VerifiedProof::trusted_key`] is `None` if none of `keys` signed it; a forged proof gives `None`, too.
+/// [`VerifiedProof::trusted_key`] is `None` if none of `keys` signed it; that includes forged proofs.
 /// [`TrustedKey::from_text`] reads a key that `quorate keys export ledger` printed.
 ///
 /// # Errors

@@ -92,7 +92,7 @@ impl Quorate {
     /// let dir = tempfile::tempdir()?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let refused = quorate.validate("no/such/assembly").unwrap_err();
-    /// assert!(refused.to_string().contains("there is no file"));
+    /// assert!(refused.to_string().contains("does not exist"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn validate(&self, path: impl AsRef<Path>) -> Result<Report, Error> {

@@ -126,7 +126,7 @@ impl Reviewing {
         self
     }
 
-    /// Begins, as a stream of [`Event`](crate::Event)s.
+    /// Starts the review, as a stream of [`Event`](crate::Event)s.
     pub fn start(self) -> Run<Review> {
         Run::new(move |observer| async move {
             let Reviewing { quorate, draft, artifact_type, tier, options } = self;

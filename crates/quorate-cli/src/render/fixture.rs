@@ -151,7 +151,7 @@ pub(super) fn hold() -> Report {
             found(TEXT, "voice_identity", "we are the\nbest <in> the world", "A superlative.", None),
         ],
         overridden: Some(Override { verdict: "SHIP".to_owned(), reason: "The embargo ends today.".to_owned(), by: "ana".to_owned(), ..Override::default() }),
-        notes: vec!["Ungrounded: voice_identity blocks without a quote that stands in the text.".to_owned()],
+        notes: vec!["Ungrounded: voice_identity blocks without a quote from the text.".to_owned()],
         ..ship()
     };
     report.deliberators = vec![

@@ -196,7 +196,7 @@ fn markdown_hold() {
 
     ### Notes
 
-    - Ungrounded: voice\_identity blocks without a quote that stands in the text.
+    - Ungrounded: voice\_identity blocks without a quote from the text.
 
     <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor claude; 9 calls, 1 min 23 s</sub>
     "#);
@@ -205,7 +205,7 @@ fn markdown_hold() {
 #[test]
 fn github_has_an_annotation_for_each_finding_and_the_verdict() {
     insta::assert_snapshot!(github(&hold()), @r#"
-    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote that stands in the text.%0ARun r7k2m9q4xa1bc
+    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote from the text.%0ARun r7k2m9q4xa1bc
     ::error file=drafts/launch.md,line=4,col=44,title=council/evidence::Nobody measured it.%0AFix: Measure it.
     ::error file=drafts/launch.md,title=council/voice_identity::A superlative.%0AQuoted, but not in the text: "we are the%0Abest <in> the world"
     "#);

@@ -184,7 +184,7 @@ fn an_altered_index_of_the_log_is_built_again() {
     ] {
         execute_sql(&place.path(LEDGER), statement);
         let audited = place.run(&["audit", "--format", "json"]).assert_code(0);
-        assert!(audited.stderr.contains("is built again"), "{statement}: {}", audited.stderr);
+        assert!(audited.stderr.contains("rebuilt the index"), "{statement}: {}", audited.stderr);
         assert_eq!(audited.json(), counted, "{statement}");
     }
 }

@@ -74,7 +74,7 @@ fn a_class_that_is_mistyped_skips_no_veto() {
     assembly::write(&place, "voting", &MEMBERS, VETO);
     answers(&place, &json!({"ana": vote_answer("yes"), "bea": vote_answer("no"), "cyd": vote_answer("yes")}));
     let ran = convene(&place, "--proposal", &["--class", "securty"]).assert_code(64);
-    tells(&ran, "this assembly knows no proposals of the class `securty`");
+    tells(&ran, "this assembly has no proposals of the class `securty`");
     tells(&ran, "did you mean `security`?");
     convene(&place, "--proposal", &["--class", "Security"]).assert_code(64);
     tells(
@@ -260,7 +260,7 @@ fn a_maker_and_what_it_tried_have_to_be_there() {
         |producer: &[&str]| place.run(&[&["review", "draft.md", "--executor", "rubric"], producer].concat());
     let vote = |producer: &[&str]| convene(&place, "--proposal", producer);
     for by in [&review as &dyn Fn(&[&str]) -> CommandOutput, &vote] {
-        tells(&by(&["--made-by", "alise"]).assert_code(64), "there is no operator `alise`");
+        tells(&by(&["--made-by", "alise"]).assert_code(64), "unknown operator `alise`");
         tells(&by(&["--made-by", "alise"]), "did you mean `alice`?");
         tells(
             &by(&["--made-by", "alice", "--trying", "of-alise"]).assert_code(64),
@@ -268,7 +268,7 @@ fn a_maker_and_what_it_tried_have_to_be_there() {
         );
         tells(
             &by(&["--made-by", "alice", "--trying", "of-bob"]).assert_code(64),
-            "the playbook `of-bob` is not for `alice`",
+            "the playbook `of-bob` does not target `alice`",
         );
     }
     assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty(), "no member is asked");

@@ -189,7 +189,7 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
     let first = place.only_run();
     place.run(&["review", "draft.md"]).assert_code(0);
     let attested = place.run(&["attest", &first, "--out", "out"]).assert_code(1);
-    assert!(attested.stderr.contains("is a later one on this text"), "{}", attested.stderr);
+    assert!(attested.stderr.contains("is newer and on the same text"), "{}", attested.stderr);
 
     // A member that is missing.
     let partial =

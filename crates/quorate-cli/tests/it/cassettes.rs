@@ -325,7 +325,7 @@ fn a_cassette_that_cannot_be_is_refused_before_anything_is_recorded() {
         ("", "executor_invalid", "`dir` is missing"),
         ("dir = \"tapes\"", "cassette_invalid", "cannot read the folder `tapes`"),
         ("dir = \"tapes\"\nsource = \"nine\"", "kind_unknown", "no executor `nine`"),
-        ("dir = \"tapes\"\nsource = \"tape\"", "executor_invalid", "has a source itself"),
+        ("dir = \"tapes\"\nsource = \"tape\"", "executor_invalid", "has a source of its own"),
         ("dir = \"tapes\"\nsorce = \"script\"", "executor_invalid", "did you mean `source`"),
     ] {
         place.write("quorate.toml", format!("{script}[executors.tape]\nkind = \"cassette\"\n{table}\n"));

@@ -264,7 +264,7 @@ fn the_key_comes_from_a_variable_a_command_or_a_file_and_is_said_nowhere() {
     }
     // A command that prints the key and fails.
     place.write("quorate.toml", format!("{host}[keys]\nsigning = {{command = [\"sh\", \"-c\", \"cat elsewhere; cat elsewhere >&2; exit 1\"]}}\n"));
-    refused(&keep(convene(&place)), "", "did not succeed");
+    refused(&keep(convene(&place)), "", "failed; try it by hand");
     place.write("quorate.toml", format!("{host}[keys]\nsigning = {{file = \"{}\"}}\n", secret.trim()));
     refused(&keep(convene(&place)), "", "is a secret key");
     place.write("quorate.toml", format!("{host}[keys]\nsigning = \"{}\"\n", secret.trim()));
@@ -304,7 +304,7 @@ fn a_revoked_key_signs_no_more() {
     place
         .run(&["keys", "revoke", &id[..8], "--at", "99999w"])
         .assert_code(64)
-        .assert_stderr_contains("before all keys");
+        .assert_stderr_contains("earlier than any key");
     let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).assert_code(0);
     revoked.assert_stderr_contains("no longer count").assert_stderr_contains("exits with 1 from now on");
     assert_eq!(states(&place), BTreeMap::from([(id.clone(), "revoked".to_owned())]));

@@ -132,7 +132,7 @@ fn a_proof_is_checked_where_there_is_no_ledger() {
         .assert_stderr_contains("quorate:record_unsealed");
     let last = last_of_ledger(&place);
     let refused = place.run(&["ledger", "prove", &last]).assert_code(5);
-    refused.assert_stderr_contains("it is sealed by the next checkpoint");
+    refused.assert_stderr_contains("the next checkpoint seals it");
     assert!(
         !refused.stderr.contains("quorate ledger checkpoint"),
         "that would seal nothing: {}",
@@ -331,7 +331,7 @@ fn an_import_that_comes_to_nothing_makes_nothing() {
     let key = ["--key", "their.pub"];
     import("theirs.jsonl", &[]).assert_code(5).assert_stderr_contains("quorate:key_unvouched");
     import("spoilt.jsonl", &key).assert_code(5).assert_stderr_contains("quorate:export_invalid");
-    import("nowhere.jsonl", &key).assert_code(4).assert_stderr_contains("there is no such file");
+    import("nowhere.jsonl", &key).assert_code(4).assert_stderr_contains("the file does not exist");
     for name in [".", "/dev/null"] {
         import(name, &key).assert_code(5).assert_stderr_contains("no regular file");
     }

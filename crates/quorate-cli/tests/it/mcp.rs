@@ -502,7 +502,7 @@ async fn a_wrong_root_or_manifest_is_refused_at_the_start() {
     place
         .run(&["mcp", "--http", "--allow-origin", "x"])
         .assert_code(64)
-        .assert_stderr_contains("is no origin");
+        .assert_stderr_contains("is not an origin");
 }
 
 fn copy(from: &Path, to: &Path) {

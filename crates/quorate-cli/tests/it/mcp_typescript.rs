@@ -52,7 +52,7 @@ fn check(said: &[Value]) {
     assert_eq!(said.len(), calls().len(), "{said:#?}");
     assert_eq!(said[0]["isError"], false, "{said:#?}");
     for (at, kind, words) in [
-        (1, json!(true), ["quorate:artifact_missing", "there is no file"]),
+        (1, json!(true), ["quorate:artifact_missing", "does not exist"]),
         (2, json!(true), ["quorate:run_unknown", "unknown"]),
     ] {
         assert_eq!(said[at]["isError"], kind, "{said:#?}");

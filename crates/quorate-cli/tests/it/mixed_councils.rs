@@ -253,5 +253,5 @@ fn a_member_without_a_model_is_said_beside_those_with_one() {
     place.answers(&all_ship_except(json!({})));
     configure(&place, "[defaults]\nexecutor = \"one\"\n[council.members.evidence]\nexecutor = \"rubric\"\n");
     let notes = place.review(&["draft.md"])["notes"].to_string();
-    assert!(notes.contains("rubric reads no prompts: what is written for evidence had"), "{notes}");
+    assert!(notes.contains("rubric reads no prompts: those of evidence had"), "{notes}");
 }

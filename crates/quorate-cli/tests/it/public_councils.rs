@@ -219,7 +219,7 @@ fn any_log_is_audited_by_itself() {
     place
         .run(&["audit", "--log", "nowhere.jsonl"])
         .assert_code(4)
-        .assert_stderr_contains("there is no log nowhere.jsonl");
+        .assert_stderr_contains("cannot read the log nowhere.jsonl: it does not exist");
     assert!(!place.path(".quorate").exists(), "no ledger is made");
     // Nor over a ledger, wherever it lies.
     let place = TestDir::scripted(&all_ship());

@@ -217,7 +217,7 @@ fn a_worker_with_the_key_of_another_ledger_does_not_sign_this_one() {
     let worked = worker.run(&["worker", "--until-empty"]).assert_code(0);
     worked
         .assert_stderr_contains("quorate:ledger_key_missing")
-        .assert_stderr_contains("that made the ledger");
+        .assert_stderr_contains("that created the ledger");
     machine.run(&["ledger", "verify"]).assert_code(0);
     machine.run(&["ledger", "checkpoint"]).assert_code(0);
 }

@@ -119,7 +119,7 @@ fn no_change_of_a_report_passes() {
         (
             "another program",
             whole.replacen("content=\"Quorate ", "content=\"Quorate 9", 1),
-            "drew it, so this program",
+            "drew it; this program",
         ),
         ("something behind it", whole.clone() + "<p>x</p>", "quorate:report_differs"),
         ("no proof", whole.replacen("id=\"proof\"", "id=\"other\"", 1), "quorate:proof_unreadable"),
@@ -191,7 +191,7 @@ fn the_other_verifier_reads_the_proof_of_a_report() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/verify_ledger.py");
     for (name, code, says) in [
         ("report.html", 0, "the page around it was not compared"),
-        ("text.html", 1, "not what the run was about"),
+        ("text.html", 1, "differs from the run's input"),
         ("none.html", 2, ""),
     ] {
         let mut command = Command::new("python3");

@@ -95,7 +95,7 @@ fn a_lookup_that_fails_says_which_configuration_was_read() {
     place.write("ws/quorate.toml", "[runtimes.talk]\nexecutor = \"nobody\"\n");
     let run = || place.run_in("ws/team", &["run", "swarm.yaml", "--once"]).assert_code(5);
     let ran = run();
-    ran.assert_stderr_contains("there is no executor `nobody`").assert_stderr_contains(&format!(
+    ran.assert_stderr_contains("unknown executor `nobody`").assert_stderr_contains(&format!(
         "the one that holds is {}",
         place.path("ws/quorate.toml").display()
     ));

@@ -116,7 +116,7 @@ fn a_reason_of_an_override_has_a_limit_everywhere() {
     place
         .run(&flags)
         .assert_code(64)
-        .assert_stderr_contains("`reason` has 8001 characters, and may have 8000");
+        .assert_stderr_contains("`reason` has 8001 characters; the limit is 8000");
     assert_eq!(decide(&"ü".repeat(8_000), "Ada").status, 200);
     let page = served.get("/runs/latest").body;
     assert!(page.contains("maxlength=\"8000\""), "{page}");

@@ -74,7 +74,7 @@ fn a_pattern_that_no_shell_expanded_is_expanded() {
     place
         .run(&["review", "drafts/*.md"])
         .assert_code(64)
-        .assert_stderr_contains("nothing matches `drafts/*.md`");
+        .assert_stderr_contains("no file matches `drafts/*.md`");
     place.run(&["review", "posts/[.md"]).assert_code(64).assert_stderr_contains("is no pattern");
     place.run(&["review", "-", "-"]).assert_code(64).assert_stderr_contains("named twice");
 }
@@ -85,7 +85,7 @@ fn what_is_missing_refuses_all_before_anybody_is_asked() {
     place
         .run(&["review", "posts/a.md", "posts/gone.md"])
         .assert_code(4)
-        .assert_stderr_contains("there is no file posts/gone.md");
+        .assert_stderr_contains("cannot read posts/gone.md: the file does not exist");
     place.write("other/quorate.toml", "[defaults]\nexecutor = \"nobody\"\n");
     place.write("other/x.md", SHIPS);
     place.run(&["review", "posts/a.md", "other/x.md"]).assert_code(5).assert_stderr_contains("`nobody`");
@@ -147,7 +147,7 @@ fn every_command_has_help_a_version_and_the_common_flags() {
     place
         .run(&["review", "gone.md", "--quiet"])
         .assert_code(4)
-        .assert_stderr_contains("there is no file gone.md");
+        .assert_stderr_contains("cannot read gone.md: the file does not exist");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn a_tiered_review_pays_for_the_question_from_its_budget() {
         |more: &[&str]| place.run(&[&["review", "letter.md", "--tiered", "--format", "json"], more].concat());
     let report = review(&["--max-calls", "3"]).assert_code(3).json();
     assert_eq!((&report["verdict"], &report["spent"]["calls"]), (&json!("INCOMPLETE"), &json!(3)));
-    assert!(report["notes"].to_string().contains("A model said the tier: It goes out."), "{report}");
+    assert!(report["notes"].to_string().contains("A model chose the tier: It goes out."), "{report}");
     let asked = questions(&place);
     let report = review(&[]).assert_code(0).json();
     assert_eq!((&report["verdict"], &report["tier"], questions(&place)), (&json!("SHIP"), &json!(1), asked));

@@ -41,7 +41,7 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
     let (shown, path, bytes) = match subject {
         Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Subject::File(file) => {
-            // Records name a text by its path, and are text themselves: two such names would be one, and none be found again.
+            // Records store a path as UTF-8. A lossy conversion could give two files the same name, and the file could not be found again.
             if file.to_str().is_none() {
                 let body = Body::new(format!("the name of {} is not UTF-8", file.display()))
                     .help("rename the file, or pass its text on standard input: `quorate review - < FILE`");
@@ -59,8 +59,8 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
     from_bytes(shown, path, bytes)
 }
 
-/// Refuses a path below the working directory whose links lead out of the workspace: the author of a checkout could show
-/// members any file of the reader's under an innocent name.
+/// Refuses a path below the working directory whose links lead out of the workspace. Otherwise the author of a checkout
+/// could make a link with an innocent name show the members any file that the user can read.
 fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), ServiceError> {
     let root = find_outermost(directory, "quorate.toml").and_then(|file| file.parent().map(Path::to_owned));
     let repository = || directory.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned);
@@ -72,15 +72,15 @@ fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), Ser
         return Ok(());
     }
     let target = disk::canonical_or_new(path);
-    let body = Body::new(format!("{shown} leads out of the workspace by a link, to {}", target.display()));
-    Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("name the file itself, at its own path")))
+    let body = Body::new(format!("{shown} is a link that leads out of the workspace, to {}", target.display()));
+    Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("pass the path of the file itself")))
 }
 
 /// The longest title of a text, in characters.
 const MAX_TITLE_CHARS: usize = 80;
 
-/// What a text without a name is called: its first heading, else its first line with words, in quotation marks, so that it
-/// looks like no file and no pattern of a tier rule for files fits it.
+/// The title of a text without a name: its first heading, else its first line with words. Quotation marks around it keep
+/// it from looking like a file name or matching a tier rule's file pattern.
 pub fn title_of(text: &str) -> String {
     let heading = |line: &str| {
         let rest = line.trim_start_matches('#');
@@ -102,7 +102,7 @@ pub fn title_of(text: &str) -> String {
         .map_or_else(|| "pasted text".to_owned(), |title| format!("“{title}”"))
 }
 
-/// A line as a title: invisible characters are made visible, and nothing separates directories.
+/// A line as a title: makes invisible characters visible and removes path separators.
 fn words(line: &str) -> String {
     let separated = line.replace(['/', '\\'], " ");
     let visible = escape_invisible(&separated);
@@ -113,7 +113,7 @@ fn words(line: &str) -> String {
     }
 }
 
-/// Makes an artifact of bytes, or of the error of reading them. `path` is the file, if there is one.
+/// Makes an artifact from bytes, or an error from the failure to read them. `path` is the file, if there is one.
 ///
 /// # Errors
 /// As [`read`].
@@ -125,8 +125,8 @@ pub fn from_bytes(
     let bytes = bytes.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::ARTIFACT_MISSING,
-            Body::new(format!("there is no file {shown}"))
-                .help("name a file that exists, or `-` for standard input"),
+            Body::new(format!("cannot read {shown}: the file does not exist"))
+                .help("pass a file that exists, or `-` for standard input"),
         ),
         _ => ServiceError::configuration(
             codes::ARTIFACT_UNREADABLE,
@@ -139,8 +139,8 @@ pub fn from_bytes(
         return Err(ServiceError::configuration(codes::ARTIFACT_TOO_LARGE, body));
     }
     if is_lfs_pointer(&bytes) {
-        let body = Body::new(format!("{shown} is a pointer of Git LFS, and not the text itself"))
-            .help("`git lfs pull` fetches the text; or keep texts in git, and not in LFS");
+        let body = Body::new(format!("{shown} is a Git LFS pointer, not the text itself"))
+            .help("fetch the text with `git lfs pull`, or keep texts in git without LFS");
         return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
     }
     let sha256 = sha256_hex(&bytes);
@@ -155,7 +155,7 @@ pub fn from_bytes(
     }
 }
 
-/// Whether a file stands for one that Git LFS keeps elsewhere: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>.
+/// Whether a file is a Git LFS pointer: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>.
 fn is_lfs_pointer(bytes: &[u8]) -> bool {
     const VERSIONS: [&[u8]; 2] =
         [b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/spec/"];
@@ -174,7 +174,7 @@ mod tests {
     fn a_pointer_is_not_the_text() {
         let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
         let read = |text: &str| from_bytes("a.md".to_owned(), None, Ok(text.as_bytes().to_vec()));
-        let error = read(pointer).expect_err("it is no text");
+        let error = read(pointer).expect_err("a pointer is not the text");
         assert_eq!(error.report.refusals[0].code, codes::ARTIFACT_UNREADABLE);
         for text in
             [&*format!("# LFS\n\n{pointer}"), "version https://git-lfs.github.com/spec/v1 is how it begins"]

@@ -1,7 +1,7 @@
-//! Attestations: what was decided of a text, as in-toto statements that tools for supply chains verify.
+//! Attestations: decisions on a text as in-toto statements, which supply-chain tools verify.
 //!
-//! A *decision* says everything that a policy could ask for. A *simple verification result* is made only where the text may
-//! ship as it is, so that a gate which cannot read a decision can ask whether there is one.
+//! A *decision* has every field that a policy can check. A *simple verification result* exists only if the text may ship
+//! unchanged, so that a gate that cannot read decisions can test for its presence.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use quorate_kernel::history::History;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::CheckpointRecord;
 use quorate_manifest::timestamp;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::AssemblyRequest;
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name};
 use serde::Serialize;
@@ -29,11 +29,11 @@ use super::{convene, load_report};
 pub const DECISION: &str = "urn:quorate:attestation:decision:v1";
 /// The predicate type of a simple verification result, of in-toto.
 pub const RESULT: &str = "https://in-toto.io/attestation/svr/v0.2";
-/// Who says so, in a simple verification result.
+/// The verifier of a simple verification result.
 const VERIFIER: &str = "urn:quorate:verifier:v1";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 
-/// What can be attested of a run.
+/// The attestation of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attestation {
     pub run: Name,
@@ -41,13 +41,13 @@ pub struct Attestation {
     subject: Json,
     /// The predicate of the decision.
     pub decision: Json,
-    /// The verdicts on the same bytes that were recorded here since, the oldest first.
+    /// Verdicts on the same bytes that were recorded here after this run, the oldest first.
     pub later: Vec<LaterVerdict>,
-    /// The predicate of the simple verification result, or why there is none.
+    /// The predicate of the simple verification result, or the reason why there is none.
     pub result: Result<Json, String>,
 }
 
-/// A verdict on the same bytes after the attested one, of whichever council and executor.
+/// A verdict on the same bytes after the attested one, by any council and executor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaterVerdict {
     pub run: Name,
@@ -58,26 +58,25 @@ pub struct LaterVerdict {
     pub at: String,
 }
 
-/// What a run decided, as far as a gate asks.
+/// The decision of a run, reduced to what a gate asks for.
 struct Decided {
     /// The word of its verdict.
     verdict: String,
-    /// What it passes as, where it does: the property of a simple verification result.
+    /// The property of a simple verification result; `None` if the text does not pass.
     passes_as: Option<&'static str>,
-    /// By which rule: `strict/1`, or the protocol of an assembly.
+    /// The deciding policy: `strict/1`, or the protocol of an assembly.
     policy: String,
     missing: Vec<String>,
-    /// What an assembly was asked for.
-    request: Option<Request>,
+    /// The request to an assembly.
+    request: Option<AssemblyRequest>,
     executor: String,
     model_asked: bool,
 }
 
-/// What can be attested of a run that was recorded here. The records are verified and the outcome is derived from them again;
-/// then they are sealed.
+/// Attests a run that was recorded here. Verifies its records, derives the outcome from them again, and seals them.
 ///
 /// # Errors
-/// If the run has no verdict, its input is not its artifact, or something of it was altered or erased, or the ledger cannot be sealed.
+/// If the run has no verdict, its input is not its artifact, its records were altered or erased, or the ledger cannot be sealed.
 #[crate::boxed]
 pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
     try_attest(session, run).await.map_err(ServiceError::corrupt_as_refused)
@@ -100,8 +99,8 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     let opened = &history.opened;
     let digest = opened.artifact_sha256.clone().ok_or_else(|| {
         refuse(
-            format!("run {run} does not record the text that it is about"),
-            "only runs on a text can be attested",
+            format!("run {run} does not record the text that it judged"),
+            "attest a run on a text",
         )
     })?;
     let name = opened.subject.clone().unwrap_or_default();
@@ -142,7 +141,7 @@ async fn later_verdicts(
     Ok(later)
 }
 
-/// Whether a person has decided on the same bytes in any run, or the same council has said something else of them since.
+/// Whether a person decided on the same bytes in any run, or the same council reached a later verdict on them.
 async fn decided_elsewhere(
     session: &LedgerSession,
     history: &History,
@@ -151,13 +150,13 @@ async fn decided_elsewhere(
     if let Some(run) = session.store.last_decision(digest).await? {
         let decision = session.partial_history(&run).await?.overrides.pop();
         let verdict = decision.map_or_else(String::new, |(_, decision)| decision.verdict);
-        return Ok(Some(format!("a person decided {verdict} of this text (run {run})")));
+        return Ok(Some(format!("a person decided {verdict} on this text (run {run})")));
     }
     let Some(council) = combined_fingerprint(history) else { return Ok(None) };
     let newest = session.store.last_judgement(council, digest).await?;
     Ok(newest
         .filter(|newest| *newest != history.run)
-        .map(|newest| format!("run {newest} is a later one on this text: attest that one")))
+        .map(|newest| format!("run {newest} is newer and on the same text: attest that run")))
 }
 
 /// The hash of the council or assembly.
@@ -169,7 +168,7 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
     let undecided = || {
         refuse(
             format!("run {} has no verdict", history.run),
-            "an attestation says what was decided: `quorate resume` asks for what is missing",
+            "run `quorate resume` to get the missing answers, then attest",
         )
     };
     if is_assembly(history) {
@@ -221,7 +220,7 @@ fn decision_predicate(
         "modelAsked": decided.model_asked,
         "missing": decided.missing,
         "redactions": history.opened.redactions,
-        // Whether the members were shown the bytes of the subject, and nothing in their place.
+        // Whether the members saw the bytes of the subject, and not a redacted text.
         "judgedBytes": judges_bytes,
         "override": person,
         "checkpoint": {
@@ -233,7 +232,7 @@ fn decision_predicate(
     })
 }
 
-/// Where a text may not ship as it is, a sentence says why.
+/// If the text may not ship unchanged, returns the reason in a sentence.
 fn result_predicate(
     history: &History,
     decided: &Decided,
@@ -245,12 +244,12 @@ fn result_predicate(
         return Err(format!("no output from {}", decided.missing.join(", ")));
     }
     if !judges_bytes {
-        return Err("the members were shown another text than these bytes: secrets were taken out".to_owned());
+        return Err("the members saw a redacted text, not these bytes".to_owned());
     }
     let scoped = |words: &str| words.to_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     let mut properties = vec![property.to_owned(), format!("QUORATE_POLICY_{}", scoped(&decided.policy))];
-    // Which rules and members count follows from the class.
-    if let Some(Request::Voting { class: Some(class) }) = &decided.request {
+    // The class decides which rules and members count.
+    if let Some(AssemblyRequest::Voting { class: Some(class) }) = &decided.request {
         properties.push(format!("QUORATE_CLASS_{}", scoped(class)));
     }
     if decided.model_asked {
@@ -297,10 +296,10 @@ pub async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, Serv
     let key = match session.keys().signing_key().await? {
         SigningKey::Available(key, _) => key,
         SigningKey::Missing(why) => {
-            let body = Body::new(format!("there is no key that could sign: {why}"));
+            let body = Body::new(format!("cannot attest: no signing key: {why}"));
             return Err(ServiceError::not_found(
                 codes::KEY_UNKNOWN,
-                body.help("`quorate keys init` makes one"),
+                body.help("run `quorate keys init` to make one"),
             ));
         }
     };
@@ -309,7 +308,7 @@ pub async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, Serv
         Ok(_) => Ok(key),
         Err(why) => Err(refuse(
             why.to_string(),
-            "attest with a key of the keyring: `quorate keys list` shows them, `quorate keys init` adds the one that is here",
+            "attest with a key of the keyring: `quorate keys list` shows them, `quorate keys init` adds this machine's key",
         )),
     }
 }

@@ -1,5 +1,5 @@
-//! Audit: statistics of a council over time, of its producers and of its members' agreement, from its log; what it cost, from
-//! the ledger.
+//! Audit: statistics on a council over time, on its producers and on its members' agreement, from its log; costs, from the
+//! ledger.
 
 pub mod costs;
 pub mod json;
@@ -9,9 +9,11 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
-use quorate_ledger::council_log::agreement::{self, Agreement};
-use quorate_ledger::council_log::producers::Producers;
-use quorate_ledger::council_log::stats::{self, Filter, Stats};
+use quorate_ledger::council_log::priors::Producers;
+use quorate_ledger::council_log::stats;
+use quorate_ledger::council_log::stats::Agreement;
+use quorate_ledger::council_log::stats::{self, LogStats};
+use quorate_ledger::stats::ReviewFilter;
 use quorate_ledger::council_log::{self, CountedLog};
 use quorate_protocol::Name;
 
@@ -26,8 +28,8 @@ use costs::Costs;
 
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    pub filter: Filter,
-    /// Whether to read the whole log again instead of its index.
+    pub filter: ReviewFilter,
+    /// Whether to read the whole log instead of its index.
     pub reindex: bool,
 }
 
@@ -35,11 +37,11 @@ pub struct Request {
 pub struct Audit {
     /// The log's path, as shown to the user.
     pub log: String,
-    pub filter: Filter,
-    pub stats: Stats,
+    pub filter: ReviewFilter,
+    pub stats: LogStats,
     pub producers: Producers,
     pub agreement: Agreement,
-    /// What the runs of the ledger cost; a log alone does not say.
+    /// The costs of the ledger's runs; a log alone has none.
     pub costs: Costs,
     /// Runs whose lines or rows differ from their records, with what differs; they are not counted (D13).
     pub altered: BTreeMap<Name, String>,
@@ -63,7 +65,7 @@ pub fn empty(
     Ok(nothing.then(|| Audit {
         log: display_path(environment, &workspace.log),
         filter: request.filter.clone(),
-        stats: Stats::default(),
+        stats: LogStats::default(),
         producers: Producers::default(),
         agreement: Agreement::default(),
         costs: Costs::default(),
@@ -81,17 +83,18 @@ pub fn empty(
 pub async fn audit_file(
     environment: &Environment,
     log: &Path,
-    filter: Filter,
+    filter: ReviewFilter,
 ) -> Result<Audit, ServiceError> {
     let path = absolute(&environment.directory, log);
     if !path.exists() {
-        let body = Body::new(format!("there is no log {}", log.display()));
-        let help = "`--log` names a council_log.jsonl; without it the log of this workspace is read";
+        let body = Body::new(format!("cannot read the log {}: it does not exist", log.display()));
+        let help =
+            "pass a council_log.jsonl with `--log`; without `--log` the audit reads this workspace's log";
         return Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)));
     }
     if path.is_dir() {
         let body = Body::new(format!("cannot read the log {}: it is a directory", log.display()));
-        let help = "`--log` names the file, as in `--log .quorate/council_log.jsonl`";
+        let help = "pass the file, as in `--log .quorate/council_log.jsonl`";
         return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body.help(help)));
     }
     let store = Store::open_log_only(&path).await?;
@@ -115,10 +118,10 @@ pub async fn audit_file(
 async fn count(
     store: &Store,
     counted: &CountedLog,
-    filter: &Filter,
-) -> Result<(Stats, Producers, Agreement), ServiceError> {
+    filter: &ReviewFilter,
+) -> Result<(LogStats, Producers, Agreement), ServiceError> {
     let (stats, producers) = stats::stats(store, counted, filter).await?;
-    Ok((stats, producers, agreement::agreement(store, counted, filter).await?))
+    Ok((stats, producers, stats::agreement(store, counted, filter).await?))
 }
 
 /// Writes an audit to a file, replacing it. Refuses the audited log and the ledger's own files.
@@ -130,11 +133,11 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
     let refused = |why: &str| {
         let body =
             Body::new(format!("cannot write the audit to {}: {why}", display_path(environment, &path)));
-        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
+        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("choose another name"))
     };
     Guard::of_log(&environment.directory.join(&audit.log)).ensure_free(environment, &path)?;
     if disk::canonical_or_new(&path).ancestors().skip(1).any(|dir| dir.ends_with(".quorate")) {
-        return Err(refused("a ledger is there"));
+        return Err(refused("a ledger is stored there"));
     }
     disk::write_file(&path, text.as_bytes()).map_err(|error| refused(&error.to_string()))
 }
@@ -151,9 +154,7 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
     let indexed = session.compared_log_index().await?;
     let counted = council_log::compare(&session.store, &session.workspace.log, indexed).await?;
     let (stats, producers, agreement) = count(&session.store, &counted, &request.filter).await?;
-    let Filter { since_ms, verdict, artifact_type } = request.filter.clone();
-    let costs =
-        Costs::load(session, &quorate_ledger::costs::Filter { since_ms, verdict, artifact_type }).await?;
+    let costs = Costs::load(session, &request.filter).await?;
     Ok(Audit {
         log: display_path(&session.environment, &session.workspace.log),
         filter: request.filter,
@@ -167,7 +168,7 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
     })
 }
 
-/// A share in percent as every view has it, rounded half up; `None` of nothing.
+/// A percentage in the form that every view shows, rounded half up; `None` if `total` is 0.
 pub fn percent(part: u64, total: u64) -> Option<String> {
     let rounded = (200 * u128::from(part) + u128::from(total)).checked_div(2 * u128::from(total))?;
     Some(format!("{rounded}%"))

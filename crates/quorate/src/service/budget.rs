@@ -1,4 +1,4 @@
-//! The caps of a run: where they come from, and whether they can be held (X8).
+//! The caps of a run: where they come from, and whether they can be enforced (X8).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub fn prices(configuration: &Configuration) -> Option<PathBuf> {
     configuration.budget.prices.as_ref().map(|(path, _)| configuration.dir.join(path))
 }
 
-/// Refuses caps on tokens or money where an executor does not say what its calls take at most: nothing could be reserved.
+/// Refuses caps on tokens or money if an executor does not state the maximum cost of its calls: no budget could be reserved.
 ///
 /// # Errors
 /// [`codes::COST_UNKNOWN`].
@@ -48,16 +48,16 @@ pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Resu
     let (cap, help) = match executor.call_limit(0, quorate_protocol::answers::Schema::PlainText) {
         Some(_) => (
             "budget.money",
-            "set `price` in its table or name a file in `budget.prices`; `price = \"free\"` for a server of your own",
+            "set `price` in its table or name a file in `budget.prices`; write `price = \"free\"` for your own server",
         ),
         None if caps.usd_nanos.is_some() => ("budget.money", NO_LIMIT_HELP),
         None => ("budget.tokens", NO_LIMIT_HELP),
     };
-    let body = Body::new(format!("`{cap}` cannot be held: what a call of {what} costs at most is not known"));
+    let body = Body::new(format!("cannot enforce `{cap}`: the maximum cost of a call of {what} is unknown"));
     Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
 }
 
-/// Refuses caps on money where the embedder's price is not known.
+/// Refuses caps on money if the embedder's price is unknown.
 ///
 /// # Errors
 /// [`codes::COST_UNKNOWN`].
@@ -67,7 +67,7 @@ pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<
     }
     let model = embedder.model();
     let body = Body::new(format!(
-        "`budget.money` cannot be held: the price of the embedder's model `{model}` is not known"
+        "cannot enforce `budget.money`: the price of the embedder's model `{model}` is unknown"
     ));
     let help = "set `price` in [embedder], for example `{ input = 0.02 }`, or name a file in `budget.prices`";
     Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
@@ -76,10 +76,10 @@ pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<
 const NO_LIMIT_HELP: &str =
     "ask the model over HTTP (kind `llm`), whose calls have limits; or cap `budget.calls` alone";
 
-/// How a run goes on whose answers are not all there. `wall` is the configured limit, `resume` the command that resumes it.
+/// How to continue a run with missing answers. `wall` is the configured limit, `resume` the command that resumes the run.
 pub fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> String {
     let command = format!("{resume}{}", larger_caps(history));
-    // Of what was not asked for want of tokens or money there is a message, and the calls are counted.
+    // A question that was not asked for lack of tokens or money has a message, and the calls are counted.
     let without_reason = |ended: &Consultation| {
         ended.status == Status::OverBudget && ended.scope.is_some() && ended.text.is_none()
     };
@@ -95,9 +95,9 @@ pub fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> S
     }
 }
 
-/// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. Without them a
-/// resumed run keeps its caps and could ask no member. They are twice the old ones, and enough for one answer to each
-/// question that is known to be left.
+/// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. With its old caps, a
+/// resumed run could ask no member. The new caps are twice the old ones, and enough for one answer to each question that
+/// is known to be left.
 pub fn larger_caps(history: &History) -> String {
     let caps = recorded(&history.opened);
     let spent = u64::from(history.calls);
@@ -125,7 +125,7 @@ pub fn larger_caps(history: &History) -> String {
     arguments
 }
 
-/// The calls of a run in which each question is answered at once; of an assembly those of one round.
+/// The number of calls if each question is answered at once; for an assembly, that of one round.
 fn planned_calls(history: &History) -> u64 {
     let setup = &history.opened.setup;
     let count = |key: &str| setup[key].as_array().map_or(0, Vec::len) as u64;
@@ -135,7 +135,7 @@ fn planned_calls(history: &History) -> u64 {
     }
 }
 
-/// What a call would have taken that was refused for its tokens, as the reason says.
+/// The tokens of a call that was refused for its tokens, parsed from the recorded reason.
 fn tokens_of_a_call(reason: &str) -> Option<u64> {
     let number = reason.split_once("takes up to ")?.1;
     number.split(' ').next()?.parse().ok()

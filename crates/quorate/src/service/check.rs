@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::assembly::audit::Signing;
+use quorate_manifest::assembly::Signing;
 use quorate_manifest::assembly::{Mode, Resolved};
 use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::config;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::Refs;
-use quorate_manifest::playbook::catalog::FOLDER;
+use quorate_manifest::playbook::FOLDER;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_protocol::assembly::{describe_operators, operator_ids};
 
@@ -175,7 +175,7 @@ fn check_workspace(
     Ok(())
 }
 
-/// What keeps `convene` from signing a run of the assembly at this path, in the workspace that it would use.
+/// The problems that would keep `convene` from signing a run of the assembly at this path, in the workspace that it would use.
 fn signing_warnings(environment: &Environment, path: &Path, resolved: &Resolved) -> Report {
     if resolved.audit.signing != Signing::Required {
         return Report::new();
@@ -218,9 +218,8 @@ fn check_standalone(
         }
     };
     if let Some(place) = configuration.as_ref().and_then(|host| host.playbooks.judge_off.clone()) {
-        let body =
-            Body::new("no executor reads proposals of playbooks: word lists alone guard locked traits");
-        let help = "take `judge` out, so that the default executor reads them, or name an executor";
+        let body = Body::new("no executor reads playbook proposals: only word lists guard the locked traits");
+        let help = "remove `judge`, so that the default executor reads them, or name an executor";
         report.warn(codes::JUDGE_OFF, body.at(place).help(help));
     }
     // Only the registry knows whether an executor can be built.
@@ -242,10 +241,10 @@ fn check_standalone(
     report
 }
 
-/// The refusal of a table for a member that the council's file in this directory does not have. Without such a file the
-/// council is one further below, which a review compares.
+/// The refusal of a table for a member that is not in the council's file in this directory. Without such a file, the council
+/// is in a directory further below, and a review makes the comparison.
 fn unknown_members(environment: &Environment, directory: &Path) -> Option<ServiceError> {
-    // Nothing is asked, so no trust is needed.
+    // No member is asked, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let workspace = workspace::load(environment, &PathOverrides::default(), directory).ok()?;
     workspace.council_path.as_ref()?;
@@ -301,7 +300,7 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Disco
         ServiceError::new(
             ExitClass::Usage,
             codes::USAGE,
-            Body::new(format!("`{text}` is no glob: {}", error.kind())),
+            Body::new(format!("`{text}` is not a glob: {}", error.kind())),
         )
     })?;
     let matcher = matcher.compile_matcher();

@@ -1,4 +1,4 @@
-//! Compares two runs on one artifact: which findings were kept, which are new or gone, and who changed position.
+//! Compares two runs on one artifact: kept, new and gone findings, and members that changed position.
 
 mod matching;
 
@@ -111,7 +111,7 @@ pub struct PositionChange {
     pub changed: bool,
 }
 
-/// What one run came to.
+/// The content of one run.
 struct Content {
     kind: Kind,
     run: ComparedRun,
@@ -125,7 +125,7 @@ struct Content {
 /// Compares run `a` with run `b`.
 ///
 /// # Errors
-/// `quorate:runs_incomparable` where they are not on one artifact or not of one kind; and as loading either run.
+/// `quorate:runs_incomparable` if they are not on one artifact or not of one kind; and as loading either run.
 #[crate::boxed]
 pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comparison, ServiceError> {
     let (a, b) = (load(session, a).await?, load(session, b).await?);
@@ -151,17 +151,17 @@ pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comp
 /// The newest decided run before this one on the same artifact.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 #[crate::boxed]
 pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name>, ServiceError> {
     Ok(session.store.previous_run(run).await?)
 }
 
-/// As [`compare`], with runs as a user names them: by an id, the beginning of one, or `latest`. Without `a`, with the run
-/// before `b` on the same artifact.
+/// As [`compare`], with runs as a user names them: by an id, a prefix of an id, or `latest`. Without `a`, compares with the
+/// run before `b` on the same artifact.
 ///
 /// # Errors
-/// As [`compare`]; when there is no such run.
+/// As [`compare`]; if there is no such run.
 #[crate::boxed]
 pub async fn compare_named(
     session: &LedgerSession,
@@ -210,7 +210,7 @@ fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), Se
             "compare two runs of one assembly",
         );
     }
-    // Texts without a name are one artifact only if they are the same.
+    // Texts without a name are one artifact only if their bytes are equal.
     let same_name = a.artifact == b.artifact && a.artifact != "-";
     if !same_text && !same_name {
         return incomparable(
@@ -218,7 +218,7 @@ fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), Se
                 "cannot compare run {first} on `{}` with run {second} on `{}`: they are different artifacts",
                 a.artifact, b.artifact
             ),
-            "compare runs on one file, or on the same text; `quorate runs` lists what each is on",
+            "compare runs on one file, or on the same text; `quorate runs` lists the artifact of each",
         );
     }
     Ok(())

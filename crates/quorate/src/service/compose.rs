@@ -42,38 +42,38 @@ use super::redaction::CurrentRedactor;
 /// The recorded compositions, as far as the stream was read.
 type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
 
-/// Prompt records of one agent.
+/// The recorded prompts of one agent.
 #[derive(Debug, Clone, Default)]
 struct PromptHistory {
-    /// The last composition of it.
+    /// The last recorded composition.
     last: Option<PlaybookEventData>,
     /// Playbooks and operators that a pattern has already matched (B10).
     matched: BTreeSet<(String, String)>,
 }
 
-/// What an agent's prompt is composed of, except overlays of advisory runs.
+/// The parts of an agent's prompt, except overlays of advisory runs.
 #[derive(Debug, Clone)]
 pub struct Sources {
     base: Arc<BasePrompt>,
     candidates: Arc<[Candidate]>,
-    /// Those that are active and passed no gate.
+    /// Active playbooks that passed no gate.
     never_gated: Arc<[String]>,
     traits: Arc<[Arc<Trait>]>,
     /// Playbooks that target it by a pattern, each with the operator that the pattern matches.
     matched: Arc<[(String, String)]>,
     root: Arc<Path>,
     scope: Scope,
-    /// As overlays name them.
+    /// The operators, by the names that overlays use.
     operators: Arc<[String]>,
     slugs: Arc<str>,
     redactor: CurrentRedactor,
-    /// What is recorded of it.
+    /// The agent's recorded prompts.
     recorded: SharedPromptHistory,
 }
 
 impl Sources {
-    /// Collects the sources of an agent. A playbook that differs from its history, or that governance should have promoted and
-    /// did not, is left out and reported; playbooks that state the opposite of each other are named.
+    /// Collects the sources of an agent. Leaves out and reports a playbook that differs from its history, or that lacks a
+    /// promotion by governance; names playbooks that contradict each other.
     pub fn new(
         environment: &Environment,
         root: &Path,
@@ -147,26 +147,26 @@ impl Sources {
         &self.base
     }
 
-    /// The playbooks that are for it.
+    /// The playbooks that target it.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// The playbooks that are active although no gate passed them (B13).
+    /// The active playbooks that no gate passed (B13).
     pub fn never_gated(&self) -> &[String] {
         &self.never_gated
     }
 
-    /// Keeps those overlays of advisory runs that are for its operators.
+    /// Keeps the overlays of advisory runs that target its operators.
     pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
         holding.retain(|one| self.operators.contains(&one.operator));
         holding
     }
 
-    /// Composes the prompt for a time and these overlays of advisory runs, with secrets redacted.
+    /// Composes the prompt for a point in time with these overlays of advisory runs, and redacts secrets.
     pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
-        // Without advice there is no overlay to check against traits.
+        // Only overlays of advice are checked against traits.
         let traits: &[Arc<Trait>] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
@@ -187,7 +187,7 @@ impl Sources {
         composed.woven.woven.iter().map(|one| hash(&one.id)).collect()
     }
 
-    /// The records of a composed prompt: woven, skipped and shadow texts. `None` if the prompt is only the base.
+    /// The records of a composed prompt: woven, skipped and shadow texts. `None` if the prompt is the base alone.
     pub fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
@@ -215,7 +215,7 @@ impl Sources {
         Some((events, bodies))
     }
 
-    /// Whether a playbook targets it by a pattern; the first match of a pattern is recorded.
+    /// Whether a playbook targets the agent by a pattern; the first match of each pattern is recorded.
     pub fn has_pattern_matches(&self) -> bool {
         !self.matched.is_empty()
     }
@@ -224,7 +224,7 @@ impl Sources {
     /// an operator for the first time (B10).
     ///
     /// # Errors
-    /// When the ledger does not answer.
+    /// If the ledger does not answer.
     #[crate::boxed]
     pub async fn record(
         &self,
@@ -278,7 +278,7 @@ pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     shadows.iter().map(|shadow| (shadow.id.clone(), one(&shadow.prompt))).collect()
 }
 
-/// The word of a status for people.
+/// The status as users read it.
 pub fn inactive_label(status: Status) -> Option<&'static str> {
     match status {
         Status::Active => None,

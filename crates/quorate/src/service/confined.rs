@@ -1,5 +1,5 @@
-//! A workspace's files on the disk: every path is resolved beneath the folder of its scope, from an open handle, so
-//! that no `..`, no absolute path and no symlink leads out, whatever is swapped meanwhile (M10).
+//! Reads a workspace's files: resolves every path beneath the folder of its scope, from an open handle, so that no `..`,
+//! absolute path or symlink leads out, even if the tree changes meanwhile (M10).
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -13,18 +13,17 @@ use quorate_manifest::Workspace;
 use quorate_manifest::tree::MAX_BYTES;
 use quorate_manifest::workspace::{DirEntry, EntryKind, Error, Scope, WorkspacePath};
 
-/// How many tenants' folders are held open at once. A workspace may have more tenants than a process may have files
-/// open.
+/// How many tenants' folders are open at once: a workspace may have more tenants than a process may have open files.
 const MAX_OPEN_TENANTS: usize = 64;
 
 /// A workspace on the disk.
 ///
-/// Folders are held open, not remembered by name: the workspace's from the start, a tenant's from its first use. One
-/// that is moved keeps being read where it went, and what takes its place is not seen; so this is for one piece of
-/// work, not for a process that lasts.
+/// It holds folders open instead of remembering their names: the workspace's from the start, a tenant's from its first
+/// use. A folder that is moved meanwhile is still read at its new place, and a folder that replaces it is ignored. Use one
+/// for a single operation, not for the life of a process.
 ///
-/// A symlink whose target is written as an absolute path leads out, wherever it points: the path starts at the root
-/// of the file system. A loop of symlinks is [`Error::Unreadable`], and so is reading what is no regular file.
+/// A symlink with an absolute target always leads out, because the target starts at the root of the file system. A loop of
+/// symlinks and a path that is not a regular file give [`Error::Unreadable`].
 #[derive(Debug)]
 pub struct Confined {
     root: Arc<Dir>,
@@ -35,7 +34,7 @@ impl Confined {
     /// The workspace whose folder is `root`, which may itself be reached through symlinks.
     ///
     /// # Errors
-    /// When there is no such directory, or it cannot be opened.
+    /// If the directory does not exist or cannot be opened.
     pub fn open(root: &Path) -> io::Result<Confined> {
         let root = Arc::new(Dir::open_ambient_dir(root, ambient_authority())?);
         Ok(Confined { root, tenants: Mutex::default() })
@@ -61,7 +60,7 @@ impl Confined {
             return Err(Error::Outside);
         }
         self.root.open_dir_nofollow(folder).map_err(|failed| {
-            // Systems differ in how they refuse a symlink that is not to be followed, so it is looked at.
+            // Systems report a refused symlink differently, so this looks at the link itself.
             let link = self.root.symlink_metadata(folder).is_ok_and(|found| found.is_symlink());
             if link { Error::Outside } else { classify_open_error(failed) }
         })
@@ -70,7 +69,7 @@ impl Confined {
     /// At most `limit + 1` bytes of a regular file, so that the caller sees that it is too large.
     ///
     /// # Errors
-    /// As [`Workspace::read`], but for [`Error::TooLarge`].
+    /// As [`Workspace::read`], except for [`Error::TooLarge`].
     pub fn read_up_to(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         let file = open(&self.root, path).map_err(classify_open_error)?;
         let kind = match file.metadata().map_err(Error::Unreadable)? {
@@ -95,7 +94,7 @@ impl Workspace for Confined {
     fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
         let file =
             open(&*self.folder(location.scope())?, Path::new(path(location))).map_err(classify_open_error)?;
-        // Asked of what was opened, since the path may lead elsewhere by now.
+        // Metadata of the opened file, since the path may lead elsewhere by now.
         let metadata = file.metadata().map_err(Error::Unreadable)?;
         if metadata.is_dir() {
             return Err(Error::Unreadable(io::ErrorKind::IsADirectory.into()));
@@ -106,8 +105,8 @@ impl Workspace for Confined {
         if metadata.len() > MAX_BYTES as u64 {
             return Err(Error::TooLarge);
         }
-        // One spare byte lets the read find the end without growing the buffer. The limit is checked again, as the
-        // file may have grown since.
+        // One spare byte lets the read find the end without growing the buffer. The file may have grown since, so the
+        // limit is checked again.
         let mut bytes = Vec::with_capacity((metadata.len() as usize + 1).max(64));
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
         if bytes.len() > MAX_BYTES { Err(Error::TooLarge) } else { Ok(bytes) }
@@ -118,7 +117,7 @@ impl Workspace for Confined {
         let mut listed = Vec::new();
         for entry in folder.read_dir(path(location)).map_err(classify_open_error)? {
             let entry = entry.map_err(Error::Unreadable)?;
-            // No ref can name what is not UTF-8.
+            // No ref can name an entry that is not UTF-8.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let file_type = entry.file_type().map_err(Error::Unreadable)?;
             let kind = if file_type.is_file() {
@@ -134,10 +133,10 @@ impl Workspace for Confined {
     }
 }
 
-/// What a path leads to, for entries whose kind the directory does not settle: symlinks, and everything on file
-/// systems whose directories tell no kinds.
+/// The kind of an entry that the directory does not report: symlinks, and every entry on file systems whose directories
+/// have no kinds.
 ///
-/// It is opened, as reading it would: asking a path for its kind follows a link that leads out and back in.
+/// Opens the entry as a read would, because asking for a path's kind follows links that lead out and back in.
 fn resolved_kind(folder: &Dir, path: &Path) -> EntryKind {
     match open(folder, path).and_then(|opened| opened.metadata()) {
         Ok(found) if found.is_file() => EntryKind::File,
@@ -146,7 +145,7 @@ fn resolved_kind(folder: &Dir, path: &Path) -> EntryKind {
     }
 }
 
-/// Opens what a path leads to within a folder.
+/// Opens a path within a folder.
 fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
     let mut options = OpenOptions::new();
     // Without this, opening a FIFO waits for a writer.
@@ -154,19 +153,18 @@ fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
     Ok(folder.open_with(path, &options)?.into_std())
 }
 
-/// The path as a system takes it, which has no empty paths.
+/// The path for the system, which has no empty paths.
 fn path(location: &WorkspacePath) -> &str {
     if location.as_str().is_empty() { "." } else { location.as_str() }
 }
 
-/// Whether a slug is the name of one entry, and nothing that leads further or elsewhere.
+/// Whether a slug is a single path component.
 fn is_single_component(slug: &str) -> bool {
     let mut parts = Path::new(slug).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == slug)
 }
 
-/// What a failure to open means. Of the two refusals, the one for a path that leads out is made by cap-std and not by
-/// the system, so it has no system error number.
+/// Classifies a failure to open. cap-std itself refuses a path that leads out, so that error has no system error number.
 fn classify_open_error(failed: io::Error) -> Error {
     match failed.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::Missing,

@@ -34,22 +34,22 @@ pub use inputs::ConveneInput;
 use inputs::Inputs;
 use report::Report;
 
-/// What must be convened, and how.
+/// An assembly to convene, and its settings.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The manifest, or the directory that holds it.
     pub path: PathBuf,
-    /// The workspace's root, if it is not to be searched for.
+    /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
-    /// What it is asked for.
+    /// The inputs of the run.
     pub inputs: Inputs,
     pub options: RunOptions,
 }
 
-/// Reads everything that a run needs, and asks no member. The workspace's report has the manifest's warnings too.
+/// Reads everything that a run needs, and asks no member. The workspace's report includes the manifest's warnings.
 ///
 /// # Errors
-/// When manifest, subject or configuration are unusable, or what is asked for does not fit the mode.
+/// If manifest, subject or configuration are unusable, or the inputs do not fit the mode.
 pub fn prepare(
     environment: &Environment,
     places: &PathOverrides,
@@ -61,10 +61,10 @@ pub fn prepare(
     })
 }
 
-/// As [`prepare`], with another way to read what it is about.
+/// As [`prepare`], with another way to read the subject.
 ///
 /// # Errors
-/// As [`prepare`], and what `read` refuses.
+/// As [`prepare`], and as `read`.
 pub fn prepare_with(
     environment: &Environment,
     places: &PathOverrides,
@@ -101,7 +101,7 @@ pub fn prepare_with(
 /// Convenes at an opened session.
 ///
 /// # Errors
-/// When the ledger fails. What was recorded stays, and the run can be resumed.
+/// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
 #[crate::boxed]
 pub async fn convene(
     session: &LedgerSession,
@@ -116,10 +116,10 @@ pub async fn convene(
     report
 }
 
-/// The assembly of a run that is resumed, as it is now.
+/// The assembly of a resumed run, from its present files.
 ///
 /// # Errors
-/// When it is not as it was when the run was opened, or needs what is not there.
+/// If the assembly has changed since the run was opened, or a file is missing.
 pub(super) fn resumed_spec(
     session: &LedgerSession,
     history: &History,
@@ -140,7 +140,7 @@ pub(super) fn resumed_spec(
     Ok((spec, KeySource::Resolved(resolved.policies.effective_keys())))
 }
 
-/// What a run was called with, as it is now.
+/// The inputs of a run, with the present state of its files.
 fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, ServiceError> {
     let opened = &history.opened;
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
@@ -153,7 +153,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
         .map_err(refused_as_configuration)?;
     let subject = match &opened.artifact_path {
         Some(path) => artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?,
-        // Standard input is consumed; only the ledger has a copy.
+        // Standard input is consumed; only the ledger has its text.
         None => Artifact {
             display_name: opened.subject.clone().unwrap_or_else(|| "-".to_owned()),
             path: None,

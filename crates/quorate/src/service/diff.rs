@@ -1,4 +1,4 @@
-//! Differences of texts: a unified diff that shows users what a command would change, and the words that differ.
+//! Differences of texts: a unified diff of a command's changes, and differences by word.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-/// How many lines of a diff are shown.
+/// The maximum number of lines of a diff.
 const MAX_SHOWN_LINES: usize = 300;
 
-/// How long a diff may be sought; after that it is a longer one than need be.
+/// The time limit of the search; a diff found at the limit may be longer than necessary.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many bytes a text may have that is compared line by line.
+/// The maximum size of a text that is compared line by line, in bytes.
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
-/// The way from one content of a file to another; nothing is a file that is not there. Empty where they are the same.
+/// The unified diff from one content of a file to another; `None` is a missing file. Empty if the contents are equal.
 pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     if old == new {
         return String::new();
@@ -46,7 +46,7 @@ pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     };
     let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(&old_text, &new_text);
     let shown = diff.unified_diff().context_radius(3).header(&heads.0, &heads.1).to_string();
-    // An empty file has no lines that could differ.
+    // An empty file has no lines.
     if shown.is_empty() {
         return format!("--- {}\n+++ {}\n", heads.0, heads.1);
     }
@@ -74,7 +74,7 @@ pub struct Piece {
     pub text: String,
 }
 
-/// The way from one text to another, word by word; empty where they are the same.
+/// The differences between two texts by word; empty if the texts are equal.
 pub fn words(old: &str, new: &str) -> Vec<Piece> {
     if old == new {
         return Vec::new();

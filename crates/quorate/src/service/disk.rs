@@ -24,11 +24,11 @@ pub fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
-/// How many links of a path that is not there yet are followed.
+/// The maximum number of links that are followed in a path that does not exist yet.
 const MAX_LINKS: usize = 40;
 
-/// An absolute path without links and `..`, also where it is not there yet: writing would make the directories that are
-/// missing, and follow a link that leads nowhere yet.
+/// An absolute path without links and `..`, also if it does not exist yet: a write would create the missing directories
+/// and follow a dangling link.
 pub fn canonical_or_new(path: &Path) -> PathBuf {
     fn follow(from: PathBuf, path: &Path, links: &mut usize) -> PathBuf {
         let mut resolved = from;
@@ -51,12 +51,12 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
-/// What an existing file or folder is known by, under any name. Where the system does not number its files, only the names tell.
+/// The identity of an existing file or folder under any of its names. On systems without file numbers, its canonical path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
 impl FileIdentity {
-    /// That of what a path leads to; `None` if nothing is there.
+    /// The identity of the target of a path; `None` if it does not exist.
     pub fn of(path: &Path) -> Option<FileIdentity> {
         #[cfg(unix)]
         {
@@ -70,12 +70,12 @@ impl FileIdentity {
     }
 }
 
-/// Whether two paths lead to one existing file or folder, under any names.
+/// Whether two paths lead to the same existing file or folder.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     FileIdentity::of(one).is_some_and(|id| FileIdentity::of(other) == Some(id))
 }
 
-/// Whether an existing file may have several names: hard links.
+/// Whether an existing file has other hard links.
 pub fn has_other_names(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -88,7 +88,7 @@ pub fn has_other_names(path: &Path) -> bool {
     }
 }
 
-/// The links in a directory; none where it cannot be read.
+/// The links in a directory; none if it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "this module is where files are reached")]
 pub fn links_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -112,7 +112,7 @@ pub fn is_world_writable(path: &Path) -> bool {
     }
 }
 
-/// The id of the user who owns a file, where there is one and the system has such ids.
+/// The id of the user who owns a file; `None` if the file does not exist or the system has no such ids.
 pub fn owner(path: &Path) -> Option<u32> {
     #[cfg(unix)]
     {
@@ -126,11 +126,11 @@ pub fn owner(path: &Path) -> Option<u32> {
     }
 }
 
-/// Locks a file against other processes by a file beside it, for as long as what it gives lives. Its directory is made
-/// for this user alone.
+/// Locks a file against other processes with a lock file beside it, until the returned handle is dropped. Creates the
+/// directory for this user alone.
 ///
 /// # Errors
-/// When the directory or the lock cannot be had.
+/// If the directory or the lock file cannot be created or locked.
 pub fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
     let directory = path.parent().unwrap_or(Path::new("."));
     private_directory(directory)?;
@@ -143,7 +143,7 @@ pub fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
     Ok(lock)
 }
 
-/// Makes a directory for this user alone, and those above it.
+/// Creates a directory and its parents for this user alone.
 #[cfg(unix)]
 fn private_directory(directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
@@ -158,11 +158,11 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 /// Writes a file that only this user can read, atomically and durably. Its directory must exist.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    // A temporary file is for its owner alone.
+    // The owner alone can read a temporary file.
     let mut new = tempfile::NamedTempFile::new_in(directory)?;
     std::io::Write::write_all(&mut new, bytes)?;
     new.as_file().sync_all()?;
@@ -170,14 +170,13 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::File::open(directory)?.sync_all()
 }
 
-/// At most `limit + 1` bytes of a file, so that the caller sees that it is too large.
-/// The longest file that is read whole where nothing else bounds it.
+/// The size limit of a file that is read whole and has no other limit, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// All bytes of a regular file.
 ///
 /// # Errors
-/// When it cannot be read, is something else, such as a pipe, or is too large.
+/// If it cannot be read, is not a regular file, or is too large.
 pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let bytes = read_limited(open(path)?, MAX_BYTES)?;
     match bytes.len() as u64 > MAX_BYTES {
@@ -195,8 +194,8 @@ fn read_limited(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// At most `limit + 1` bytes of a file that the user names, so that the caller sees that it is too large. A descriptor that
-/// the user's shell has opened, such as that of `<(command)`, may be a pipe.
+/// At most `limit + 1` bytes of a file that the user names, so that the caller sees that it is too large. A descriptor
+/// that the user's shell opened, as in `<(command)`, may be a pipe.
 ///
 /// # Errors
 /// As [`open`].
@@ -209,7 +208,7 @@ pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
 /// Opens a file for reading.
 ///
 /// # Errors
-/// When it cannot be opened, or is a pipe, a socket or a device.
+/// If it cannot be opened, or is a pipe, a socket or a device.
 pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
     files::open(path)
 }
@@ -221,7 +220,7 @@ pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file that is not there yet, and its directories.
+/// Writes a file that does not exist yet, and creates its directories.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
 pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(dir) = path.parent() {
@@ -231,7 +230,7 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
-/// Makes a link to a target, and the folders above it.
+/// Creates a link to a target, and the folders above it.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
 pub fn link(path: &Path, target: &str) -> std::io::Result<()> {
@@ -241,8 +240,8 @@ pub fn link(path: &Path, target: &str) -> std::io::Result<()> {
     std::os::unix::fs::symlink(target, path)
 }
 
-/// Puts new bytes in a file's place, atomically: a reader sees the old or the new. Its permissions stay, and a
-/// link to it stays a link.
+/// Replaces a file's bytes atomically: a reader sees the old or the new bytes. Keeps its permissions, and a link stays a
+/// link.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path)?;
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
@@ -253,7 +252,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A file of text that may not be there.
+/// The text of a file that may be missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
     Present(String),
@@ -263,7 +262,7 @@ pub enum Text {
 /// The text of a file.
 ///
 /// # Errors
-/// When it cannot be read, or is not UTF-8.
+/// If it cannot be read, or is not UTF-8.
 pub fn read_text(path: &Path) -> std::io::Result<Text> {
     let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     match read(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
@@ -273,10 +272,10 @@ pub fn read_text(path: &Path) -> std::io::Result<Text> {
     }
 }
 
-/// Whether bytes can be put at a path below a folder; makes nothing.
+/// Whether bytes can be written at a path below a folder; creates nothing.
 ///
 /// # Errors
-/// Why not.
+/// The reason why not.
 pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     let existing = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
     if !std::fs::canonicalize(existing)?.starts_with(std::fs::canonicalize(folder)?) {
@@ -287,7 +286,7 @@ pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_file() => {
-            Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file"))
+            Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"))
         }
         Ok(found) if found.permissions().readonly() => {
             Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied))
@@ -296,11 +295,11 @@ pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Writes a file below a folder atomically and durably, over an existing one or not; its directories
-/// are made. A link that leads out of the folder is not followed.
+/// Writes a file below a folder atomically and durably, and creates its directories. Replaces an existing file. Does not
+/// follow a link that leads out of the folder.
 ///
 /// # Errors
-/// When it cannot be written, or would lie elsewhere.
+/// If it cannot be written, or is outside of the folder.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
 pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     can_write_below(folder, path)?;
@@ -341,14 +340,14 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
     file.sync_data()
 }
 
-/// Writes a file at a path that a user has named, atomically, over an existing one or not.
+/// Writes a file at a path that a user has named, atomically. Replaces an existing file.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => replace(path, bytes),
-        Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no plain file")),
+        Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file")),
         Err(_) => write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, None),
     }
 }
@@ -372,7 +371,7 @@ fn write_atomically(
     std::fs::File::open(dir)?.sync_all()
 }
 
-/// A file that others may read, as files in a workspace are.
+/// Makes a file readable for others, as files in a workspace are.
 #[cfg(unix)]
 fn readable(file: &std::fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -387,7 +386,7 @@ fn readable(_: &std::fs::File) -> std::io::Result<()> {
 /// Removes a file if it exists.
 ///
 /// # Errors
-/// When it cannot be.
+/// If it cannot be removed.
 #[expect(clippy::disallowed_methods, reason = "this module removes files")]
 pub fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
@@ -396,8 +395,8 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The files at or below a directory that [`write_below`] was writing when its process was killed. While another process writes
-/// there, these are his.
+/// The temporary files at or below a directory that a killed [`write_below`] left behind. They include those of a process
+/// that is writing there now.
 pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -413,20 +412,20 @@ pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
     pub path: PathBuf,
-    /// When it was last changed, in milliseconds since the Unix epoch.
+    /// The time of its last change, in milliseconds since the Unix epoch.
     pub modified_ms: i64,
 }
 
-/// All regular files at or below a path, sorted, hidden directories passed over; links are followed for files and
-/// not for directories, so that a walk ends.
+/// All regular files at or below a path, sorted, without hidden directories. Follows links to files but not to
+/// directories, so that a walk ends. Skips unreadable entries.
 ///
 /// # Errors
-/// When the path itself is not there or cannot be read. What cannot be read below it is passed over.
+/// If the path itself does not exist or cannot be read.
 pub fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
     walk_to_depth(path, usize::MAX)
 }
 
-/// As [`walk`], down to a depth: 1 is what is in the directory itself.
+/// As [`walk`], down to a depth: 1 is the directory's own files.
 ///
 /// # Errors
 /// As [`walk`].

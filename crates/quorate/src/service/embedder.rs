@@ -1,5 +1,5 @@
 //! The embedder of a workspace (L4): the table `[embedder]` of quorate.toml. It is built for runs of assemblies that compare
-//! meanings, and asked once the file is trusted.
+//! meanings, and called once the file is trusted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::error::{ExitClass, ServiceError};
 use super::executor::with_help;
 use super::trust::{Permit, TrustRequest};
 
-/// The deadline of one comparison where the table has none.
+/// The deadline of one comparison, if the table has none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A configured embedder. It can be called once it is admitted.
@@ -38,7 +38,7 @@ impl fmt::Debug for SelectedEmbedder {
 }
 
 impl SelectedEmbedder {
-    /// What must be trusted before it is called.
+    /// The side effects that must be trusted before it is called.
     pub fn needs(&self) -> TrustRequest {
         self.needs.clone()
     }
@@ -47,12 +47,12 @@ impl SelectedEmbedder {
         Arc::clone(&self.embedder)
     }
 
-    /// The model, where it is and how it is reached, in one line.
+    /// The model, its address and its executor, in one line.
     pub fn describe(&self) -> String {
         self.embedder.describe()
     }
 
-    /// Checks that its price is known, where money is capped.
+    /// Checks that its price is known if money is capped.
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
@@ -60,7 +60,7 @@ impl SelectedEmbedder {
         budget::ensure_embedder_holdable(caps, &*self.embedder)
     }
 
-    /// Checks that the key that it sends exists.
+    /// Checks that the key that it sends is available.
     ///
     /// # Errors
     /// [`codes::MODEL_KEY_MISSING`].
@@ -89,7 +89,7 @@ pub fn configured(
     Ok(Some(SelectedEmbedder { embedder, needs, settings: json!(table.block.json) }))
 }
 
-/// A misspelt key of the table, which is refused even if no run needs the embedder.
+/// A misspelled key of the table. It is refused even if no run needs the embedder.
 pub fn typo(registry: &Registry, host: &Configuration) -> Option<ServiceError> {
     let table = host.embedder.as_ref()?;
     let refused = build(registry, host, table).err().filter(|refused| refused.is_unknown_key)?;
@@ -102,7 +102,7 @@ fn build(
     table: &EmbedderTable,
 ) -> Result<Arc<dyn Embedder>, ConfigError> {
     let Some(new) = registry.embedder() else {
-        return Err(ConfigError::for_block("this program has no embedder that can be configured"));
+        return Err(ConfigError::for_block("this program has no configurable embedder"));
     };
     new(&Settings {
         name: "embedder".to_owned(),

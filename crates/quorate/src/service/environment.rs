@@ -23,7 +23,7 @@ pub struct Environment {
     pub directory: PathBuf,
     /// A ledger that overrides the workspace's; on the command line `QUORATE_LEDGER`.
     pub ledger: Option<PathBuf>,
-    /// The NATS servers of conversations and participants that are elsewhere; on the command line `QUORATE_NATS`.
+    /// The NATS servers of remote conversations and participants; on the command line `QUORATE_NATS`.
     pub nats: Option<NatsServers>,
     /// The directory for data that outlives a workspace; on the command line `quorate` below `XDG_STATE_HOME`, else below
     /// `~/.local/state`. `None` keeps no such data.
@@ -42,9 +42,9 @@ pub struct Environment {
     /// The variables that configurations may name; secret ones are redacted.
     pub variables: Variables,
     pub redactor: CurrentRedactor,
-    /// Who hears of records that sessions of this environment commit.
+    /// The receivers of records that sessions of this environment commit.
     pub commit_events: CommitEvents,
-    /// Whether ledgers stay, so that runs can be resumed later.
+    /// Whether ledgers outlive the process, so that runs can be resumed later.
     pub keeps_ledgers: bool,
     /// Whether appends and calls are measured (see [`super::metrics`]).
     pub is_metered: bool,
@@ -53,11 +53,11 @@ pub struct Environment {
 /// NATS servers of one cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsServers {
-    /// `nats://host:4222`, `tls://host`; several with commas. It may have a password in it.
+    /// `nats://host:4222` or `tls://host`; several are separated by commas. It may contain a password.
     pub urls: String,
     /// A `.creds` file.
     pub credentials: Option<PathBuf>,
-    /// What the subjects of answers begin with, where the account does not let everyone hear `_INBOX.>`.
+    /// The prefix of reply subjects, for accounts that may not subscribe to `_INBOX.>`.
     pub inbox: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Errors of use cases: coded refusals, and the exit class they belong to.
+//! Errors of use cases: coded refusals and their exit class.
 
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_kernel::driver;
@@ -8,7 +8,7 @@ use quorate_kernel::ports::ledger;
 /// The exit classes that every command shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
-    /// A named thing does not exist.
+    /// A named run, file or key does not exist.
     NotFound,
     /// A requested manifest is refused.
     Refused,
@@ -59,7 +59,7 @@ impl ServiceError {
         self.report.refusals.first().map_or_else(String::new, |refusal| refusal.body.message.clone())
     }
 
-    /// Whether the ledger does not answer; later queries of the same command are then skipped.
+    /// Whether the ledger does not answer; the command then skips later queries.
     pub fn is_ledger_unavailable(&self) -> bool {
         let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
         self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
@@ -72,18 +72,18 @@ impl ServiceError {
     /// A write to a ledger that was opened read-only.
     pub fn ledger_closed(ledger: &str, why: &str) -> Self {
         let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
-        let help = "make it writable or name another one with `--ledger`; what this one holds can be shown and verified";
+        let help = "make it writable or pass another ledger with `--ledger`; `quorate show` and `quorate ledger verify` still read this one";
         ServiceError::configuration(codes::LEDGER_CLOSED, body.help(help))
     }
 
-    /// Keeps the report, but an altered ledger is a negative answer (exit 1) rather than unusable input.
+    /// Turns an altered ledger into a negative answer (exit 1) instead of unusable input, and keeps the report.
     pub fn corrupt_as_refused(self) -> Self {
         let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES, codes::RUN_ALTERED];
         let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
         ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
     }
 
-    /// A named thing does not exist.
+    /// Something that was named does not exist.
     pub fn not_found(code: RefusalCode, body: Body) -> Self {
         ServiceError::new(ExitClass::NotFound, code, body)
     }
@@ -105,7 +105,7 @@ impl From<ledger::Error> for ServiceError {
             ledger::Error::NoSigningKey { .. } => ServiceError::configuration(
                 codes::SIGNING_KEY_MISSING,
                 Body::new(error.to_string()).help(
-                    "make the key available that signs this run; `quorate keys list` says what is there",
+                    "make the key available that signs this run; `quorate keys list` shows the available keys",
                 ),
             ),
             ledger::Error::InDoubt { run, what } => {
@@ -120,7 +120,7 @@ impl From<ledger::Error> for ServiceError {
             }
             ledger::Error::InvalidRecord { .. } => {
                 let help =
-                    "`quorate keys list` says which keys may sign; nothing was written, so use one that may";
+                    "use a key that may sign (see `quorate keys list`); nothing was written";
                 ServiceError::configuration(
                     codes::SIGNING_KEY_MISSING,
                     Body::new(error.to_string()).help(help),
@@ -131,9 +131,9 @@ impl From<ledger::Error> for ServiceError {
                 let help = match remove {
                     Some(remove) => format!(
                         "find out who made it; then remove it (`{remove}` in sqlite3) or {backup}, and let `quorate ledger \
-                         verify` say whether the records are as they were"
+                         verify` report whether the records are unchanged"
                     ),
-                    None => format!("find out what changed it, and {backup}: a table of it is missing, or was replaced"),
+                    None => format!("find out what changed it, and {backup}: a table is missing or was replaced"),
                 };
                 ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
@@ -152,10 +152,10 @@ impl From<history::Error> for ServiceError {
     fn from(error: history::Error) -> Self {
         match error {
             history::Error::Unknown(run) => {
-                ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("there is no run {run}")))
+                ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("run {run} does not exist")))
             }
             history::Error::Erased { .. } => {
-                let body = Body::new(error.to_string()).help("`quorate show` shows what is left of the run");
+                let body = Body::new(error.to_string()).help("`quorate show` shows what remains of the run");
                 ServiceError::configuration(codes::BODY_EVICTED, body)
             }
             history::Error::Unreadable { .. } => {

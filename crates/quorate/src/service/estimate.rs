@@ -1,5 +1,5 @@
-//! What a run would cost: its whole protocol is run on made-up answers, and its prompts are measured. No member is asked,
-//! and nothing is recorded.
+//! Estimates the cost of a run: runs its whole protocol on made-up answers and measures the prompts. Asks no member and
+//! records nothing.
 
 use std::collections::VecDeque;
 
@@ -17,10 +17,10 @@ use super::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 /// The version of the JSON.
 pub const SCHEMA: &str = "quorate.estimate/v1";
 
-/// How many bytes of English a token has, in the models that were measured.
+/// The bytes of English text per token, in the measured models.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a made-up answer says, as long as a model's answers that were measured.
+/// The text of a made-up answer, as long as a measured answer of a model.
 const FINDING: &str = "The second paragraph promises what the first one does not bear out: a reader who acts on it would \
                        find that the number has no source, that the period it holds for is not named, and that the \
                        exception in the last sentence takes back most of it. Name the source and the period, and put the \
@@ -29,20 +29,20 @@ const FINDING: &str = "The second paragraph promises what the first one does not
 /// The expected cost of runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Estimate {
-    /// By executor, in the order in which they are asked first.
+    /// By executor, in the order of their first call.
     pub executors: Vec<ExecutorEstimate>,
 }
 
-/// What is expected of one executor, without re-prompts and retries.
+/// The expected cost of one executor, without re-prompts and retries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutorEstimate {
     pub name: String,
     pub model: Option<String>,
     pub asks_a_model: bool,
     pub calls: u64,
-    /// What the calls are expected to take; money is `None` where the price is not known.
+    /// The expected cost of the calls; money is `None` if the price is unknown.
     pub expected: Usage,
-    /// The most that the calls can take: what a budget reserves. `None` where that is not known.
+    /// The maximum tokens of the calls, which a budget reserves. `None` if unknown.
     pub most_tokens: Option<u64>,
     /// As `most_tokens`, in billionths of a US dollar.
     pub most_usd_nanos: Option<u64>,
@@ -54,7 +54,7 @@ impl Estimate {
         self.executors.iter().map(|executor| executor.calls).sum()
     }
 
-    /// Adds what other runs are expected to cost.
+    /// Adds the expected cost of other runs.
     pub fn add(&mut self, other: Estimate) {
         other.executors.into_iter().for_each(|executor| self.add_executor(executor));
     }
@@ -67,7 +67,7 @@ impl Estimate {
         }
     }
 
-    /// As reports have it.
+    /// The JSON of reports.
     pub fn json(&self) -> Json {
         let executors: Vec<Json> = self.executors.iter().map(ExecutorEstimate::json).collect();
         json!({"calls": self.calls(), "executors": executors})
@@ -121,7 +121,7 @@ impl ExecutorEstimate {
     }
 }
 
-/// What a run on this material would cost.
+/// Estimates the cost of a run on this material.
 ///
 /// # Errors
 /// If the protocol cannot be set up.
@@ -150,7 +150,7 @@ pub fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estim
     Ok(all)
 }
 
-/// What follows from a command where every member answers and every host call succeeds.
+/// The event that follows a command if every member answers and every host call succeeds.
 pub fn made_up_event(command: Command, severity: u8) -> Option<Event> {
     Some(match command {
         Command::Invoke(invoke) => {

@@ -1,5 +1,5 @@
-//! Builds executors: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of `council.yaml`. Who is
-//! asked through which (C11, Q1) is for `review/members.rs` and `convene/members.rs`.
+//! Builds executors: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of `council.yaml`. Which
+//! member is asked through which executor (C11, Q1) is decided in `review/members.rs` and `convene/members.rs`.
 
 pub mod findings;
 pub mod model;
@@ -27,7 +27,7 @@ use super::budget;
 use super::error::{ExitClass, ServiceError};
 use super::trust::{Permit, TrustRequest};
 
-/// Who named an executor.
+/// The party that named an executor.
 #[derive(Debug, Clone, Copy)]
 pub enum SelectedBy<'a> {
     /// A person, on the command line or through a client.
@@ -45,14 +45,14 @@ pub struct SelectedExecutor {
     needs: Vec<TrustRequest>,
     /// The deadline of an invocation.
     pub timeout: Duration,
-    /// How many failures are retried.
+    /// The number of retries after failures.
     pub retries: u32,
     /// The settings that the fingerprint covers.
     pub settings: Json,
 }
 
 impl SelectedExecutor {
-    /// An executor that was built with these settings; `recorded` is what the fingerprint covers.
+    /// An executor that was built with these settings; `recorded` holds those that the fingerprint covers.
     pub fn of(executor: Arc<dyn Executor>, settings: &Settings, origin: Origin<'_>, recorded: Json) -> Self {
         SelectedExecutor {
             name: settings.name.as_str().into(),
@@ -82,7 +82,7 @@ impl SelectedExecutor {
         Arc::clone(&self.executor)
     }
 
-    /// Checks that the program it starts, the key that it sends, or the recordings that it replays exist.
+    /// Checks that the program it starts, the key that it sends, or the recordings that it replays are available.
     ///
     /// # Errors
     /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
@@ -90,7 +90,7 @@ impl SelectedExecutor {
         installed(&self.name, &*self.executor)
     }
 
-    /// Checks that it says what its calls take at most, where tokens or money are capped.
+    /// Checks that it states the maximum cost of its calls if tokens or money are capped.
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
@@ -98,12 +98,12 @@ impl SelectedExecutor {
         budget::ensure_holdable(caps, &self.name, &*self.executor)
     }
 
-    /// The most that a call takes whose prompt has at most so many tokens; nothing where no model is asked, `None` where it is not known.
+    /// The maximum cost of a call whose prompt has at most `prompt_tokens`; zero if no model is asked, `None` if unknown.
     pub fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         call_limit(&*self.executor, prompt_tokens, answer)
     }
 
-    /// What a call with this usage costs, in billionths of a US dollar; `None` where that is not known.
+    /// The price of a call with this usage, in billionths of a US dollar; `None` if unknown.
     pub fn price(&self, usage: &Usage) -> Option<u64> {
         self.executor.price(usage)
     }
@@ -140,7 +140,7 @@ pub fn servers(host: &Configuration) -> Servers {
     let dir = std::path::absolute(&host.dir).unwrap_or_else(|_| host.dir.clone());
     let table = |block: &Map<String, Json>| {
         let mut table = block.clone();
-        // The process may start anywhere, so paths are resolved against their file.
+        // The process may start in any directory, so paths are resolved against the file that names them.
         if let Some(command) = block.get("command").and_then(Json::as_str) {
             let cwd = block.get("cwd").and_then(Json::as_str).unwrap_or_default();
             table.insert("cwd".to_owned(), json!(dir.join(cwd)));
@@ -153,7 +153,7 @@ pub fn servers(host: &Configuration) -> Servers {
     Servers::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
 }
 
-/// Refuses an executor whose program or key does not exist.
+/// Refuses an executor whose program, key or recording is missing.
 ///
 /// # Errors
 /// [`codes::COMMAND_MISSING`], [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
@@ -169,10 +169,10 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
     })
 }
 
-/// The executor if none is named.
+/// The default executor.
 ///
 /// # Errors
-/// When there is no such executor, or it refuses its settings.
+/// If there is no such executor, or it refuses its settings.
 pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExecutor, ServiceError> {
     fallback_with(registry, host, Map::new())
 }
@@ -180,7 +180,7 @@ pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExe
 /// As [`fallback`], with extra keys.
 ///
 /// # Errors
-/// When there is no such executor, or it refuses its settings.
+/// If there is no such executor, or it refuses its settings.
 pub fn fallback_with(
     registry: &Registry,
     host: &Configuration,
@@ -192,7 +192,7 @@ pub fn fallback_with(
 /// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings.
 ///
 /// # Errors
-/// When there is no such executor, or it refuses its settings.
+/// If there is no such executor, or it refuses its settings.
 pub fn by_name(
     registry: &Registry,
     host: &Configuration,
@@ -203,10 +203,10 @@ pub fn by_name(
     by_name_with(registry, host, name, place, by, Map::new())
 }
 
-/// As [`by_name`], with keys added to those of the table.
+/// As [`by_name`], with extra keys besides those of the table.
 ///
 /// # Errors
-/// When there is no such executor, or it refuses its settings.
+/// If there is no such executor, or it refuses its settings.
 pub fn by_name_with(
     registry: &Registry,
     host: &Configuration,
@@ -223,7 +223,7 @@ pub fn by_name_with(
     let servers_file = host.path();
     let (kind, mut block) = ready_made(registry, name);
     let Some(new) = registry.executor_kind(kind) else {
-        let body = Body::new(format!("there is no executor `{name}`")).help(known_executors(registry, host));
+        let body = Body::new(format!("unknown executor `{name}`")).help(known_executors(registry, host));
         let body = match place {
             Some(place) => body.at(place.clone()),
             None => body,
@@ -288,7 +288,7 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// What must be trusted before an executor with these settings is called.
+    /// The side effects that must be trusted before an executor with these settings is called.
     pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
         let own = self.file.map(|file| {
             let name = &settings.name;
@@ -323,7 +323,7 @@ impl Build<'_> {
         let (timeout, retries) = self.limits;
         self.settings.timeout = timeout.unwrap_or_else(|| executor.default_timeout());
         self.settings.retries = retries.unwrap_or_else(|| executor.default_retries());
-        // Deadline, retries and concurrency are left out: a resume with more time calls the same executor.
+        // Deadline, retries and concurrency are left out: a resumed run with a longer deadline uses the same executor.
         let mut block = self.settings.block.clone();
         for limit in ["max_processes", "concurrency", "idle", "pool"] {
             block.remove(limit);
@@ -360,5 +360,5 @@ fn known_executors(registry: &Registry, host: &Configuration) -> String {
     let mut names: Vec<String> = host.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
     names.extend(registry.default_kind().map(str::to_owned));
-    format!("the executors are {}; others are tables `[executors.<name>]` of quorate.toml", names.join(", "))
+    format!("the executors are {}; add others as tables `[executors.<name>]` of quorate.toml", names.join(", "))
 }

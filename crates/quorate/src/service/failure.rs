@@ -1,10 +1,10 @@
-//! Why an invocation has no answer, as every machine format says it.
+//! The reason why an invocation has no answer, in the form of every machine format.
 
 use quorate_kernel::history::History;
 use quorate_kernel::record::{Consultation, Status};
 use serde::Serialize;
 
-/// The most of what a member said that is quoted, in characters.
+/// The maximum length of a quoted excerpt, in characters.
 const MAX_EXCERPT_CHARS: usize = 200;
 
 /// Why an invocation has no answer.
@@ -19,7 +19,7 @@ pub struct Failure {
     pub http: Option<u16>,
     /// Calls that repeat one that failed. Re-prompts do not count.
     pub retries: u32,
-    /// The beginning of what the member said in place of an answer.
+    /// The beginning of the text that the member gave instead of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
 }
@@ -42,15 +42,15 @@ impl Failure {
     }
 }
 
-/// The sentence for a consultation that records none.
+/// The message for a consultation that records none.
 fn default_message(ended: &Consultation) -> String {
     match &ended.status {
         Status::TimedOut => {
             let seconds = ended.spent.ms.unwrap_or(0) / 1_000;
             format!("no answer within {seconds} s (timeout of executor `{}`)", ended.executor)
         }
-        Status::Failed => format!("executor `{}` failed and gave no reason", ended.executor),
-        Status::SchemaFailed => "the answer does not fit its form".to_owned(),
+        Status::Failed => format!("executor `{}` failed without a reason", ended.executor),
+        Status::SchemaFailed => "the answer does not fit its schema".to_owned(),
         Status::OverBudget if ended.scope.is_some() => "the budget of the run is spent".to_owned(),
         Status::OverBudget => "the member's budget is spent".to_owned(),
         Status::Cancelled => "the call was cancelled".to_owned(),

@@ -3,8 +3,8 @@
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
 use quorate_kernel::record::RunEnded;
-use quorate_ledger::council_log::line::Event;
-use quorate_ledger::council_log::view;
+use quorate_ledger::council_log;
+use quorate_ledger::council_log::line::LogEvent;
 use quorate_ledger::retention::Period;
 use quorate_protocol::Name;
 
@@ -14,7 +14,7 @@ use super::run_opened::is_assembly;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Gives the whole history.
+/// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Returns the whole history.
 ///
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
@@ -35,9 +35,9 @@ pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Se
         // A later start writes the lines.
         return Ok(history);
     }
-    // A queued review is logged where it was queued.
+    // The machine that queued a review logs it.
     let logged = !of_assembly && history.opened.queued.is_none();
-    // Otherwise its bodies are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
+    // The answers are erased at the end of the command, after the convener has read them: see `ledger/gc.rs`.
     if !drops_answers_at_end(&history) {
         record_run_ended(session, &mut history, logged).await?;
     }
@@ -77,7 +77,7 @@ async fn append_pending_lines(session: &LedgerSession, history: &History) -> boo
     }
     let (_, decisions) = history.overrides.split_at(history.overrides.len() - history.unlogged);
     for (at_ms, decision) in decisions {
-        if !session.append_line(history, view::override_line(history, *at_ms, decision)).await {
+        if !session.append_line(history, council_log::override_line(history, *at_ms, decision)).await {
             return false;
         }
     }
@@ -88,10 +88,10 @@ async fn append_pending_lines(session: &LedgerSession, history: &History) -> boo
 pub(super) async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
     let incomplete = history.outcome().is_some_and(|outcome| outcome.is_incomplete());
     let line = match (history.reopened, incomplete) {
-        // The log already says INCOMPLETE, and that is still true.
+        // The log already has INCOMPLETE, and that is still true.
         (true, true) => None,
-        (true, false) => view::review_line(history, Event::Resumed),
-        (false, _) => view::review_line(history, Event::Verdict),
+        (true, false) => council_log::review_line(history, LogEvent::Resumed),
+        (false, _) => council_log::review_line(history, LogEvent::Verdict),
     };
     match line {
         Some(line) => session.append_line(history, line).await,

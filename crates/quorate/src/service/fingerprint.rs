@@ -1,5 +1,5 @@
-//! The fingerprint of a run (X7): a hash of its configuration. A resume compares it, and a sweep finds what this council
-//! has already judged.
+//! The fingerprint of a run (X7): a hash of its configuration. A resume compares it, and a sweep uses it to find artifacts
+//! that this council has already judged.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::workspace::Workspace;
 const INPUT: &str = "input";
 /// The component of the executors' settings.
 const EXECUTORS: &str = "executors";
-/// The component of what the protocol is set up with.
+/// The component of the protocol's setup.
 const SETUP: &str = "setup";
 /// The component of the protocol's version.
 const MODE: &str = "mode";
@@ -73,14 +73,14 @@ impl Fingerprint {
         Fingerprint { whole: Cow::Borrowed(whole), components: owned.collect() }
     }
 
-    /// Leaves the executors open, which another machine has.
+    /// Leaves out the executors' settings, which another machine decides.
     #[must_use]
     pub fn without_executors(mut self) -> Self {
         self.set_executors(String::new());
         self
     }
 
-    /// Says with which executors' settings it is.
+    /// Sets the executors' settings.
     #[must_use]
     pub fn with_executors(mut self, settings: &Json) -> Self {
         self.set_executors(hash(settings));
@@ -107,14 +107,14 @@ impl Fingerprint {
         hash(&json!(parts))
     }
 
-    /// As it is in `run.opened`.
+    /// The form of `run.opened`.
     pub fn recorded(&self) -> Map<String, Json> {
         let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
         let whole = (self.whole.to_string(), json!(self.combined()));
         named.chain([whole]).collect()
     }
 
-    /// Which of the setup and the version of the protocol it does not name.
+    /// The components, of setup and protocol version, that differ from the given ones.
     pub fn changed_rules(&self, setup: &Json, version: &str) -> Vec<&'static str> {
         let now = [(SETUP, hash(setup)), (MODE, version.to_owned())];
         let is_named = |(name, value): &(&str, String)| {
@@ -123,7 +123,7 @@ impl Fingerprint {
         now.into_iter().filter(|now| !is_named(now)).map(|(name, _)| name).collect()
     }
 
-    /// The components that differ from those that a run was opened with.
+    /// The components that differ from those of the opened run.
     pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
         let differs =
             |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
@@ -139,7 +139,7 @@ pub struct AssemblyParts<'a> {
     pub setup: Json,
     /// Each member's executor and its settings.
     pub executors: Json,
-    /// The configured embedder's settings, where meanings are compared.
+    /// The configured embedder's settings, if meanings are compared.
     pub embedder: Option<&'a Json>,
     /// The redaction rules.
     pub redaction: &'a Json,

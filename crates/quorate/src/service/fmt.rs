@@ -80,8 +80,9 @@ fn format_file(
             }
             if mode == Mode::Write {
                 if !boundary::is_inside(root, path) {
-                    let body =
-                        Body::new(format!("{file} leads out of the workspace by a link; it was not written"));
+                    let body = Body::new(format!(
+                        "cannot write {file}: it is a link that leads out of the workspace"
+                    ));
                     outcome
                         .report
                         .refuse(codes::PATH_OUTSIDE, body.help("format the file itself, at its own path"));
@@ -98,10 +99,11 @@ fn format_file(
         }
         FormatResult::NotFormattable if named == Discovery::Walked => {}
         FormatResult::NotFormattable => {
-            let body = Body::new(format!("{file} is of no doctype that is formatted"));
-            outcome
-                .report
-                .refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
+            let body = Body::new(format!("cannot format {file}: its doctype has no formatter"));
+            outcome.report.refuse(
+                codes::DOCTYPE_UNKNOWN,
+                body.help("pass manifests; `fmt` does not change files such as quorate.toml"),
+            );
         }
         FormatResult::Broken(report) => outcome.report.absorb(report),
     }
@@ -133,7 +135,7 @@ enum FormatResult {
 }
 
 fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
-    // Only files that look like manifests are refused; others are skipped.
+    // Only files that look like manifests can be refused; others are skipped.
     let unreadable = |bytes: Vec<u8>| match document::unreadable(name, shown, bytes) {
         Some((doctype, report)) if key_order(doctype).is_some() => FormatResult::Broken(report),
         _ => FormatResult::NotFormattable,
@@ -151,7 +153,7 @@ fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
         },
     };
     let (root, problems) = yaml::parse(yaml_text);
-    let Some(doctype) = root.as_ref().and_then(|root| doctype::detect(name, root)) else {
+    let Some(doctype) = root.as_ref().and_then(|root| doctype(name, root)) else {
         return unreadable(bytes);
     };
     if !problems.is_empty() {

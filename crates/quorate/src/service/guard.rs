@@ -1,15 +1,15 @@
 //! Protects a workspace's own files from being overwritten: the ledger, its keys, its witness, its log, the keyring, the
 //! configuration, and Git's files. Every file that a configuration, a manifest or a person names passes this guard. It
-//! follows links and compares existing files by identity, so that it finds hard links, too.
+//! follows links and compares existing files by identity, so that it also finds hard links.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::provisioning::is_git_dir;
-use quorate_ledger::keys::Purpose;
+use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
@@ -61,7 +61,7 @@ impl Role {
             Role::Keyring => "the keyring is there",
             Role::Configuration => "the configuration is there",
             Role::Keys => "the ledger's keys are there",
-            Role::State => "what you trust, and the last checkpoints, are kept there",
+            Role::State => "trust decisions and the last checkpoints are kept there",
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct Places<'a> {
     /// The files of `quorate.toml` and the council that were read.
     pub configured: [Option<&'a Path>; 2],
     pub root: &'a Path,
-    pub ledger: &'a Address,
+    pub ledger: &'a StoreAddress,
     pub log: &'a Path,
     pub witness: Option<&'a Witness>,
 }
@@ -107,15 +107,15 @@ impl Guard {
         if let Some((KeySource::File(path), _)) = &host.keys.signing {
             guard.add(Role::Keys, &root.join(path));
         }
-        let directory = quorate_ledger::keys::Directory::new(ledger.dir());
-        let secrets = directory.key_path(Purpose::Ledger);
+        let directory = quorate_ledger::keys::KeyDirectory::new(ledger.dir());
+        let secrets = directory.key_path(KeyPurpose::Ledger);
         guard.folders.extend(secrets.parent().map(|folder| (Role::Keys, folder.to_owned())));
         guard.folders.extend(environment.state_dir.iter().map(|dir| (Role::State, dir.clone())));
         let named = [
             (Role::Log, Some(log), "the log (`logging.log_path`)"),
             (Role::Witness, witness, "the witness (`[ledger] witness`)"),
             (Role::Keyring, Some(&*keyring), "the keyring (`[keys] keyring`)"),
-            // If two files share a place, the ledger is rarely the wrong one, so the error names the other.
+                // If two files share a place, the ledger's place is rarely the mistake, so the error names the other.
             (Role::Ledger, ledger.file(), "the ledger"),
         ];
         let resolved = guard.resolve();
@@ -124,7 +124,7 @@ impl Guard {
             if let Some(why) = resolved.occupant(path, Some(role)) {
                 let shown = display_path(environment, path);
                 let body = Body::new(format!("{what} cannot be {shown}: {why}"));
-                let help = "name a file of its own in the configuration";
+                let help = "choose another file in the configuration";
                 return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
             }
         }
@@ -152,8 +152,8 @@ impl Guard {
         }
     }
 
-    /// The absolute path of a file that a person has named for an output. Refuses a protected path and
-    /// everything but a regular file.
+    /// The absolute path of a file that a person has named for an output. Refuses protected paths and anything but a
+    /// regular file.
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`].
@@ -181,13 +181,13 @@ impl Guard {
             .iter()
             .find(|(role, file)| is_recorded_to(*role) && Resolved::of(*role, file).is(&place, id.as_ref()));
         let Some((role, _)) = found else { return Ok(()) };
-        let why = format!("{}, and what is recorded now would change it", role.occupies());
+        let why = format!("{}, and recording the review would change it", role.occupies());
         let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
-        let help = "judge a copy, or name another file for that in the configuration";
+        let help = "judge a copy, or configure another file for it";
         Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)))
     }
 
-    /// Why an absolute path is protected from writes of `role`, or of a file without a role.
+    /// Why an absolute path is protected from writes by `role`, or by a file without a role.
     pub fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
         self.resolve().occupant(path, role)
     }
@@ -199,13 +199,13 @@ impl Guard {
     }
 }
 
-/// A guard whose paths were looked up, for several questions at one time.
+/// A guard with resolved paths, for several checks at one time.
 struct ResolvedGuard {
     files: Vec<Resolved>,
     folders: Vec<Resolved>,
 }
 
-/// A protected file or folder as it is on disk.
+/// A protected file or folder, with its location on disk.
 struct Resolved {
     role: Role,
     /// Its path without links.
@@ -218,7 +218,7 @@ impl Resolved {
         Resolved { role, place: disk::canonical_or_new(path), id: FileIdentity::of(path) }
     }
 
-    /// Whether a path without links, which leads to `id`, is, or would be, this one.
+    /// Whether a path without links, whose file has the identity `id`, is this one, or would be if it were created.
     fn is(&self, place: &Path, id: Option<&FileIdentity>) -> bool {
         self.place == place || (self.id.is_some() && self.id.as_ref() == id)
     }
@@ -279,8 +279,8 @@ pub fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), ServiceError
 }
 
 fn unwritable(shown: &str, why: &str) -> ServiceError {
-    let body = Body::new(format!("nothing can be written to {shown}: {why}"));
-    ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
+    let body = Body::new(format!("cannot write to {shown}: {why}"));
+    ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("choose another name"))
 }
 
 /// Why a path is protected in every workspace.

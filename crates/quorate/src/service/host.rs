@@ -20,7 +20,7 @@ use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::capabilities::{PublicKeyError, RuleKind, TraitReach};
 use quorate_protocol::gather;
 use quorate_protocol::locks::trait_reach;
-use quorate_protocol::rules::{Error, Rules};
+use quorate_protocol::rules::{RegisterRuleError, Rules};
 use regex::RegexBuilder;
 
 /// The size limit of a compiled trait, in bytes.
@@ -50,7 +50,7 @@ impl fmt::Debug for Lifecycles {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
     /// Its name does not begin with `custom:`.
-    #[error("the gather strategy `{0}` has to begin with `custom:`")]
+    #[error("the gather strategy `{0}` must begin with `custom:`")]
     Name(String),
     /// The name is taken.
     #[error("the gather strategy `{0}` is registered twice")]
@@ -74,7 +74,12 @@ impl Host {
     ///
     /// # Errors
     /// If the kind exists, or its parameters' schema is invalid.
-    pub fn with_rule(mut self, name: &str, kind: RuleKind, rule: Arc<dyn Rule>) -> Result<Self, Error> {
+    pub fn with_rule(
+        mut self,
+        name: &str,
+        kind: RuleKind,
+        rule: Arc<dyn Rule>,
+    ) -> Result<Self, RegisterRuleError> {
         self.rules.register(name, kind)?;
         self.extensions.rules.insert(name.to_owned(), rule);
         Ok(self)

@@ -1,5 +1,5 @@
-//! The connections of an HTTP server, as all servers of Quorate accept them: a client that sends a part of a request holds
-//! its connection for a bounded time, whether or not it knows a token. The front ends own their routes and answers.
+//! Accepts the connections of Quorate's HTTP servers: a client that sends only part of a request holds its connection for a
+//! bounded time, whether or not it knows a token. The front ends own routes and responses.
 
 use std::error::Error;
 use std::time::Duration;
@@ -45,7 +45,7 @@ where
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(answer(stream, service.clone(), headers))),
-            // The client has gone, or the process has too many open files and has to close some first.
+            // The client has gone, or the process has too many open files.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
@@ -61,6 +61,6 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(headers)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that breaks off reads no error.
+    // A client that disconnects reads no error.
     let _ = connection.await;
 }

@@ -1,4 +1,4 @@
-//! The name under which a person's decision is recorded: the one given, else Git's `user.name` and `user.email`.
+//! The name under which a person's decision is recorded: the given one, else Git's `user.name` and `user.email`.
 //!
 //! A checkout's Git configuration is untrusted. `git config` runs no command that it names, its includes are not read, and
 //! its values are cleaned.
@@ -19,7 +19,7 @@ const MAX_NAME_CHARS: usize = 200;
 /// The deadline of a Git call.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Git's scopes, nearest first. A person's own configuration may include files, as it does for identities by directory.
+/// Git's scopes, nearest first. The user's own configuration may include files, for example for identities by directory.
 const SCOPES: [[&str; 2]; 3] =
     [["--local", "--no-includes"], ["--global", "--includes"], ["--system", "--includes"]];
 
@@ -34,7 +34,7 @@ pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<Stri
     };
     match by.map(str::trim) {
         Some("") => {
-            refused("`--by` is empty", "name who decides, for example `--by \"Ada <ada@example.org>\"`")
+            refused("`--by` is empty", "pass the name of the person who decides, for example `--by \"Ada <ada@example.org>\"`")
         }
         Some(by)
             if by.chars().count() > MAX_NAME_CHARS
@@ -43,17 +43,17 @@ pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<Stri
         {
             refused(
                 &format!(
-                    "`--by` is no name: it has line breaks, characters that are not seen, or more than {MAX_NAME_CHARS}"
+                    "`--by` is not a name: it has line breaks, invisible characters, or more than {MAX_NAME_CHARS}"
                 ),
-                "name who decides on one line",
+                "pass the name of the person who decides on one line",
             )
         }
         Some(by) => Ok(by.to_owned()),
         None => match git_identity(&environment.directory).await {
             Some(name) => Ok(name),
             None => refused(
-                "no name to record: `--by` is missing, and Git has no `user.name` here",
-                "say `--by NAME`, or set it once with `git config --global user.name NAME`",
+                "cannot record a decision without a name: `--by` is missing, and Git has no `user.name` here",
+                "pass `--by NAME`, or set it once with `git config --global user.name NAME`",
             ),
         },
     }
@@ -66,7 +66,7 @@ async fn git_identity(directory: &Path) -> Option<String> {
         let command =
             ["git", "config", scope[0], scope[1], "--null", "--get-regexp", "^user\\.(name|email)$"];
         let command: Vec<String> = command.map(str::to_owned).into();
-        // No repository, no such file, or no Git: the next scope may know.
+        // No repository, no such file, or no Git: try the next scope.
         let Ok(said) = process::run_command(&command, directory, String::new(), GIT_TIMEOUT).await else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! Keys: their locations, and the commands on them (D3, D10). `keys/secret.rs` finds the key that signs records,
-//! `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them, and `service/signer.rs` decides what a run
-//! is signed with.
+//! `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them, and `service/signer.rs` decides which key
+//! signs a run.
 
 pub mod change;
 pub mod list;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::keys::{Directory, Error, Purpose};
+use quorate_ledger::keys::{KeyDirectory, KeyFileError, KeyPurpose};
 use quorate_ledger::signing::{self, ExternalKeys, KeyId, Keyring, PublicKey, SecretKey, Voucher};
 use quorate_manifest::config;
 use quorate_manifest::keyring::{self, Key};
@@ -31,7 +31,7 @@ pub struct Keys {
     root: PathBuf,
     /// The ledger's own directory.
     ledger_dir: PathBuf,
-    /// The key that signs records, cached: the command that prints it may prompt a person.
+    /// The key that signs records, cached: the command that prints it may prompt the user.
     pub(super) signing_key: Arc<OnceCell<SigningKey>>,
 }
 
@@ -65,7 +65,7 @@ impl Keys {
     }
 
     /// The setting `[keys] sign`.
-    pub fn signing_mode(&self) -> quorate_manifest::assembly::audit::Signing {
+    pub fn signing_mode(&self) -> quorate_manifest::assembly::Signing {
         self.settings.sign
     }
 
@@ -74,8 +74,8 @@ impl Keys {
     }
 
     /// The directory of secret keys.
-    pub fn directory(&self) -> Directory {
-        Directory::new(&self.ledger_dir)
+    pub fn directory(&self) -> KeyDirectory {
+        KeyDirectory::new(&self.ledger_dir)
     }
 
     /// The settings' file.
@@ -107,10 +107,10 @@ impl Keys {
             false => disk::read_text(&path),
         };
         let text = read.map_err(|error| {
-            let body = Body::new(format!("the keyring {} cannot be read: {error}", self.display_path(&path)));
+            let body = Body::new(format!("cannot read the keyring {}: {error}", self.display_path(&path)));
             ServiceError::configuration(
                 codes::KEYRING_INVALID,
-                body.help("it is a text file; put it back as it was"),
+                body.help("restore the file; the keyring is a text file"),
             )
         })?;
         let Text::Present(text) = text else { return Ok(KeyringFile::default()) };
@@ -122,13 +122,13 @@ impl Keys {
     }
 
     /// A refusal about a key file.
-    fn to_error(&self, error: &Error) -> ServiceError {
+    fn to_error(&self, error: &KeyFileError) -> ServiceError {
         let text = |path: &Path| self.display_path(path);
         let (code, body) = match error {
-            Error::Exposed { path, mode } => (
+            KeyFileError::Exposed { path, mode } => (
                 codes::KEY_EXPOSED,
                 Body::new(format!(
-                    "{} has the permissions {mode:04o}, so others can get at the secret key",
+                    "{} has the permissions {mode:04o}, so other users can read the secret key",
                     text(path)
                 ))
                 .help(format!(
@@ -136,23 +136,23 @@ impl Keys {
                     text(path)
                 )),
             ),
-            Error::NotAKey { path, source } => (
+            KeyFileError::NotAKey { path, source } => (
                 codes::KEY_UNUSABLE,
-                Body::new(format!("{} holds no secret key: {source}", text(path)))
-                    .help("put the key back, or move the file away and run `quorate keys init`"),
+                Body::new(format!("cannot read a secret key from {}: {source}", text(path)))
+                    .help("restore the key, or move the file away and run `quorate keys init`"),
             ),
-            Error::AlreadyExists { path } => (
+            KeyFileError::AlreadyExists { path } => (
                 codes::KEY_UNUSABLE,
-                Body::new(format!("{} already exists, and a key is never overwritten", text(path)))
-                    .help("`quorate keys rotate` puts another in its place"),
+                Body::new(format!("{} already exists, and keys are never overwritten", text(path)))
+                    .help("run `quorate keys rotate` to replace it"),
             ),
-            Error::Missing { path } => (
+            KeyFileError::Missing { path } => (
                 codes::KEY_UNKNOWN,
-                Body::new(format!("{} does not exist", text(path))).help("`quorate keys init` makes it"),
+                Body::new(format!("{} does not exist", text(path))).help("run `quorate keys init` to make it"),
             ),
-            Error::Io { .. } => (
+            KeyFileError::Io { .. } => (
                 codes::KEY_UNUSABLE,
-                Body::new(error_chain(error)).help("keys are in `keys/` beside the ledger, readable by their owner alone"),
+                Body::new(error_chain(error)).help("keep keys in `keys/` beside the ledger, readable by their owner alone"),
             ),
         };
         ServiceError::configuration(code, body)
@@ -160,19 +160,19 @@ impl Keys {
 }
 
 impl Keys {
-    /// The keys and vouchers known outside of the ledger, by which signatures are judged before and after they are made.
+    /// The keys and vouchers known outside of the ledger, which check signatures before and after they are made.
     ///
     /// # Errors
     /// If the keyring is refused.
     pub fn trusted_keys(&self) -> Result<ExternalKeys, ServiceError> {
         let ring = self.load_keyring()?.keys;
         let directory = self.directory();
-        let signing = directory.load(Purpose::Signing).ok().flatten().map(|key| key.public());
+        let signing = directory.load(KeyPurpose::Signing).ok().flatten().map(|key| key.public());
         Ok(ExternalKeys {
             keyring: (!ring.is_empty()).then(|| to_keyring(&ring)),
             signers: signing
                 .into_iter()
-                .chain(directory.retired(Purpose::Signing).unwrap_or_default())
+                .chain(directory.retired(KeyPurpose::Signing).unwrap_or_default())
                 .collect(),
         })
     }
@@ -205,8 +205,8 @@ pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
     let mut ring = Keyring::new();
     for key in keys {
         let Some(public) = public_key(key) else { continue };
-        // A key whose bounds cross, because two keyrings bound it, counts for nothing; neither does a key outside the ring.
-        let _ = ring.insert(signing::Key {
+        // A key whose bounds cross, because two keyrings bound it, is ignored; so is a key outside the ring.
+        let _ = ring.insert(signing::KeyringEntry {
             public,
             not_before_ms: key.not_before_ms,
             not_after_ms: key.not_after_ms,

@@ -91,11 +91,11 @@ impl LiveState {
     }
 }
 
-/// Which process works on a run that has not ended. Read before the run's records: a run whose last record is appended in
-/// between is not taken for an interrupted one.
+/// The process that works on a run that has not ended. Call it before reading the run's records: otherwise a run whose last
+/// record is appended in between would look interrupted.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 #[crate::boxed]
 pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, ServiceError> {
     Ok(match session.store.driver(run).await? {
@@ -161,16 +161,16 @@ impl QuestionState {
     }
 }
 
-/// What is known of a question, by its invocation.
+/// The known state of a question, by its invocation.
 struct Asked {
     member: String,
     question: Question,
 }
 
-/// A run from its records, all that there are so far. `driver` is its [`driver`].
+/// A run from all its records so far. `driver` is the result of [`driver`].
 ///
 /// # Errors
-/// When a record cannot be read.
+/// If a record cannot be read.
 pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Live, ServiceError> {
     let owned = records.iter().map(|record| Record::clone(record)).collect();
     let history = History::from_remaining_records(run, owned)?;
@@ -197,7 +197,7 @@ pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Li
             None => members.push(LiveMember { member: asked.member, questions: vec![asked.question] }),
         }
     }
-    // A decided run asks nothing more.
+    // A decided run asks no further questions.
     for (member, step) in planned.into_iter().filter(|_| decided.is_none()) {
         let Some(known) = members.iter_mut().find(|known| known.member == member) else { continue };
         if !known.questions.iter().any(|question| question.step == step) {
@@ -227,7 +227,7 @@ pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Li
 }
 
 impl Live {
-    /// Adds what only the process that holds the run knows.
+    /// Adds the state that only the process that holds the run has.
     #[must_use]
     pub fn with_job(mut self, job: &str, progress: &Progress) -> Live {
         self.job = Some(job.to_owned());
@@ -311,7 +311,7 @@ fn step_and_member(id: &str) -> (String, String) {
     }
 }
 
-/// The members, and which are certainly asked what, as far as that is known from the start.
+/// The members, and the questions that are known from the start, each with its step.
 fn roster(history: &History) -> (Vec<String>, Vec<(String, String)>) {
     if run_opened::is_assembly(history) {
         let setup = run_opened::assembly_setup(history);

@@ -15,7 +15,7 @@ use super::report::{LedgerLocation, Report};
 use super::repository_path::repository_path;
 use super::session::LedgerSession;
 
-/// What an incomplete run of the queue is told by.
+/// The note of an incomplete run of the queue.
 pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a worker asks again only for what is missing; once the task is dead, \
     `quorate queue retry` has it tried again.";
 
@@ -28,7 +28,7 @@ pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, Service
     load_from(session, &session.partial_history(run).await?).await
 }
 
-/// The report of a review whose records were read.
+/// The report of a review, from a history that is already loaded.
 ///
 /// # Errors
 /// If the ledger does not answer.
@@ -43,7 +43,7 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rep
     Ok(report(session, history, text, imported))
 }
 
-/// The report of a review that this process has run to its end, with the artifact's text as it is recorded. Reads nothing.
+/// The report of a review that this process has run to its end, with the recorded text of the artifact. Reads nothing.
 pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<str>) -> Report {
     report(session, history, Some(text), false)
 }

@@ -7,7 +7,7 @@ use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::Capabilities;
 use quorate_manifest::assembly::MatchMode;
-use quorate_manifest::assembly::resolved::Resolved;
+use quorate_manifest::assembly::load::Resolved;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::Node;
 use quorate_playbook::lock as playbook;
@@ -104,8 +104,7 @@ pub fn test(
         })
         .collect();
     let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
-        let body =
-            Body::new(format!("`{}` cannot be looked for: {}", recorded[invalid.at].text, invalid.why));
+        let body = Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
         ServiceError::configuration(codes::PATTERN_INVALID, body)
     })?;
     let (file, text) = match &request.material {
@@ -151,7 +150,7 @@ pub fn operator_traits(
     Ok(Operator::new(operating, &workspace.host, &Exceptions::default()).traits)
 }
 
-/// A refused assembly is unusable input here: exit 1 would look like an answer about the text.
+/// A refused assembly is unusable input here: with exit code 1 it would look like an answer about the text.
 fn refused_as_configuration(error: ServiceError) -> ServiceError {
     match error.class {
         ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },

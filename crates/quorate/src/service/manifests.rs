@@ -32,8 +32,8 @@ pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -
     }
 }
 
-/// Where the search for a named file's workspace starts: its own directory if a `quorate.toml` is there or above, else the
-/// working directory if the file is below it.
+/// The directory where the search for a file's workspace starts: the file's directory if it or a parent has a
+/// `quorate.toml`, else the working directory if the file is below it.
 pub fn search_start(environment: &Environment, file: &Path) -> PathBuf {
     let directory = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
     let below = file.starts_with(&environment.directory);
@@ -85,7 +85,7 @@ impl Manifests {
 /// If the file is not below the root.
 pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError> {
     let below = |root: &Path, file: &Path| WorkspacePath::new(file.strip_prefix(root).ok()?.to_str()?).ok();
-    // The root may contain `..` or a link; the file itself may be a link, which must stay one.
+    // The root may contain `..` or a link; the file itself may be a link, which must not be resolved.
     let really = || {
         let folder = file.parent()?.canonicalize().ok()?;
         below(&root.canonicalize().ok()?, &folder.join(file.file_name()?))
@@ -95,7 +95,7 @@ pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError>
         ServiceError::new(
             ExitClass::Usage,
             codes::USAGE,
-            Body::new(message).help("name a directory above it with --root"),
+            Body::new(message).help("pass a directory above it with `--root`"),
         )
     })
 }
@@ -104,7 +104,7 @@ pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError>
 pub fn file_not_found(path: &str) -> ServiceError {
     ServiceError::not_found(
         codes::FILE_UNREADABLE,
-        Body::new(format!("there is no file `{path}`")).help("check the path"),
+        Body::new(format!("cannot read `{path}`: the file does not exist")).help("check the path"),
     )
 }
 
@@ -141,8 +141,8 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
     let governance = written.and_then(|(path, place)| {
         let location = WorkspacePath::new(&path).ok();
         if location.is_none() {
-            let body = Body::new(format!("the governance file `{path}` lies outside of the workspace"));
-            let help = "write a path relative to this file, to one below its directory";
+            let body = Body::new(format!("the governance file `{path}` is outside of the workspace"));
+            let help = "write the path relative to this file, below its directory";
             report.refuse(codes::HOST_INVALID, body.at(place).help(help));
         }
         location
@@ -150,8 +150,7 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
     WorkspaceSettings { strict_chain, governance, has_embedder, report }
 }
 
-/// The workspace and scope that was named, or that contains the working directory (M10): a tenant's folder is not a
-/// workspace.
+/// The named workspace and scope, or those that contain the working directory (M10): a tenant's folder is not a workspace.
 pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
     let start =
         said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));

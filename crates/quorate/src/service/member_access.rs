@@ -1,4 +1,4 @@
-//! What members cannot reach: the files of the ledger in use.
+//! Denies members access to the files of the ledger in use.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use quorate_adapters::process::{self, LedgerFiles};
 use super::guard::{SQLITE_SUFFIXES, with_suffix};
 use super::workspace::Workspace;
 
-/// Keeps keys, ledger and log of a workspace from the members that are started from now on.
+/// Denies members that start from now on access to the keys, ledger and log of a workspace.
 pub(super) fn deny_to_members(workspace: &Workspace) {
     let dir = workspace.ledger.dir();
     let ledger = match workspace.ledger.file() {
-        // A directory of our own is kept whole, with what was set aside in it.
+        // The whole of Quorate's own directory is denied, with the files that were moved aside.
         _ if dir.file_name().is_some_and(|name| name == ".quorate") => vec![dir.to_owned()],
         Some(file) => {
             SQLITE_SUFFIXES.iter().map(|ending| with_suffix(file, ending)).chain([file.to_owned()]).collect()

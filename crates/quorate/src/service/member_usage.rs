@@ -1,4 +1,4 @@
-//! What each member of a run was asked through, and what that took, from the run's records.
+//! The executor of each member of a run and the cost of its answers, from the run's records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use quorate_kernel::record::Consultation;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-/// All questions to one member together.
+/// The questions to one member, added up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberUsage {
     pub member: String,
-    /// The name of its executor; that of the last question, if a resumed run had another.
+    /// The name of its executor; that of the last question, if a resumed run used another.
     pub executor: String,
     /// The executor's kind.
     pub kind: String,
-    /// The model that answered last; the one that was asked, where no answer names one.
+    /// The model that answered last; the requested model if no answer names one.
     pub model: Option<String>,
-    /// The model that was asked, where another one answered.
+    /// The requested model, if another one answered.
     pub requested_model: Option<String>,
-    /// Calls, what is known of their tokens and price, and the time from each question to its end, added up.
+    /// Calls, known tokens and prices, and the time from each question to its end, added up.
     pub spent: Cost,
 }
 
@@ -29,7 +29,7 @@ impl MemberUsage {
     /// All members that were asked, in the order of a roster.
     pub fn all<'r>(history: &History, roster: impl Iterator<Item = &'r str>) -> Vec<MemberUsage> {
         let mut all: Vec<MemberUsage> = Vec::new();
-        // What was erased says neither executor nor price.
+        // An erased record has neither executor nor price.
         for ended in history.consultations().filter(|ended| !ended.executor.is_empty()) {
             match all.iter_mut().find(|known| known.member == *ended.member) {
                 Some(known) => known.add(ended),
@@ -81,17 +81,17 @@ impl MemberUsage {
     }
 }
 
-/// What people are told of a run whose answers were all recorded before.
+/// The headline of a run whose answers were all recorded before.
 const RECORDED: &str = "Recorded answers; no model was asked";
 
-/// How many of a run's answers were recorded before.
+/// The number of a run's answers that were recorded before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedAnswers {
     recorded: usize,
     answers: usize,
     /// Questions without a recorded answer, for which no model was asked.
     missing: usize,
-    /// Questions for which somebody was asked, with an answer or without.
+    /// Questions that were put to a member, with or without an answer.
     asked: usize,
 }
 
@@ -107,12 +107,12 @@ impl RecordedAnswers {
         }
     }
 
-    /// Whether recorded answers were looked for, and no model was asked.
+    /// Whether all answers come from recordings, so that no model was asked.
     pub fn all(self) -> bool {
         self.recorded + self.missing > 0 && self.asked == 0
     }
 
-    /// What stands in the place of a judgement if no model was asked: the answers were recorded, or recorded ones are missing.
+    /// The headline of a run that asked no model: its answers were recorded, or recordings are missing.
     pub fn headline(self) -> Option<String> {
         match self.missing {
             0 => self.all().then(|| RECORDED.to_owned()),
@@ -121,7 +121,7 @@ impl RecordedAnswers {
         }
     }
 
-    /// The note on a run of which some answers were recorded.
+    /// The note on a run some of whose answers were recorded.
     pub fn note(self) -> Option<String> {
         let RecordedAnswers { recorded, answers, .. } = self;
         (recorded > 0 && !self.all())
@@ -129,7 +129,7 @@ impl RecordedAnswers {
     }
 }
 
-/// A member's object with the keys of its usage; as it was, for a member that was not asked.
+/// Adds the keys of its usage to a member's object; leaves a member that was not asked unchanged.
 pub fn with_usage(mut object: Json, member: &str, usage: &[MemberUsage]) -> Json {
     let found = usage.iter().find(|one| one.member == member);
     if let (Some(object), Some(found)) = (object.as_object_mut(), found) {

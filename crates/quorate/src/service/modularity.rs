@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::frontmatter;
-use quorate_manifest::playbook::catalog::{FOLDER, HISTORY_SUFFIX};
+use quorate_manifest::playbook::{FOLDER, HISTORY_SUFFIX};
 use regex::Regex;
 
 use super::artifact::MAX_BYTES;
@@ -68,7 +68,7 @@ pub fn scan(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanResult, S
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.display().to_string();
-        // Agents see only the body of a playbook; of other files, everything but `metadata`.
+        // Agents see only the body of a playbook; of other files, they see everything but `metadata`.
         let hidden_span = match frontmatter::split(&text) {
             Ok(parts) if is_playbook(&placed) => 0..parts.body.start,
             Ok(parts) => metadata_span(&text[..parts.body.start]),
@@ -77,28 +77,28 @@ pub fn scan(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanResult, S
         for (hit, start) in council_mentions(&text).filter(|(_, start)| !hidden_span.contains(start)) {
             let span = start..start + hit.len();
             let place = Place { file: file.as_str().into(), span, path: String::new() };
-            let body = Body::new(format!("what produces artifacts names what reviews them: `{hit}`"));
+            let body = Body::new(format!("a producer's prompt names its reviewers: `{hit}`"));
             scanned.report.refuse(
                 codes::MODULARITY,
-                body.at(place).help("move it to the component that routes artifacts to the review"),
+                body.at(place).help("move the words to the component that routes artifacts to the review"),
             );
         }
         scanned.report.add_source(file, text);
     }
     if let Some(agent) = unseen.first() {
-        let body = Body::new(format!("no file below {} is of the exempt agent `{agent}`", shown.display()));
-        let help = "name the agent's folder, as in `agents/<name>/prompt.md`";
+        let body = Body::new(format!("the exempt agent `{agent}` has no file below {}", shown.display()));
+        let help = "pass the name of the agent's folder, as in `agents/<name>/prompt.md`";
         return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
     }
     if scanned.files == 0 {
         let body = Body::new(format!("no file below {} instructs an agent", shown.display()));
-        let help = "name a directory with `agents/*/prompt.md`, OPERATOR.md, PERSONA.md or playbooks";
+        let help = "pass a directory with `agents/*/prompt.md`, OPERATOR.md, PERSONA.md or playbooks";
         return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
     }
     Ok(scanned)
 }
 
-/// The last names of a directory's path: as many as the path of an agent's prompt has.
+/// The last names of a directory's path, as many as the path of an agent's prompt has.
 fn names_of(dir: &Path) -> PathBuf {
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let names: Vec<_> = whole.components().filter(|part| matches!(part, Component::Normal(_))).collect();
@@ -122,12 +122,12 @@ fn metadata_span(frontmatter: &str) -> Range<usize> {
     found.unwrap_or(0..0)
 }
 
-/// The words that name the council, with their offsets: those that the public tool looks for. The word `council` alone is
-/// no reference, since there are other councils.
+/// The words that name the council, with their offsets. They are those of the public tool. The word `council` alone is not
+/// a reference, since there are other councils.
 pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| {
         let names = r"(?i)\b(agent[-_]council|council[-_]review)\b";
-        Regex::new(names).expect("the pattern is ours")
+        Regex::new(names).expect("the pattern is valid")
     });
     NAMES.find_iter(text).map(|hit| (hit.as_str(), hit.start()))
 }

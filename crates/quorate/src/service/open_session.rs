@@ -1,11 +1,11 @@
-//! Opens a session, and finishes the runs of processes that died between an outcome and what follows from it.
+//! Opens a session, and finalizes the runs of processes that died after an outcome.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::council_log::append;
-use quorate_ledger::runs::Run;
+use quorate_ledger::council_log;
+use quorate_ledger::runs::RunRow;
 
 use super::environment::Environment;
 use super::error::ServiceError;
@@ -18,17 +18,17 @@ use super::workspace::{self, Workspace};
 /// Opens ledger and log.
 ///
 /// # Errors
-/// When the ledger cannot be opened.
+/// If the ledger cannot be opened.
 #[crate::boxed]
 pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
     let resources = WorkspaceResources::of(&environment, &workspace);
     Box::pin(open_with(environment, resources, workspace)).await
 }
 
-/// Opens ledger and log for reading alone.
+/// Opens ledger and log read-only.
 ///
 /// # Errors
-/// When there is no ledger, or it cannot be read.
+/// If the ledger does not exist or cannot be read.
 #[crate::boxed]
 pub async fn open_read_only(
     environment: Environment,
@@ -54,18 +54,18 @@ pub async fn open_with(
     Ok(session)
 }
 
-/// As [`open`], for work that will be logged: what could not be logged later is refused before anything is made.
+/// As [`open`], for work that is logged: checks that the log can be appended to before any work is done.
 ///
 /// # Errors
-/// As [`open`], and when the log cannot be appended to.
+/// As [`open`], and if the log cannot be appended to.
 #[crate::boxed]
 pub async fn open_for_writing(
     environment: Environment,
     workspace: Workspace,
 ) -> Result<LedgerSession, ServiceError> {
-    // If both would be created in one directory, the ledger's error is the better one.
+    // If both would be created in one directory, the ledger's error says more.
     let is_log_separate = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
-    let can = if is_log_separate { append::can_append(&workspace.log) } else { Ok(()) };
+    let can = if is_log_separate { council_log::can_append(&workspace.log) } else { Ok(()) };
     can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
     workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
     let session = open(environment, workspace).await?;
@@ -104,9 +104,9 @@ async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Whether a run's line belongs to a log of another workspace, which this one leaves alone. A file's log that is not where
-/// it was went along with the ledger.
-fn belongs_to_another_log(session: &LedgerSession, run: &Run) -> bool {
+/// Whether a run's line belongs to a log of another workspace, which this one does not write. If that log no longer exists, it
+/// was moved along with the ledger.
+fn belongs_to_another_log(session: &LedgerSession, run: &RunRow) -> bool {
     let log = Path::new(&run.log_path);
     !run.log_path.is_empty() && !session.owns_log(log) && (session.store.is_shared() || log.exists())
 }

@@ -1,7 +1,7 @@
 //! Operate: one participant answers the newest turn of a conversation once, regardless of the dispatcher.
 //!
-//! It runs the turn cycle over an excerpt of the conversation: the window, of which only the newest turn is answered. So
-//! prompts, deadlines, budgets, redaction and records are those of every other turn. The answer is posted under a key that
+//! It runs the turn cycle over an excerpt of the conversation: a window of which only the newest turn is answered. Prompts,
+//! deadlines, budgets, redaction and records are therefore those of every other turn. The answer is posted under a key that
 //! a runtime of the same manifest recognizes, with the stamp of a detached runtime, which finds its position by its own
 //! turns.
 
@@ -26,10 +26,10 @@ use super::runtime::OpenRuntime;
 /// The prefix of a detached runtime's name in stamps. No manifest id has a colon.
 pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
 
-/// How long hooks and records may take at the end.
+/// The time limit for hooks and records at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Which participant answers which turn.
+/// A request to a participant to answer a turn.
 pub struct Request {
     pub participant: Name,
     pub substrate: Arc<dyn Substrate>,
@@ -40,12 +40,12 @@ pub struct Request {
     pub reply: ReplyMode,
 }
 
-/// What happens to the answer.
+/// What to do with the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyMode {
-    /// It is only returned, and the participant does not remember it.
+    /// Returns it only; the participant does not remember it.
     ReturnOnly,
-    /// It is appended, once per key; without a key, once per answered turn.
+    /// Appends it, once per key; without a key, once per answered turn.
     Post(Option<Name>),
 }
 
@@ -73,7 +73,7 @@ pub async fn operate(
     ready.check_window(&*substrate, &mut window).await?;
     let excerpt = Arc::new(WindowSubstrate {
         place: format!("{}#{}", substrate.about().place, entropy::run_id()),
-        // No turn counts as this runtime's: only the last one is answered.
+        // No turn counts as this runtime's: only the newest one is answered.
         window: window.into_iter().map(without_runtime).collect(),
         reply: reply.clone(),
         said: Mutex::new(None),
@@ -96,8 +96,8 @@ pub async fn operate(
         ..swarm
     };
     let not_answered = |why: &str| {
-        let body = Body::new(format!("`{participant}` has not answered: {why}"));
-        let help = "`quorate doctor` says whether its executor can be called";
+        let body = Body::new(format!("`{participant}` did not answer: {why}"));
+        let help = "run `quorate doctor` to check whether its executor can be called";
         ServiceError::configuration(codes::OPERATOR_FAILED, body.help(help))
     };
     let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
@@ -107,7 +107,7 @@ pub async fn operate(
                 CycleResult::Asked { failed, .. } => break Ok(failed),
                 CycleResult::Idle { .. } | CycleResult::Guarded { .. } | CycleResult::Undecided { .. } => {}
                 CycleResult::BudgetExhausted { .. } => {
-                    break Err(not_answered("the calls of this run are spent"));
+                    break Err(not_answered("the call limit of this run is reached"));
                 }
                 CycleResult::NoNewTurn => break Ok(Vec::new()),
             }
@@ -116,7 +116,7 @@ pub async fn operate(
     let failed = match ready.runtime.wall {
         None => ask().await?,
         Some(wall) => {
-            let spent = |_| not_answered("the time of this run is spent (`[budget] wall`)");
+            let spent = |_| not_answered("the time limit of this run is reached (`[budget] wall`)");
             tokio::time::timeout(wall, ask()).await.map_err(spent)??
         }
     };
@@ -129,7 +129,7 @@ pub async fn operate(
         // Its executor appends its answers itself, or there was nothing to answer.
         None => match excerpt.find_posted(&participant, &newest).await? {
             Some(turn) => Ok(Response { text: turn.content.to_string(), turn: Some(turn.id) }),
-            None => Err(not_answered("what it says is not in the conversation")),
+            None => Err(not_answered("its answer is not in the conversation")),
         },
     }
 }
@@ -157,7 +157,7 @@ impl Dispatcher for FixedSpeaker {
     }
 }
 
-/// The window of a conversation, and where the answer goes.
+/// The window of a conversation, and the target of the answer.
 struct WindowSubstrate {
     substrate: Arc<dyn Substrate>,
     place: String,
@@ -175,7 +175,7 @@ impl WindowSubstrate {
     async fn find_posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
         const PAGE: usize = 128;
         let page = self.substrate.read(Some(after), PAGE).await?;
-        // If `after` is gone, the page starts at the beginning.
+        // If `after` is missing, the page starts at the beginning.
         Ok(page.turns.into_iter().find(|turn| page.known && turn.participant == *participant))
     }
 }

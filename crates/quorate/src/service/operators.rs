@@ -32,16 +32,17 @@ pub(super) fn load_operator(
     reference: &str,
 ) -> Result<LoadedOperator, ServiceError> {
     let document = load_document(loader, scope, reference, Doctype::Operator)?;
-    let loaded = operator::load::load(loader, &document);
+    let loaded = operator::load(loader, &document);
     let Some(operator) = loaded.value else {
         return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
     };
     let folder = reference.rsplit('/').next().unwrap_or(reference);
     if operator.id != folder {
         let body =
-            Body::new(format!("the operator's `id` is `{}`, and its folder is `{folder}`", operator.id));
-        let body =
-            body.at(document.value_place("id")).help("give both the same name: locks and playbooks go by it");
+            Body::new(format!("the operator's `id` is `{}`, but its folder is `{folder}`", operator.id));
+        let body = body
+            .at(document.value_place("id"))
+            .help("give both the same name: locks and playbooks refer to it");
         let mut report = loaded.report;
         report.add_source(document.shown.clone(), document.text.clone());
         report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
@@ -68,7 +69,7 @@ fn load_document(
 ) -> Result<Arc<Document>, ServiceError> {
     let Some(location) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
         let kind = doctype.as_str();
-        let body = Body::new(format!("`{reference}` is no ref to a manifest of a kind `{kind}`"));
+        let body = Body::new(format!("`{reference}` is not a ref to a manifest of the kind `{kind}`"));
         let help = format!("write its slug, or ws://{kind}s/<slug>");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };
@@ -76,7 +77,7 @@ fn load_document(
         ReadResult::Document(document) => Ok(document),
         ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&loader.display_name(&location))),
         ReadResult::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
+            let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
             Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
         }
     }
@@ -87,7 +88,7 @@ pub(super) fn full_ref(written: &str, collection: &str) -> String {
     if written.contains("://") {
         return written.to_owned();
     }
-    // A shell completes it with the folder and a slash.
+    // A shell's completion gives the folder with a slash.
     let bare = written.trim_end_matches('/');
     let bare = bare.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).unwrap_or(bare);
     format!("ws://{collection}/{bare}")
@@ -103,10 +104,10 @@ pub(super) fn persona_prompt(
     reference: &str,
 ) -> Result<PersonaPrompt, ServiceError> {
     let document = load_document(loader, scope, reference, Doctype::Persona)?;
-    let loaded = persona::load::load(loader, &document);
+    let loaded = persona::load(loader, &document);
     match loaded.value {
         Some(persona) => {
-            // Locks are not merged: a view could drop its parent's, but a lock can only be added.
+            // Locks are not merged: a view could drop its parent's lock, but views may only add locks.
             let locks_of = |document: &Arc<Document>| {
                 let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
                 Some(locks.to_json())

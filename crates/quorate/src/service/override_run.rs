@@ -1,4 +1,4 @@
-//! A person's decision: recorded beside the council's, never over it.
+//! A person's decision: recorded beside the council's, which it does not overwrite.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
@@ -17,10 +17,10 @@ use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Attempts of an append that another process outruns.
+/// The number of attempts to append while other processes append first.
 const MAX_ATTEMPTS: usize = 50;
 
-/// The longest reason and the longest name of a decider, in characters.
+/// The maximum length of a reason and of a decider's name, in characters.
 pub const MAX_REASON_CHARS: usize = 8_000;
 pub const MAX_BY_CHARS: usize = 200;
 
@@ -44,7 +44,7 @@ pub async fn override_run(
     let Decision { verdict, reason, by } = decision;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
-            .help("say why with `--reason`: the next review learns from it");
+            .help("give the reason with `--reason`: the next review learns from it");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     ensure_short("reason", reason, MAX_REASON_CHARS)?;
@@ -87,8 +87,8 @@ async fn try_record(
     let mut history = session.partial_history(run).await?;
     if run_opened::is_assembly(&history) {
         let body =
-            Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
-                .help("convene it again, or decide otherwise where its outcome is used");
+            Body::new(format!("cannot override run {run}: it is an assembly's, and only a review's verdict can be overridden"))
+                .help("convene the assembly again, or decide otherwise where its outcome is used");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
@@ -113,7 +113,7 @@ async fn try_record(
     }
 }
 
-/// The refusal of a run without a verdict: what a person can do depends on whether a process works on it.
+/// The refusal of a run without a verdict. Its help depends on whether a process works on the run.
 async fn undecided_error(
     session: &LedgerSession,
     run: &Name,
@@ -125,7 +125,7 @@ async fn undecided_error(
     };
     let help = match state {
         LiveState::Interrupted if history.opened.queued.is_some() => {
-            "it is a task of the queue, and a worker continues it: `quorate queue list` shows it".to_owned()
+            "it is a task of the queue, and a worker continues it: see `quorate queue list`".to_owned()
         }
         LiveState::Ended => "review the text again".to_owned(),
         LiveState::Interrupted => format!("`{}` continues it", session.resume_command(run)),
@@ -140,7 +140,7 @@ fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), ServiceError
     if count <= limit {
         return Ok(());
     }
-    let body = Body::new(format!("`{name}` has {count} characters, and may have {limit}"))
-        .help("shorten it; name a document that has the details");
+    let body = Body::new(format!("`{name}` has {count} characters; the limit is {limit}"))
+        .help("shorten it, and name a document with the details");
     Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
 }

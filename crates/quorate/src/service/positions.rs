@@ -1,4 +1,4 @@
-//! The positions of a review's deliberators: what each says in either round, and what it changed after it had read the others.
+//! The positions of a review's deliberators: their answers in both rounds, and what changed after they read the others'.
 
 use quorate_protocol::answers::deliberator::Answer as Read;
 use quorate_protocol::answers::deliberator::{self, Round};
@@ -12,24 +12,24 @@ pub struct Position {
     pub id: String,
     pub first: Stance,
     pub second: Stance,
-    /// Which answer counted; empty while the run is undecided.
+    /// The answer that counted; empty while the run is undecided.
     pub counted: String,
     /// Whether it blocks without a quote of the text.
     pub is_ungrounded: bool,
-    /// Whether it decides otherwise in round 2: block, irreducible or score.
+    /// Whether its decision differs in round 2: block, irreducible or score.
     pub has_changed: bool,
-    /// How its words differ between the rounds; empty where they do not, and where a round has no readable answer.
+    /// How its words differ between the rounds; empty if they are equal or a round has no readable answer.
     pub rewording: Vec<Piece>,
 }
 
-/// What a deliberator says in one round.
+/// A deliberator's answer in one round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stance {
     /// How the invocation ended: `answered`, `timed_out`, …, `unreadable`.
     pub status: String,
     /// The answer; `None` without a readable one.
     pub read: Option<Read>,
-    /// Why there is none.
+    /// Why no answer is readable.
     pub message: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Stance {
         Stance { status, read, message: given.message.clone() }
     }
 
-    /// In a few words: `blocks`, `REVISE, blocks`, `timed_out`.
+    /// A short form: `blocks`, `REVISE, blocks`, `timed_out`.
     pub fn words(&self) -> String {
         let Some(read) = &self.read else { return self.status.clone() };
         let block = if read.would_block { "blocks" } else { "passes" };
@@ -54,7 +54,7 @@ impl Stance {
         }
     }
 
-    /// The words, with `irreducible` and the score.
+    /// The short form, with `irreducible` and the score.
     pub fn all_words(&self) -> String {
         let irreducible =
             self.read.as_ref().is_some_and(|read| read.irreducible).then(|| "irreducible".to_owned());
@@ -62,7 +62,7 @@ impl Stance {
         [Some(self.words()), irreducible, score].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// What it asks for, then a line for each finding.
+    /// The requested change, then a line for each finding.
     fn text(&self) -> Option<String> {
         let read = self.read.as_ref()?;
         let finding = |finding: &deliberator::Finding| {
@@ -74,7 +74,7 @@ impl Stance {
         Some(lines.join("\n"))
     }
 
-    /// What others compare: the same again, however it is worded.
+    /// The parts that make two answers equal, however they are worded.
     fn decision(&self) -> Option<(String, bool, Option<String>)> {
         let read = self.read.as_ref()?;
         Some((self.words(), read.irreducible, read.score.map(|score| format!("{score:.1}"))))
@@ -109,7 +109,7 @@ impl Position {
         }
     }
 
-    /// The last position that it took.
+    /// Its last position.
     pub fn last(&self) -> &Stance {
         if self.second.read.is_some() { &self.second } else { &self.first }
     }

@@ -1,5 +1,5 @@
-//! Who made what is judged. It is recorded with a run, for `quorate playbook` to learn from; no member sees it, and the
-//! producer does not learn who judges (C7).
+//! The producer of the judged artifact. It is recorded with a run for `quorate playbook` to learn from; no member sees it,
+//! and the producer does not learn who judges (C7).
 
 pub mod check;
 
@@ -7,11 +7,11 @@ use quorate_kernel::record;
 use quorate_playbook::gate::similarity::Sketch;
 use serde_json::json;
 
-/// An operator that has made something.
+/// An operator that produced an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Producer {
     pub operator: String,
-    /// The playbooks in shadow that were in its prompt then.
+    /// The shadow playbooks in its prompt at the time.
     pub trying: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl Producer {
         Some(Producer { operator: slug.to_owned(), trying: trying.to_vec() })
     }
 
-    /// As it is in `run.opened`, with the sketch of what was made: a gate counts that once.
+    /// The record in `run.opened`, with a sketch of the artifact: a gate counts each artifact once.
     pub fn recorded(&self, made: &str) -> record::Producer {
         record::Producer {
             operator: self.operator.clone(),

@@ -1,4 +1,4 @@
-//! The state that a stream's records add up to, kept in memory and updated with new records: a prompt is composed for each
+//! The state that results from a stream's records, kept in memory and updated with new records: a prompt is composed for each
 //! turn, and a stream only grows.
 
 use quorate_kernel::ports::ledger::Record;
@@ -8,7 +8,7 @@ use quorate_protocol::Name;
 
 use super::error::ServiceError;
 
-/// The state of a stream, as far as it was read.
+/// The state of a stream up to the last record read.
 #[derive(Debug, Clone, Default)]
 pub struct Projection<T> {
     seen: StreamPosition,

@@ -1,5 +1,5 @@
-//! What a workspace redacts (X10): texts in the shape of a secret, matches of configured patterns, and the values of secret
-//! variables.
+//! The redactions of a workspace (X10): strings in the form of a secret, matches of configured patterns, and the values of
+//! secret variables.
 
 mod prose;
 
@@ -19,7 +19,7 @@ use serde_json::{Map, json};
 use super::error::ServiceError;
 use super::variables::Variables;
 
-/// The longest name of a text: no path is longer. Lists and pages repeat it.
+/// The maximum length of a text's name, in bytes: no path is longer, and lists and pages repeat the name.
 const MAX_NAME_BYTES: usize = 4096;
 
 /// A redactor and its settings.
@@ -49,8 +49,8 @@ impl Redaction {
         Ok(Redaction { redactor, settings })
     }
 
-    /// Refuses members whose ids look like secrets. An id names records, prompts and outcomes, so it cannot be redacted. A
-    /// user's own pattern may match an id for other reasons.
+    /// Refuses members whose ids look like secrets. An id is part of records, prompts and outcomes, so it cannot be redacted.
+    /// User patterns are not applied: they may match an id for other reasons.
     ///
     /// # Errors
     /// If an id looks like a secret; the error does not quote it.
@@ -65,11 +65,11 @@ impl Redaction {
         }
     }
 
-    /// The text of an artifact or a proposal with this name as members are shown it, and how many secrets it had. Of `lines`,
-    /// each is JSON.
+    /// The text of an artifact or a proposal with this name as members see it, and the number of secrets in it. If `lines`,
+    /// each line is JSON.
     ///
     /// # Errors
-    /// If what looks like a secret hides sentences: members would decide on a text that they have not read.
+    /// If redaction would hide sentences: members would decide on a text that they have not read.
     pub async fn redact_subject(
         &self,
         name: &str,
@@ -90,7 +90,7 @@ impl Redaction {
         };
         let work = move |redactor: &Redactor| {
             let (clean, found) = redact(redactor, &text);
-            // What a person's own pattern takes out, they want to have out.
+            // The user wants the matches of a pattern of their own redacted.
             let hidden = (found > 0).then(|| redact(&redactor.without_patterns(), &text).0);
             (clean, found, hidden.and_then(|clean| prose::find_hidden(&text, &clean)))
         };
@@ -101,7 +101,7 @@ impl Redaction {
                 let place =
                     if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
                 let body = Body::new(format!(
-                    "{place} of {} would be withheld as a secret, and hold sentences",
+                    "{place} of {} would be withheld as a secret, but has sentences",
                     self.redactor.redact(name).0
                 ));
                 let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
@@ -111,8 +111,8 @@ impl Redaction {
         }
     }
 
-    /// The part of the run's fingerprint. Values are left out: a run can be resumed after a key was rotated, and the hash
-    /// of a secret must not be stored.
+    /// The part of the run's fingerprint. It has no values: a run can be resumed after a key was rotated, and the hash of a
+    /// secret must not be stored.
     pub fn settings(&self) -> &Json {
         &self.settings
     }
@@ -134,10 +134,10 @@ impl Redaction {
         opened.redactions += found.into_iter().sum::<usize>() as u64;
     }
 
-    /// Redacts the texts in a value, and says how many secrets it had.
+    /// Redacts the texts in a value, and returns the number of secrets.
     fn redact<T: Serialize + DeserializeOwned + Default>(&self, value: &mut T) -> usize {
         let (clean, found) = self.redactor.redact_json(json!(*value));
-        // A text stays a text. What could not be read again would be left out, and not left as it was.
+        // Redaction keeps the types of a value. If the result cannot be read back, the default replaces the value, so no secret stays.
         *value = serde_json::from_value(clean).unwrap_or_default();
         found
     }
@@ -155,14 +155,14 @@ fn forwarded_variables(host: &Configuration, council: &Council) -> BTreeSet<Stri
     executors.chain(servers).flat_map(named).collect()
 }
 
-/// The redactor of this process; each configuration that is read replaces it.
+/// The redactor of this process; each configuration replaces it when it is read.
 #[derive(Clone, Default)]
 pub struct CurrentRedactor {
     variables: Variables,
     set: Arc<RwLock<Option<Redactor>>>,
 }
 
-/// Redacts nothing but the built-in shapes.
+/// Shows only the built-in patterns.
 impl std::fmt::Debug for CurrentRedactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CurrentRedactor").finish_non_exhaustive()
@@ -180,23 +180,20 @@ impl CurrentRedactor {
         *self.set.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
     }
 
-    /// The current redactor; before a configuration was read, the built-in one.
+    /// The current redactor; before a configuration is read, the built-in one.
     pub fn redactor(&self) -> Redactor {
         let set = self.set.read().unwrap_or_else(PoisonError::into_inner).clone();
         set.unwrap_or_else(|| {
-            let without = Redaction::of(
-                &Configuration::default(),
-                &quorate_manifest::council::built_in(),
-                &self.variables,
-            );
+            let without =
+                Redaction::of(&Configuration::default(), &quorate_manifest::council(), &self.variables);
             let redactor = without.map(|redaction| redaction.redactor).unwrap_or_default();
             self.set(redactor.clone());
             redactor
         })
     }
 
-    /// Redacts a text for display, JSON or not. User patterns were applied when the text was made; here they could match
-    /// across its quotes.
+    /// Redacts a text for display, JSON or not. User patterns were applied when the text was created; applied to JSON, they
+    /// could match across its quotes.
     pub fn redact_text(&self, text: &str) -> String {
         self.redactor().without_patterns().redact(text).0
     }

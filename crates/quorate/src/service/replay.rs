@@ -1,4 +1,4 @@
-//! Replay: derives a run's verdict again from the ledger alone, without calling a member (X11).
+//! Replay: derives a run's verdict from the ledger again, without calling a member (X11).
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Kind;
@@ -32,7 +32,7 @@ pub struct Replay {
 #[crate::boxed]
 pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
     let mut history = session.history(run).await?;
-    // A run that was closed because its draft changed has a verdict that no protocol derives.
+    // No protocol derives the verdict of a run that was closed because its draft changed.
     history.facts.retain(|(kind, data)| word(kind, data).as_deref() != Some(SUPERSEDED));
     let inputs = session.load_inputs(&history).await?;
     let result = derive(&history, inputs, &mut *protocol(&history)?);
@@ -60,7 +60,7 @@ fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
         .ok_or_else(|| run_opened::unknown_version(history))
 }
 
-/// What an outcome says in one word.
+/// The word for an outcome: its verdict.
 fn word(kind: &str, data: &Map<String, Json>) -> Option<String> {
     let outcome: Outcome = (kind == Kind::Outcome.as_str()).then(|| record::read(data).ok())??;
     outcome.verdict

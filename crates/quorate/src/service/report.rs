@@ -1,4 +1,4 @@
-//! The report of a run: everything to show of it, read from its records alone.
+//! The report of a review, from its records alone.
 
 mod notes;
 
@@ -13,7 +13,8 @@ pub use quorate_kernel::record::Override;
 use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
-use quorate_protocol::modes::council::{ADJUDICATOR, outcome};
+use quorate_protocol::modes::council;
+use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::policy::{Policy, Verdict};
 use serde_json::{Map, json};
 
@@ -36,7 +37,7 @@ pub struct Report {
     pub opened_ms: i64,
     /// The artifact: a path, or `-`.
     pub artifact: String,
-    /// Its path from the root of its git repository, where the caller found one.
+    /// Its path from the root of its git repository, if the caller found one.
     pub repository_path: Option<String>,
     /// The stored text (redacted); `None` if it was erased.
     pub text: Option<Arc<str>>,
@@ -44,15 +45,15 @@ pub struct Report {
     pub tier: u64,
     /// `seed/2` or `strict/1`.
     pub policy: String,
-    /// How many rounds the council has.
+    /// The number of the council's rounds.
     pub rounds: u8,
     /// The verdict; `None` while the run is undecided.
     pub verdict: Option<Verdict>,
-    /// The members that lack output, if any.
+    /// The members without an answer.
     pub missing: Vec<String>,
     /// The policy's reason, in one sentence.
     pub because: String,
-    /// The one reason that all members have for not answering, where no model was asked: no rule judges the text.
+    /// The common reason of all members for not answering, if no model was asked: no rule applies to the text.
     pub unjudged: Option<String>,
     /// The adjudicator's reasoning, or `because` without one.
     pub reasoning: String,
@@ -69,15 +70,15 @@ pub struct Report {
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
-    /// What is said in the place of a judgement: that the answers were recorded before, or that recorded ones are missing.
+    /// The note if no model was asked: the answers were recorded before, or recordings are missing.
     pub recorded: Option<String>,
     pub kind: String,
-    /// The verdict from which on the exit code is not 0; `None`: every verdict has its own.
+    /// The mildest verdict whose exit code is not 0; `None` gives every verdict its own code.
     pub fail_on: Option<FailOn>,
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
-    /// What each member was asked through, and what that took.
+    /// The executor of each member, and the cost of its answers.
     pub members: Vec<MemberUsage>,
     /// Working time.
     pub took: Duration,
@@ -89,7 +90,7 @@ pub struct Report {
     pub imported: bool,
     /// Whether it is a task of the queue, which its workers continue.
     pub queued: bool,
-    /// The ledger that has the run; `None` if the caller did not ask, or it is removed.
+    /// The ledger that has the run; `None` if the caller did not ask for it, or it was removed.
     pub ledger: Option<LedgerLocation>,
     /// Notes, besides whether a model was asked.
     pub notes: Vec<String>,
@@ -127,7 +128,7 @@ pub struct Answer {
     pub status: String,
     /// The answer, verbatim.
     pub answer: Option<Map<String, Json>>,
-    /// The reason for a missing answer, where the record says more than the status.
+    /// The reason for a missing answer, if the record has more than the status.
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
     pub failure: Option<Failure>,
@@ -149,14 +150,14 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-/// From which verdict on a review fails; worse verdicts fail as well.
+/// The mildest verdict that fails a review; worse verdicts fail as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailOn {
-    /// SHIP although a deliberator blocks.
+    /// SHIP over a deliberator's block.
     ShipWithBlocks,
     Revise,
     Hold,
-    /// INCOMPLETE, which is no verdict.
+    /// INCOMPLETE, the lack of a verdict.
     Incomplete,
 }
 
@@ -207,7 +208,7 @@ impl Report {
             tier: opened.tier.unwrap_or(0),
             policy: policy(opened),
             rounds: if opened.setup["rounds"] == json!("one") { 1 } else { 2 },
-            verdict: outcome.verdict.as_deref().and_then(outcome::verdict),
+            verdict: outcome.verdict.as_deref().and_then(council::read_verdict),
             deliberators: deliberators(history, &outcome.deliberators),
             missing: outcome.missing,
             because: outcome.because.unwrap_or_default(),
@@ -244,7 +245,7 @@ impl Report {
         report
     }
 
-    /// Where no rule applies to the text, says why in the place of how many answers there are (C15).
+    /// If no rule applies to the text, gives that reason instead of the number of answers (C15).
     fn explain_missing_answers(&mut self) {
         if self.model_asked || self.recorded.is_some() || self.verdict != Some(Verdict::Incomplete) {
             return;
@@ -278,10 +279,8 @@ impl Report {
             .map(|deliberator| &*deliberator.id)
             .collect();
         if !ungrounded.is_empty() {
-            self.notes.push(format!(
-                "Ungrounded: {} blocks without a quote that stands in the text.",
-                ungrounded.join(", ")
-            ));
+            self.notes
+                .push(format!("Ungrounded: {} blocks without a quote from the text.", ungrounded.join(", ")));
         }
     }
 
@@ -297,7 +296,7 @@ impl Report {
         (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
     }
 
-    /// The path that code hosts know the artifact by: from the root of its repository, else its name.
+    /// The path by which code hosts know the artifact: from the root of its repository, else its name.
     pub fn hosted_path(&self) -> &str {
         let named = self.artifact.strip_prefix("./").unwrap_or(&self.artifact);
         self.repository_path.as_deref().unwrap_or(named)
@@ -313,7 +312,7 @@ impl Report {
         all.filter_map(|(member, round, failure)| Some((member, round, failure?))).collect()
     }
 
-    /// The verdict's word; without one, whether it is still pending.
+    /// The verdict's word; without a verdict, whether the run is still pending.
     pub fn verdict_word(&self) -> &'static str {
         match self.verdict {
             Some(verdict) => verdict.as_str(),
@@ -327,8 +326,8 @@ impl Report {
         self.verdict.is_none() && !self.because.is_empty()
     }
 
-    /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. If SHIP over
-    /// blocks fails, it exits as REVISE does.
+    /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. A SHIP over blocks
+    /// that fails has the exit code of REVISE.
     pub fn exit_code(&self) -> u8 {
         let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
         let Some(threshold) = self.fail_on else { return verdict_exit_code(verdict) };
@@ -384,7 +383,7 @@ impl Report {
             .then(|| format!("over {blocks} {noun} (policy {policy}: {needed} are needed)"))
     }
 
-    /// What the verdict rests on without a model: rules only, no judgement of the content.
+    /// The basis of a verdict without a model: rules only, no judgement of the content.
     pub fn basis(&self) -> Option<String> {
         if let Some(recorded) = &self.recorded {
             return Some(recorded.to_lowercase());
@@ -402,7 +401,7 @@ impl Report {
         (!self.model_asked).then(|| format!("{}: {found}; content not judged", self.kind))
     }
 
-    /// Adds what it cost to have a model say the tier, and what it said.
+    /// Adds the cost and the answer of the model that classified the tier.
     fn add_sorting(&mut self, opened: &RunOpened) {
         let Some(source) = &opened.tier_source else { return };
         if let Some(spent) = &source.spent {
@@ -411,8 +410,8 @@ impl Report {
             self.usage.add(spent.usage());
         }
         self.notes.push(match source.answered {
-            true => format!("A model said the tier: {}", source.reason),
-            false => format!("No model said the tier, so it is the strictest: {}", source.reason),
+            true => format!("A model chose the tier: {}", source.reason),
+            false => format!("No model chose the tier, so the strictest applies: {}", source.reason),
         });
     }
 
@@ -421,7 +420,7 @@ impl Report {
         self.checks().is_some()
     }
 
-    /// The number of checks if no model was asked: each answer has a score for every one.
+    /// The number of checks if no model was asked: each answer has a score for every check.
     fn checks(&self) -> Option<usize> {
         let scores = self
             .deliberators

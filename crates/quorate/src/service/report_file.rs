@@ -1,5 +1,5 @@
-//! The contents of a report file: the proof of a run, the texts that the run is about, and what both say. A reader without
-//! the ledger makes the same contents from the file alone, so that the file can be checked by drawing it again.
+//! The contents of a report file: the proof of a run, the texts of the run, and what both say. A reader without the ledger
+//! gets the same contents from the file alone, so that drawing the report again checks the file.
 
 mod collect;
 mod content;
@@ -11,7 +11,7 @@ use quorate_ledger::prove::VerifiedProof;
 pub use collect::{MAX_BYTES_WITHOUT_WARNING, Scope, absolute_paths, collect, warn};
 pub use content::{Consulted, Content, Numbered};
 
-/// What a report file holds.
+/// The contents of a report file.
 pub struct ReportFile {
     /// The proof, as `quorate ledger prove` writes it; with [`Scope::OutcomeOnly`] without the data of other records.
     pub proof: String,
@@ -21,7 +21,7 @@ pub struct ReportFile {
     pub content: Content,
 }
 
-/// A text that a run is about.
+/// A text of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputText {
     /// Its place among the run's inputs.
@@ -30,22 +30,22 @@ pub struct InputText {
     pub text: Arc<str>,
 }
 
-/// Why a file's contents make no report.
+/// Why a file's contents do not make a report.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidContents {
     #[error(transparent)]
     Proof(#[from] quorate_ledger::prove::InvalidProof),
-    #[error("the proof is not of one run from its first record on")]
+    #[error("the proof does not cover one run from its first record on")]
     NotARun,
-    #[error("text {0} is not what the run was about")]
+    #[error("text {0} differs from the run's input")]
     ForeignText(usize),
-    #[error("its records cannot be read: {0}")]
+    #[error("cannot read its records: {0}")]
     Records(#[from] quorate_kernel::history::Error),
 }
 
 impl ReportFile {
-    /// The contents of a proof and the texts beside it, each with its place among the run's inputs. The proof's key is not
-    /// compared with any.
+    /// The contents of a proof and the texts beside it, each with its place among the run's inputs. Does not check the proof's
+    /// key.
     ///
     /// # Errors
     /// [`InvalidContents`].

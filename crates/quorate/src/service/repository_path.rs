@@ -1,13 +1,13 @@
-//! The path of a file as its git repository has it, which code hosts look files up by.
+//! The path of a file in its git repository, by which code hosts identify files.
 
 use std::path::Path;
 
 use super::disk;
 use super::paths::{absolute, entry_exists};
 
-/// The path of an existing file from the root of the repository, with `/`. A link to a folder counts as that folder, as it
-/// does for git; a link to a file is itself. The repository is the one of `directory`, else the one of the file, so that a
-/// file in a submodule has the path that the outer repository gives it. `None` without a repository or a file.
+/// The path of an existing file from the root of the repository, with `/`. As in git, a link to a folder counts as that
+/// folder, and a link to a file is a file of its own. Uses the repository of `directory`, else that of the file, so that a
+/// file in a submodule has its path in the outer repository. `None` without a repository or a file.
 pub fn repository_path(directory: &Path, named: &Path) -> Option<String> {
     let path = absolute(directory, named);
     let (folder, name) = (disk::canonical(path.parent()?)?, path.file_name()?);

@@ -76,12 +76,12 @@ pub fn resolve(
         ReadResult::Missing => return Err(file_not_found(&loader.display_name(&location))),
         ReadResult::Outside => {
             return Err(file_not_found(&format!(
-                "{} (it leads out of the workspace)",
+                "{} (a link that leads out of the workspace)",
                 loader.display_name(&location)
             )));
         }
         ReadResult::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
+            let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
             return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };

@@ -1,4 +1,4 @@
-//! Resume: continues a run that a crash, an interruption or a missing answer stopped.
+//! Resume: continues a run that was stopped by a crash, an interruption or a missing answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use super::runs::{self, RunReport};
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Resumes a run and returns its report. Refuses a run with a verdict, unless it only lacks its log line, which opening the
+/// Resumes a run and returns its report. Refuses a run with a verdict, unless only its log line was missing, which opening the
 /// session has written.
 ///
 /// # Errors
-/// If the run has a verdict, was altered, or the ledger fails; and if a policy is given for an assembly's run.
+/// If the run has a verdict, was altered, or the ledger fails; or if a policy is given for an assembly's run.
 #[crate::boxed]
 pub async fn resume(
     session: &LedgerSession,
@@ -48,7 +48,7 @@ pub async fn resume(
     if history.opened.queued.is_some() {
         let body = Body::new(format!("run {run} is a task of the queue, which its workers continue"));
         let help =
-            format!("`quorate queue list` shows it; `quorate queue retry {run}` has a dead one tried again");
+            format!("`quorate queue list` shows it; run `quorate queue retry {run}` to try a dead task again");
         return Err(ServiceError::configuration(codes::RUN_QUEUED, body.help(help)));
     }
     if is_assembly(&history) {
@@ -97,7 +97,7 @@ fn ensure_same_input(
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
-        // Standard input is gone and a redacted path was not stored; the ledger's copy is the only source.
+        // Standard input is consumed and a redacted path was not stored; only the ledger has the text.
         None => run_opened::input_sha256(history),
     };
     run_opened::ensure_unchanged(history, &spec.fingerprint(&input_sha256))

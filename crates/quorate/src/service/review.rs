@@ -1,4 +1,4 @@
-//! Review one artifact.
+//! Reviews one artifact.
 
 pub mod members;
 pub mod spec;
@@ -42,10 +42,10 @@ pub struct Request {
     pub options: RunOptions,
 }
 
-/// The tier of a text that nothing is known of.
+/// The tier of an unclassified text.
 pub const STRICTEST_TIER: u8 = 1;
 
-/// Whether a review obeys the artifact's tier.
+/// Whether a review applies the artifact's tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TierPolicy {
     /// Tier 2 is skipped, tier 3 is sampled.
@@ -62,19 +62,19 @@ pub enum ReviewOutcome {
     Skipped {
         tier: u8,
         artifact_type: String,
-        /// Why it has this tier, if a model said so.
+        /// The model's reason for the tier, if a model chose it.
         reason: Option<String>,
     },
 }
 
-/// How often is looked whether another process has judged a text.
+/// The interval between checks whether another process has judged the text.
 const TEXT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a process waits for another one: no review that goes on takes longer, and a stopped one would block it for ever.
+/// The maximum wait for another process: no review takes longer, and a stopped process would block this one forever.
 const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// Holds a text while it is judged, so that of several processes with the same ledger one asks and the others take its
-/// verdict. Waits for another process; not within a member of a run, which may itself be on this text.
+/// Locks a text while it is judged, so that of several processes with the same ledger one asks and the others use its verdict.
+/// Waits for another process, but not inside a member of a run, because that run may be judging this text.
 ///
 /// # Errors
 /// If the ledger does not answer, or another process holds the text for too long.
@@ -95,12 +95,12 @@ pub(in crate::service) async fn hold_text(
         tokio::time::sleep(TEXT_POLL_INTERVAL).await;
     }
     let body =
-        Body::new(format!("another process has judged this text for {} minutes", TEXT_WAIT.as_secs() / 60));
-    let help = "`quorate runs` lists its run; end the process, and repeat this command";
+        Body::new(format!("another process has been judging this text for {} minutes", TEXT_WAIT.as_secs() / 60));
+    let help = "find its run with `quorate runs`, end the process, and repeat this command";
     Err(ServiceError::configuration(codes::RUN_MOVED, body.help(help)))
 }
 
-/// Opens the session for an artifact that was read.
+/// Opens the session for an artifact.
 ///
 /// # Errors
 /// If configuration or ledger are unusable.
@@ -113,7 +113,7 @@ pub async fn open_session(
     open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
-/// Checks, without a ledger, that an artifact can be reviewed: the configuration is valid, an executor is available, and caps can be held.
+/// Checks, without a ledger, that an artifact can be reviewed: valid configuration, available executor, enforceable caps.
 ///
 /// # Errors
 /// If configuration or executor are unusable.
@@ -142,7 +142,7 @@ pub fn asks_a_model(
     Ok(selected.iter().any(|(_, executor)| executor.about().asks_a_model))
 }
 
-/// What reviewing an artifact would cost; nothing where its tier is skipped. Calls no member, and neither needs nor makes a
+/// The expected cost of reviewing an artifact; empty if its tier is skipped. Calls no member, and neither needs nor creates a
 /// ledger.
 ///
 /// # Errors
@@ -158,7 +158,7 @@ pub fn estimate(
     let relative = relative_to_council(&workspace, artifact);
     let classified = workspace.council.tiers.classify(&relative);
     let tier = request.tier.unwrap_or(classified.tier);
-    // What a model would say of the tier is not known beforehand.
+    // The model's choice of a tier is not known beforehand.
     let may_be_due = classified.asks_model || is_due(tier, &relative, &artifact.sha256);
     if request.tier_policy == TierPolicy::Obey && !may_be_due {
         return Ok(Estimate::default());
@@ -194,7 +194,7 @@ pub async fn review(
     let classified = session.workspace.council.tiers.classify(&relative);
     let mut tier = request.tier.unwrap_or(classified.tier);
     let mut tier_source = None;
-    // A named file is reviewed whatever a model would say, so none is asked.
+    // A named file is reviewed whatever tier a model would choose, so none is asked.
     if classified.asks_model && request.tier.is_none() && request.tier_policy == TierPolicy::Obey {
         let model = TierModel::open(session, &request.options, Some(permit)).await?;
         let sorted = model.sort(session, &artifact).await?;

@@ -1,4 +1,4 @@
-//! The workspace's root: no path of a client leads out of it, by `..`, an absolute path or a symlink.
+//! The workspace's root: a client's path cannot lead out of it by `..`, an absolute path or a symlink.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,8 +14,7 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::manifests::{find_root, search_start};
 
-/// Directories that hold no drafts: the ledger's with its keys, and the repository's, also by the short name that Windows
-/// gives it.
+/// Directories without drafts: the ledger's with its keys, and the repository's, also by its short name on Windows.
 const STATE: [&str; 3] = [".quorate", ".git", "git~1"];
 
 /// The directory that confines all paths of clients.
@@ -28,12 +27,12 @@ impl Root {
     /// The root at `dir`, an absolute path.
     ///
     /// # Errors
-    /// When there is no such directory, or it cannot be opened.
+    /// If the directory does not exist or cannot be opened.
     pub fn open(dir: PathBuf) -> Result<Root, ServiceError> {
         // It is opened again for each call, so a directory that replaces it later becomes the root.
         Confined::open(&dir).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", dir.display()));
-            ServiceError::not_found(codes::FILE_UNREADABLE, body.help("name a directory with `--root`"))
+            ServiceError::not_found(codes::FILE_UNREADABLE, body.help("pass a directory with `--root`"))
         })?;
         Ok(Root { dir })
     }
@@ -61,7 +60,7 @@ impl Root {
         requested: &Path,
     ) -> Result<(PathBuf, PathBuf), ServiceError> {
         let relative = self.relative(requested)?;
-        // A path that leads out is refused here; other failures of reading, such as a directory, are not.
+        // Only a path that leads out is refused here, not other failures of reading, such as a directory.
         if matches!(self.read(&relative), Err(Error::Outside)) {
             return Err(self.outside_error(requested));
         }
@@ -75,7 +74,7 @@ impl Root {
         Ok((path, root))
     }
 
-    /// Refuses what lies in a directory of state, by its name or by the links that lead there.
+    /// Refuses files in a directory of state, whether by name or by a link.
     fn ensure_no_state(&self, relative: &str, requested: &Path) -> Result<(), ServiceError> {
         let target = disk::canonical_or_new(&self.dir.join(relative));
         let root = disk::canonical_or_new(&self.dir);
@@ -85,10 +84,10 @@ impl Root {
             false => Ok(()),
             true => {
                 let body = Body::new(format!(
-                    "{} leads into a directory that holds the state of a program",
+                    "{} is in a directory that holds the state of a program",
                     requested.display()
                 ));
-                let help = "name a file outside of `.quorate` and `.git`";
+                let help = "pass a file outside of `.quorate` and `.git`";
                 Err(ServiceError::configuration(codes::PATH_RESERVED, body.help(help)))
             }
         }
@@ -121,16 +120,16 @@ impl Root {
     }
 
     fn outside_error(&self, path: &Path) -> ServiceError {
-        let body = Body::new(format!("{} leads out of the workspace that is served", path.display()));
+        let body = Body::new(format!("{} leads out of the served workspace", path.display()));
         ServiceError::configuration(
             codes::PATH_OUTSIDE,
-            body.help("name a file below the root, from the root"),
+            body.help("pass a path below the root, relative to it"),
         )
     }
 }
 
-/// Whether a name is that of `.quorate` or `.git`, as any file system reads it: without regard to case, to the dots and
-/// blanks at the end that Windows drops, and to the invisible characters that macOS drops.
+/// Whether a name is `.quorate` or `.git` to any file system: ignores case, the trailing dots and blanks that Windows drops, and
+/// the invisible characters that macOS drops.
 fn is_state(name: &str) -> bool {
     let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
     let name = visible.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
@@ -163,7 +162,7 @@ mod tests {
         }
         assert!(root.artifact(&dir.path().join("root/in/draft.md")).is_ok());
         let missing = root.artifact(Path::new("in/none.md")).unwrap_err();
-        assert!(missing.first_message().contains("there is no file"), "{}", missing.first_message());
+        assert!(missing.first_message().contains("does not exist"), "{}", missing.first_message());
     }
 
     #[cfg(unix)]

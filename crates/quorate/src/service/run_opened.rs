@@ -21,7 +21,7 @@ pub fn is_assembly(history: &History) -> bool {
     is_assembly_opening(&history.opened)
 }
 
-/// Whether a run that was opened so is an assembly's.
+/// Whether this first record is that of an assembly's run.
 pub fn is_assembly_opening(opened: &RunOpened) -> bool {
     Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
 }
@@ -74,21 +74,21 @@ pub fn input_sha256(history: &History) -> String {
     history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
 }
 
-/// D14: refuses a run whose members were shown another text than its artifact, although nothing was redacted.
+/// D14: refuses a run whose members saw another text than its artifact, although nothing was redacted.
 ///
 /// # Errors
 /// [`codes::INPUT_NOT_ARTIFACT`], with the run.
 pub fn ensure_shown_artifact(history: &History) -> Result<(), ServiceError> {
     let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
     let body = Body::new(format!("run {} does not count: {why}", history.run));
-    let help = "review the text again, and decide on that run if a person has decided on this one";
+    let help = "review the text again; if a person has decided on this run, decide again on the new one";
     Err(ServiceError::new(ExitClass::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
 }
 
 /// X7: a resume asks the same members about the same text.
 ///
 /// # Errors
-/// [`codes::FINGERPRINT_CHANGED`], with what has changed since the run was opened.
+/// [`codes::FINGERPRINT_CHANGED`], with the components that changed since the run was opened.
 pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), ServiceError> {
     let changed = now.changed_components(&history.opened);
     if changed.is_empty() {
@@ -96,7 +96,7 @@ pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Serv
     }
     let message =
         format!("run {} cannot continue: changed since it was opened: {}", history.run, changed.join(", "));
-    let body = Body::new(message).help("put it back as it was, or start a new run");
+    let body = Body::new(message).help("restore the changed files, or start a new run");
     Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
 }
 
@@ -105,7 +105,7 @@ pub fn unknown_version(history: &History) -> ServiceError {
     let recorded = &history.opened.protocol;
     let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
     let body = Body::new(format!(
-        "run {} was held by `{recorded}`; this program knows {}",
+        "run {} was written by `{recorded}`; this program knows {}",
         history.run,
         known.join(", ")
     ));

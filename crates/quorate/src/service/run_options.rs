@@ -6,7 +6,7 @@ use quorate_kernel::budget::Caps;
 
 use super::producer::Producer;
 
-/// Options of a run; `None` falls back to the workspace's settings, or to those the run was opened with.
+/// Options of a run; `None` falls back to the workspace's settings or, in a resume, to those of the opened run.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// `--executor`: for all members.

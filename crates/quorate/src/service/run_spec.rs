@@ -1,4 +1,4 @@
-//! A run of any protocol: its members, its bounds, and how it is started and resumed.
+//! A run of any protocol: its members and limits, and how it is started and resumed.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub struct PreparedMember {
     pub timeout: Duration,
     /// The sources of its prompt, if its persona is an operator's.
     pub composed: Option<Arc<(Sources, Composition)>>,
-    /// What is recorded with each of its answers beside its composition.
+    /// The fields that are recorded with each of its answers besides its composition.
     pub extra_fields: Map<String, Json>,
 }
 
@@ -105,7 +105,7 @@ pub struct RunSpec<S> {
     pub report: Report,
     pub(super) fingerprint: Fingerprint,
     pub(super) extensions: Extensions,
-    /// The workspace's embedder, where the run needs it.
+    /// The workspace's embedder, if the run needs it.
     pub(super) embedder: Option<SelectedEmbedder>,
     pub(super) caps: Caps,
     pub(super) wall: Option<Duration>,
@@ -114,7 +114,7 @@ pub struct RunSpec<S> {
 
 /// A new run's input, and its protocol's fields for the first record.
 pub struct NewRun<'a> {
-    /// What its budget paid for before it was opened.
+    /// The amount that its budget paid before it was opened.
     pub spent_before: Spent,
     pub artifact: Cow<'a, Artifact>,
     /// The artifact as members see it.
@@ -122,12 +122,12 @@ pub struct NewRun<'a> {
     /// The number of secrets redacted in these texts.
     pub redactions: usize,
     pub signer: Signer,
-    /// What only runs of this protocol say.
+    /// The fields that are specific to runs of this protocol.
     pub opened: RunOpened,
 }
 
 impl<S: ProtocolSetup> RunSpec<S> {
-    /// The fingerprint on an input, by the SHA-256 of its bytes.
+    /// The fingerprint with an input, given the SHA-256 of its bytes.
     pub fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
         self.fingerprint.clone().with_input(input_sha256)
     }
@@ -135,7 +135,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     /// Requests trust for all executors and the embedder at once.
     ///
     /// # Errors
-    /// If a file that names an executor is not trusted, an executor's program is not installed, or a budget cannot be held.
+    /// If a file that names an executor is not trusted, an executor's program is not installed, or a cap cannot be enforced.
     pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs());
         let needs = needs.chain(self.embedder.as_ref().map(SelectedEmbedder::needs)).collect();
@@ -151,7 +151,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(permit)
     }
 
-    /// Runs it to its end, finalizes it, and gives its history.
+    /// Runs it to its end, finalizes it, and returns its history.
     ///
     /// # Errors
     /// If the ledger fails. Recorded answers stay, and the run can be resumed.
@@ -168,7 +168,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         self.start_as(&run, session, new, permit, observer).await
     }
 
-    /// Records what the members' prompts are composed of, and warns of what was left out of them.
+    /// Records the compositions of the members' prompts, and warns of omitted playbooks.
     pub(super) async fn record_compositions(&self, session: &LedgerSession) -> Result<(), ServiceError> {
         session.absorb(self.report.clone());
         for (sources, composed) in self.members.iter().filter_map(|member| member.composed.as_deref()) {
@@ -177,7 +177,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(())
     }
 
-    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it. Gives its history.
+    /// Runs a new run, whose guard the caller holds, to its end, and finalizes it. Returns its history.
     ///
     /// # Errors
     /// As [`RunSpec::start`].
@@ -255,7 +255,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         })
     }
 
-    /// What the run's first record says.
+    /// The first record of the run.
     fn run_opened(
         &self,
         session: &LedgerSession,
@@ -265,7 +265,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     ) -> Result<RunOpened, ServiceError> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
         let NewRun { artifact, part, .. } = new;
-        // A queued run has nothing of the configuration's files of the machine that happens to hold it.
+        // The configuration's files on the machine that happens to run a queued run are not recorded.
         let is_local = new.opened.queued.is_none();
         let artifact_path =
             path(artifact.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::{Cursor, Filter, Listed, PrefixMatch};
+use quorate_ledger::runs::{Cursor, RunFilter, Listed, PrefixMatch};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -119,9 +119,9 @@ pub struct RunPage {
 /// The runs that a filter accepts: open ones first, in each part the newest first.
 ///
 /// # Errors
-/// When the ledger does not answer, and when it has no run that the page is to begin after.
+/// If the ledger does not answer, or the cursor's run does not exist.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Result<RunPage, ServiceError> {
+pub async fn list(session: &LedgerSession, filter: &RunFilter, limit: u32) -> Result<RunPage, ServiceError> {
     if let Some(cursor) = &filter.after {
         match session.store.find_by_prefix(&cursor.run).await? {
             PrefixMatch::One(run) if run.run == cursor.run => {}
@@ -144,18 +144,18 @@ impl RunPage {
     }
 }
 
-/// The refusal of a page that begins after a run that the ledger does not have.
+/// The refusal of a cursor whose run the ledger does not have.
 pub fn unknown_cursor(cursor: &Cursor) -> ServiceError {
-    let body = Body::new(format!("`before` is `{cursor}`, and the ledger has no such run"));
-    ServiceError::not_found(codes::RUN_UNKNOWN, body.help("take the `next` of the page before"))
+    let body = Body::new(format!("`before` is `{cursor}`, but the ledger has no such run"));
+    ServiceError::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
 }
 
-/// How many runs a filter accepts, on all pages together.
+/// The number of runs that a filter accepts, on all pages.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 #[crate::boxed]
-pub async fn count(session: &LedgerSession, filter: &Filter) -> Result<u64, ServiceError> {
+pub async fn count(session: &LedgerSession, filter: &RunFilter) -> Result<u64, ServiceError> {
     Ok(session.store.count_listed(filter).await?)
 }
 
@@ -172,7 +172,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
 /// Opens the session of the working directory for a command that appends to the log.
 ///
 /// # Errors
-/// When configuration or ledger are unusable, or the log cannot be appended to.
+/// If configuration or ledger are unusable, or the log cannot be appended to.
 #[crate::boxed]
 pub async fn open_for_writing(
     environment: &Environment,
@@ -182,10 +182,10 @@ pub async fn open_for_writing(
     open_session::open_for_writing(environment.clone(), workspace).await
 }
 
-/// Opens the session of the working directory if there is a ledger; creates none.
+/// Opens the session of the working directory if its ledger exists; creates none.
 ///
 /// # Errors
-/// If configuration or ledger are unusable, or there is no ledger.
+/// If configuration or ledger are unusable, or the ledger does not exist.
 #[crate::boxed]
 pub async fn open_read_only(
     environment: &Environment,
@@ -201,8 +201,8 @@ pub async fn open_read_only(
 /// The refusal of a workspace without a ledger.
 pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> ServiceError {
     let ledger = display_ledger(environment, &workspace.ledger);
-    let body = Body::new(format!("there is no ledger {ledger} yet"));
-    let help = "review something first, or name a ledger with `--ledger`";
+    let body = Body::new(format!("the ledger {ledger} does not exist yet"));
+    let help = "run `quorate review` first, or pass a ledger with `--ledger`";
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
 }
 
@@ -235,8 +235,8 @@ pub async fn open_run_for_append(
     let (session, run) = open_run(environment, places, prefix).await?;
     if session.store.is_imported(&run).await? {
         session.close().await;
-        let body = Body::new(format!("run {run} was recorded in another ledger and imported from there"));
-        let help = "only the ledger that it was recorded in can add to it; `quorate show` and `quorate replay` work here";
+        let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
+        let help = "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
         return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
     }
     Ok((session, run))
@@ -271,7 +271,7 @@ pub async fn open_run_as_recorded(
     Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
 }
 
-/// Told of a person's decision that no checkpoint covers.
+/// The note on a person's decision that no checkpoint covers.
 const UNSEALED_DECISION: &str =
     "The decision of a person is not sealed: until the next checkpoint nothing proves when it was recorded.";
 
@@ -309,8 +309,8 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
     })
 }
 
-/// The report of the run that an id, a prefix of one or `latest` names, for a view: a run that differs from what was recorded is
-/// a negative answer (exit 1).
+/// The report of the run that an id, a prefix of one or `latest` names, for a view: a run that differs from its records is a
+/// negative answer (exit 1).
 ///
 /// # Errors
 /// As [`load_report()`], and if none or several match.

@@ -18,9 +18,9 @@ pub enum Output {
     Review,
     Reviews,
     Convene,
-    /// What reviews would cost, as `--dry-run` says.
+    /// The expected cost of reviews, the result of `--dry-run`.
     Estimate,
-    /// The questions of an assembly's run, as `--dry-run` lists them.
+    /// The questions of an assembly's run, the result of `--dry-run`.
     Plan,
     /// Two runs on one artifact.
     Compare,
@@ -83,9 +83,9 @@ impl Output {
     /// The JSON Schema (2020-12), without external references.
     ///
     /// # Panics
-    /// Never: a test reads them all.
+    /// Never: a test reads all schemas.
     pub fn json(self) -> Json {
-        let read = |text| serde_json::from_str::<Json>(text).expect("the schemas that ship are JSON");
+        let read = |text| serde_json::from_str::<Json>(text).expect("the shipped schemas are JSON");
         match self {
             Output::Review => read(include_str!("schemas/review.json")),
             Output::Estimate => read(include_str!("schemas/estimate.json")),
@@ -103,7 +103,7 @@ impl Output {
             }
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
-                // Without an id of its own it is part of the whole, and every validator resolves its references by place.
+                // Without an `$id` of its own it belongs to the enclosing schema, and every validator resolves its references by path.
                 let mut review = Output::Review.json();
                 if let Some(review) = review.as_object_mut() {
                     review.retain(|key, _| !matches!(key.as_str(), "$id" | "$schema"));

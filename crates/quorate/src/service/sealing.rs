@@ -8,10 +8,10 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::Store;
-use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::keys::{self, KeyPurpose};
 use quorate_ledger::local_checkpoints::CheckpointFiles;
-use quorate_ledger::signing::{Context, PublicKey, SecretKey, Voucher};
-use quorate_ledger::store::address::Address;
+use quorate_ledger::signing::{SigningContext, PublicKey, SecretKey, Voucher};
+use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::{CheckpointRecord, Succession};
 
 use super::environment::Environment;
@@ -22,15 +22,15 @@ use super::witness::{SubmitContext, Witness};
 /// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
 pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
 
-const MISSING_KEY_HELP: &str = "checkpoints are unsigned until it is back; where it is lost, `quorate explain \
-                                quorate:ledger_key_missing` says how the ledger goes on with another key";
+const MISSING_KEY_HELP: &str = "checkpoints are unsigned until it is restored; if it is lost, `quorate explain \
+                                quorate:ledger_key_missing` explains how to continue the ledger with another key";
 
 /// How long a finished command waits for sealing and closing. Neither loses records: the next command seals, and written
 /// records survive without closing.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a session needs to seal its ledger.
+/// The ledger, key and witness that sealing needs.
 pub struct Sealer<'a> {
     pub environment: &'a Environment,
     pub store: &'a Store,
@@ -38,10 +38,10 @@ pub struct Sealer<'a> {
     pub witness: Option<&'a Witness>,
 }
 
-/// The ledger's key as it may sign here.
+/// This machine's key of the ledger, with the reason why it may sign.
 pub(super) struct OwnKey {
     pub key: Arc<SecretKey>,
-    /// The words that lead to it from the keys of the last signed checkpoint; none where it is one of these.
+    /// The vouchers that lead to it from the keys of the last signed checkpoint; empty if it is one of them.
     pub vouched: Vec<Voucher>,
 }
 
@@ -51,12 +51,12 @@ pub struct SealResult {
     pub report: Report,
 }
 
-/// Notes that a new ledger was begun on this machine. Where that fails, hooks refuse it until a person accepts it.
-pub(super) fn note_begun(environment: &Environment, ledger: &Address) {
+/// Records that this machine created a new ledger. If that fails, hooks refuse the ledger until a person accepts it.
+pub(super) fn note_begun(environment: &Environment, ledger: &StoreAddress) {
     let files = CheckpointFiles::new(ledger, environment.state_dir.as_deref());
     let key = match key_from_environment(environment) {
         Some(text) => SecretKey::from_text(text).ok(),
-        None => keys::Directory::new(ledger.dir()).load(Purpose::Ledger).ok().flatten(),
+        None => keys::KeyDirectory::new(ledger.dir()).load(KeyPurpose::Ledger).ok().flatten(),
     };
     if let Some(key) = key {
         let _ = files.note_begun(&key.public());
@@ -64,15 +64,15 @@ pub(super) fn note_begun(environment: &Environment, ledger: &Address) {
 }
 
 impl Sealer<'_> {
-    /// Seals. The checkpoint is synced before it is shown or copied: after a power loss the ledger would otherwise
-    /// contradict the copy.
+    /// Seals the ledger. The checkpoint is synced before it is shown or copied: otherwise the ledger would contradict the copy
+    /// after a power loss.
     ///
     /// # Errors
     /// If the ledger does not answer, or does not extend its last checkpoint.
     pub(super) async fn seal(&self) -> Result<SealResult, ServiceError> {
         let first_use = self.check_continuity().await?;
         let mut done = self.seal_unchecked(false).await?;
-        // Without a key no copy is kept; a warning about the missing key exists already.
+        // Without a key no copy is kept, and a warning about the missing key exists already.
         if let Some(first_use) = first_use
             && done.sealed.note.is_some()
         {
@@ -81,7 +81,7 @@ impl Sealer<'_> {
         Ok(done)
     }
 
-    /// Seals the ledger's current state, where `again` is asked for even without new records.
+    /// Seals the ledger's current state; with `again`, even without new records.
     pub(super) async fn seal_unchecked(&self, again: bool) -> Result<SealResult, ServiceError> {
         let mut report = Report::new();
         let (keys, vouched) = match self.key(&mut report).await? {
@@ -97,8 +97,8 @@ impl Sealer<'_> {
         Ok(SealResult { sealed, report })
     }
 
-    /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning if
-    /// there are no local copies.
+    /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning if no
+    /// local copies exist.
     pub(super) async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
         let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
@@ -113,9 +113,9 @@ impl Sealer<'_> {
             && self.store.checkpoint_keys().await?.is_some()
         {
             let body = Body::new(format!(
-                "no checkpoint of the ledger {origin} is kept on this machine: earlier losses cannot be detected"
+                "this machine has no checkpoint of the ledger {origin}, so it cannot detect earlier losses"
             ));
-            let help = "this is expected once, where a ledger is first used on a machine; from now on its last checkpoint is kept";
+            let help = "this is expected at the first use of a ledger on a machine; from now on the machine keeps its last checkpoint";
             return Ok(Some(body.help(help)));
         }
         Ok(None)
@@ -138,7 +138,7 @@ impl Sealer<'_> {
         for error in copies.save(note).err().into_iter().flatten().chain(known.err()) {
             let body = Body::new(error_chain(&error));
             let help =
-                "the checkpoint is in the ledger; make the directory writable, so that a rollback is noticed";
+                "the checkpoint is in the ledger; make the directory writable, so that rollbacks are detected";
             report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
         }
         if let Some(witness) = self.witness {
@@ -147,10 +147,10 @@ impl Sealer<'_> {
         }
     }
 
-    /// Seals; failures become warnings, since no record depends on it.
+    /// Seals the ledger. Failures become warnings, since no record depends on a seal.
     #[crate::boxed]
     pub async fn seal_or_warn(&self) -> Report {
-        // A witness over HTTP gets the same time again.
+        // A witness over HTTP gets the same time in addition.
         let limit = match self.witness {
             Some(Witness::Service(_)) => SEAL_TIMEOUT * 2,
             Some(Witness::File(_)) | None => SEAL_TIMEOUT,
@@ -164,11 +164,11 @@ impl Sealer<'_> {
             }
             Err(_) => (
                 format!("it did not answer within {} s", limit.as_secs()),
-                "seal it with `quorate ledger checkpoint` when no other process keeps it busy".to_owned(),
+                "run `quorate ledger checkpoint` when no other process keeps the ledger busy".to_owned(),
             ),
         };
         let mut report = Report::new();
-        let body = Body::new(format!("the ledger is not sealed: {why}"));
+        let body = Body::new(format!("cannot seal the ledger: {why}"));
         report.warn(codes::CHECKPOINT_MISSING, body.help(help));
         report
     }
@@ -176,7 +176,7 @@ impl Sealer<'_> {
     /// The ledger's key, which signs changes to the ledger itself.
     ///
     /// # Errors
-    /// If it is missing or does not follow the key that signed so far: an unsigned record would count for nothing.
+    /// If it is missing or does not follow the last signing key: an unsigned record would not count.
     #[crate::boxed]
     pub async fn required_key(&self) -> Result<Arc<SecretKey>, ServiceError> {
         let own = self.signing_key().await?;
@@ -188,7 +188,7 @@ impl Sealer<'_> {
         Ok(own.key)
     }
 
-    /// As [`Sealer::required_key`], for a ledger whose rollback a person accepts: nothing is kept of it yet.
+    /// As [`Sealer::required_key`], for a ledger whose rollback a person accepts: no copy of it exists yet.
     ///
     /// # Errors
     /// As [`Sealer::required_key`].
@@ -202,7 +202,7 @@ impl Sealer<'_> {
         Ok(key)
     }
 
-    /// The ledger's key, and why it follows.
+    /// The ledger's key, and the reason why it may sign.
     ///
     /// # Errors
     /// As [`Sealer::required_key`].
@@ -218,10 +218,10 @@ impl Sealer<'_> {
         Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
     }
 
-    /// The ledger's key, if it is the one that signed so far, or the old keys' words lead to it.
+    /// The ledger's key, if it signed the last checkpoint or vouchers of the earlier keys lead to it.
     pub(super) async fn key(&self, report: &mut Report) -> Result<Option<OwnKey>, ServiceError> {
         let known = self.store.checkpoint_keys().await?;
-        let directory = keys::Directory::new(self.store.dir());
+        let directory = keys::KeyDirectory::new(self.store.dir());
         let (key, from) = self.load_key(known.is_none());
         let loaded = match key {
             Ok(Some(key)) => key,
@@ -231,7 +231,7 @@ impl Sealer<'_> {
                 return Ok(None);
             }
             Err(error) => {
-                let body = Body::new(format!("the ledger's key cannot be used ({from}): {error}"));
+                let body = Body::new(format!("cannot use the ledger's key ({from}): {error}"));
                 report.warn(codes::LEDGER_KEY_MISSING, body.help(MISSING_KEY_HELP));
                 return Ok(None);
             }
@@ -241,11 +241,11 @@ impl Sealer<'_> {
             let is_named = key_from_environment(self.environment).is_some();
             let follows = |founding: &PublicKey| {
                 let (id, vouchers) = (loaded.public().id(), directory.vouchers());
-                Voucher::chain_to(Context::LEDGER_VOUCHER, id, [*founding], &vouchers).is_some()
+                Voucher::chain_to(SigningContext::LEDGER_VOUCHER, id, [*founding], &vouchers).is_some()
             };
             if let Some(founding) = founding.filter(|founding| !is_named && !follows(founding)) {
                 let what =
-                    format!("{from} is not {}, the key of the machine that made the ledger", founding.id());
+                    format!("{from} is not {}, the key of the machine that created the ledger", founding.id());
                 report.warn(codes::LEDGER_KEY_MISSING, Body::new(what).help(MISSING_KEY_HELP));
                 return Ok(None);
             }
@@ -254,13 +254,13 @@ impl Sealer<'_> {
         let signers = known.iter().map(|verifier| *verifier.key());
         let public = loaded.public();
         let vouchers = directory.vouchers();
-        if let Some(vouched) = Voucher::chain_to(Context::LEDGER_VOUCHER, public.id(), signers, &vouchers) {
+        if let Some(vouched) = Voucher::chain_to(SigningContext::LEDGER_VOUCHER, public.id(), signers, &vouchers) {
             return Ok(Some(OwnKey { key: Arc::new(loaded), vouched }));
         }
         let (what, help) = match self.replaced_key(&public) {
             true => (
-                "is an old key: another one has replaced it",
-                "checkpoints are unsigned until the newer key is back, from where it was rotated or from a backup",
+                "is an old key: another key has replaced it",
+                "checkpoints are unsigned until the newer key is restored, from the machine that rotated it or from a backup",
             ),
             false => ("is not the key that signed the last checkpoint", MISSING_KEY_HELP),
         };
@@ -268,26 +268,26 @@ impl Sealer<'_> {
         Ok(None)
     }
 
-    /// Whether another key has taken this one's place in the key directory.
+    /// Whether another key has replaced this one in the key directory.
     pub(super) fn replaced_key(&self, key: &PublicKey) -> bool {
-        let retired = keys::Directory::new(self.store.dir()).retired(Purpose::Ledger);
+        let retired = keys::KeyDirectory::new(self.store.dir()).retired(KeyPurpose::Ledger);
         retired.unwrap_or_default().contains(key)
     }
 
-    /// The key in the environment or in its file, and where that is. `makes` says whether a missing one is made: an older
-    /// version made ledgers without a key. A database's key belongs to the machine that created its tables; a new key made
+    /// The key in the environment or in its file, and its source. `makes` tells whether to create a missing key: an older
+    /// version created ledgers without a key. A database's key belongs to the machine that created its tables; a new key made
     /// here would lock that machine out.
     pub(super) fn load_key(&self, makes: bool) -> (Result<Option<SecretKey>, String>, String) {
         if let Some(text) = key_from_environment(self.environment) {
             let key = SecretKey::from_text(text).map(Some);
             return (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"));
         }
-        let directory = keys::Directory::new(self.store.dir());
-        let key = match directory.load(Purpose::Ledger) {
-            Ok(None) if makes && !self.store.is_shared() => directory.create(Purpose::Ledger).map(Some),
+        let directory = keys::KeyDirectory::new(self.store.dir());
+        let key = match directory.load(KeyPurpose::Ledger) {
+            Ok(None) if makes && !self.store.is_shared() => directory.create(KeyPurpose::Ledger).map(Some),
             loaded => loaded,
         };
-        let file = display_path(self.environment, &directory.key_path(Purpose::Ledger));
+        let file = display_path(self.environment, &directory.key_path(KeyPurpose::Ledger));
         (key.map_err(|error| error_chain(&error)), file)
     }
 }
@@ -298,19 +298,19 @@ pub async fn close(store: Store) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
 }
 
-/// How long an interrupted command may take to seal, and to close.
+/// The time limits of an interrupted command for sealing and for closing.
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs the end of a command; `None` if the command was interrupted and it takes too long.
+/// Runs the last steps of a command; `None` if the command was interrupted and they take too long.
 pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
     match store.is_interrupted() {
-        // The next command does what is abandoned here.
+        // The next command repeats the abandoned work.
         true => tokio::time::timeout(INTERRUPTED_TIMEOUT, work).await.ok(),
         false => Some(work.await),
     }
 }
 
-/// As [`close`]; for an interrupted command, the process's exit closes it.
+/// As [`close`]. For an interrupted command, the exit of the process closes the ledger.
 #[crate::boxed]
 pub async fn close_within_deadline(store: Store) {
     match store.is_interrupted() {

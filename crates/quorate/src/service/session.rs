@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger;
 use quorate_ledger::Store;
-use quorate_ledger::runs::{Finding, PrefixMatch, Run};
+use quorate_ledger::runs::{Finding, PrefixMatch, RunRow};
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_protocol::{Name, Part};
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ use super::signer::Signer;
 use super::workspace::{self, PathOverrides, Workspace};
 use resources::WorkspaceResources;
 
-/// The name of the run that was opened last, accepted wherever a run is named.
+/// The name of the newest run, accepted wherever a run is named.
 pub const LATEST: &str = "latest";
 
-/// How often a session seals the ledger whose runs end one after another.
+/// The minimum interval between seals of a ledger while runs end one after another.
 const SEAL_INTERVAL: Duration = Duration::from_secs(1);
-/// The same on a server: sealing keeps every other writer out for some twenty round trips.
+/// The same for a server: sealing blocks every other writer for some twenty round trips.
 const SHARED_SEAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// An opened ledger and log.
@@ -42,7 +42,7 @@ pub struct LedgerSession {
     pub store: Arc<Store>,
     warnings: Mutex<Report>,
     keys: Keys,
-    /// When it was sealed last.
+    /// The time of the last seal.
     sealed_at: Mutex<Option<Instant>>,
     signers: Mutex<BTreeMap<Name, Signer>>,
     ledger_flag: OnceLock<String>,
@@ -62,7 +62,7 @@ impl LedgerSession {
     /// `own`. Callers use `open_session`, which also finalizes runs of crashed processes.
     ///
     /// # Errors
-    /// When the ledger cannot be opened.
+    /// If the ledger cannot be opened.
     pub(super) async fn open(
         environment: Environment,
         own: WorkspaceResources,
@@ -77,37 +77,37 @@ impl LedgerSession {
         }
         if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
-                "{} is not a ledger and was moved to {}",
+                "{} was not a ledger and was moved to {}",
                 display_ledger(&environment, &workspace.ledger),
                 display_path(&environment, &piece.path)
             ));
             report.warn(
                 codes::LEDGER_SET_ASIDE,
-                body.help("a new ledger was started; nothing of the old file is lost"),
+                body.help("a new ledger was created; the old file is complete"),
             );
         }
         if let Some(why) = opened.store.read_only_reason() {
             let ledger = display_ledger(&environment, &workspace.ledger);
             report.warn(
                 codes::LEDGER_READ_ONLY,
-                Body::new(format!("nothing is written to the ledger {ledger}: {why}"))
-                    .help("what it holds can be shown, verified and exported"),
+                Body::new(format!("cannot write to the ledger {ledger}: {why}"))
+                    .help("reading commands still work: show, verify and export"),
             );
         }
         let session = LedgerSession::of(environment, own.keys, workspace, opened.store, report);
-        // Before anything runs: finding it out replaces the process's redaction for a moment.
+        // Done before any other work: finding the flag replaces the process's redactor for a moment.
         session.ledger_flag();
         if session.store.read_only_reason().is_none() {
-            // The next process that writes a key removes what cannot be removed now.
+            // The next process that writes a key removes the remaining files.
             let _ = session.keys().directory().remove_leftovers();
         }
         Ok(session)
     }
 
-    /// Opens the ledger of a workspace for reading alone: nothing of it is written, also not what a dead process left open.
+    /// Opens the ledger of a workspace read-only. Writes nothing, not even for runs that a dead process left open.
     ///
     /// # Errors
-    /// When there is no ledger, or it cannot be read.
+    /// If the ledger does not exist or cannot be read.
     pub(super) async fn open_read_only(
         environment: Environment,
         workspace: Workspace,
@@ -143,7 +143,7 @@ impl LedgerSession {
         session
     }
 
-    /// The ledger for what runs; its appends are measured where that is asked for.
+    /// The ledger for runs; measures its appends if that is configured.
     pub(super) fn ledger(&self) -> Arc<dyn Ledger> {
         metrics::ledger(&self.environment, &self.store)
     }
@@ -170,12 +170,12 @@ impl LedgerSession {
         self.ensure_writable()?;
         let body = match self.store.lock_run(run).await? {
             LockOutcome::Acquired(held) => return Ok(held),
-            LockOutcome::HeldLocally => Body::new(format!("run {run} is being worked on by another process"))
+            LockOutcome::HeldLocally => Body::new(format!("another process works on run {run}"))
                 .help(format!("see its outcome later with `quorate show {run}`")),
             LockOutcome::HeldRemotely { until_ms } => {
                 let until = quorate_manifest::timestamp::format(until_ms);
                 Body::new(format!("run {run} is in progress on another machine, whose lease ends {until}"))
-                    .help("its lease renews while it is alive; if it crashed, resume the run after that")
+                    .help("the process renews its lease while it runs; if it crashed, resume the run after that time")
             }
         };
         Err(ServiceError::configuration(codes::RUN_MOVED, body))
@@ -186,7 +186,7 @@ impl LedgerSession {
     /// # Errors
     /// If none or several match.
     #[crate::boxed]
-    pub async fn find_run(&self, prefix: &str) -> Result<Run, ServiceError> {
+    pub async fn find_run(&self, prefix: &str) -> Result<RunRow, ServiceError> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
         {
@@ -196,7 +196,7 @@ impl LedgerSession {
             PrefixMatch::One(run) => Ok(run),
             PrefixMatch::Several(some) => {
                 let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
-                let body = Body::new(format!("`{prefix}` begins the ids of several runs: {some}, …"));
+                let body = Body::new(format!("`{prefix}` is a prefix of several runs: {some}, …"));
                 Err(ServiceError::new(
                     super::error::ExitClass::NotFound,
                     codes::RUN_AMBIGUOUS,
@@ -211,19 +211,19 @@ impl LedgerSession {
                 let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
                 Err(ServiceError::not_found(
                     codes::RUN_UNKNOWN,
-                    body.help("`quorate runs` lists what it has; `--ledger` names another"),
+                    body.help("run `quorate runs` to list its runs, or pass another ledger with `--ledger`"),
                 ))
             }
         }
     }
 
-    /// Refuses a run whose row, records and tree differ, and one whose outcome is not there any more (D13).
+    /// Refuses a run whose row, records and tree differ, and one whose outcome was erased (D13).
     ///
     /// # Errors
     /// `quorate:run_altered`, and `quorate:body_evicted`.
     #[crate::boxed]
     pub async fn ensure_unaltered(&self, run: &Name) -> Result<(), ServiceError> {
-        // Each append to a run of this session was compared with the run's head.
+        // Each append of this session was compared with the run's head.
         if self.signer(run).is_some() {
             return Ok(());
         }
@@ -262,7 +262,7 @@ impl LedgerSession {
         let mut inputs = Vec::new();
         for (kind, name, sha256) in history.inputs() {
             let Some(text) = self.store.body(&sha256).await? else {
-                let body = Body::new(format!("the artifact of run {} is no longer kept", history.run));
+                let body = Body::new(format!("the artifact of run {} is no longer stored", history.run));
                 return Err(ServiceError::configuration(codes::BODY_EVICTED, body));
             };
             inputs.push(Part::new(kind, name, text));
@@ -270,12 +270,12 @@ impl LedgerSession {
         Ok(inputs)
     }
 
-    /// The command that resumes a run, as it works in this directory.
+    /// The command that resumes a run in this directory.
     pub fn resume_command(&self, run: &str) -> String {
         format!("quorate resume {run}{}", self.ledger_flag())
     }
 
-    /// The arguments that a command needs in this directory to find this ledger: ` --ledger FILE`, or nothing.
+    /// The arguments that commands in this directory need to find this ledger: ` --ledger FILE`, or nothing.
     pub fn ledger_flag(&self) -> &str {
         self.ledger_flag.get_or_init(|| {
             let environment = &self.environment;
@@ -298,15 +298,15 @@ impl LedgerSession {
         }
     }
 
-    /// Seals the ledger; failures become warnings, since no record depends on it.
+    /// Seals the ledger. Failures become warnings, since no record depends on a seal.
     #[crate::boxed]
     pub async fn seal(&self) {
         *self.sealed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.absorb(Box::pin(self.sealer().seal_or_warn()).await);
     }
 
-    /// Seals the ledger at the end of one of several runs, unless that was done a moment ago: then the next one's end or
-    /// the session's seals it.
+    /// Seals the ledger at the end of one of several runs, unless it was sealed a moment ago: then the end of the next run or
+    /// of the session seals it.
     #[crate::boxed]
     pub async fn seal_run(&self) {
         let last = *self.sealed_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -321,8 +321,8 @@ impl LedgerSession {
         self.store.interrupt();
     }
 
-    /// Closes the ledger, and seals unsealed records before, unless the command was interrupted and the ledger takes too
-    /// long: then the next command seals them.
+    /// Closes the ledger after sealing unsealed records. If the command was interrupted and the ledger takes too long, leaves
+    /// them to the next command.
     #[crate::boxed]
     pub async fn close(self) {
         if self.store.has_appended() {
@@ -342,19 +342,19 @@ impl LedgerSession {
     }
 }
 
-/// The refusal of a run whose row, records and tree differ, or whose outcome is not there any more.
+/// The refusal of a run whose row, records and tree differ, or whose outcome was erased.
 pub(super) fn altered_error(run: &Name, finding: &Finding) -> ServiceError {
     let word = finding.word();
     match finding.difference() {
         Some(what) => {
             let body = Body::new(format!("run {run} is {word}: {what}"));
             let help =
-                "`quorate ledger verify` lists everything that differs; restore the ledger from a copy";
+                "run `quorate ledger verify` to list all differences; restore the ledger from a copy";
             ServiceError::configuration(codes::RUN_ALTERED, body.help(help))
         }
         None => {
             let body = Body::new(format!("the outcome of run {run} is {word}"));
-            let help = "its hash is left: a copy of the ledger from before may have the outcome";
+            let help = "only its hash remains: an earlier copy of the ledger may have the outcome";
             ServiceError::configuration(codes::BODY_EVICTED, body.help(help))
         }
     }

@@ -8,11 +8,11 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record::RunAudit;
 use quorate_ledger::Store;
-use quorate_ledger::signing::{Context, KeyId, PublicKey, SecretKey, Voucher};
+use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_manifest::assembly::Resolved;
-use quorate_manifest::assembly::audit::Signing;
-use quorate_manifest::assembly::resolved::Retention;
-use quorate_manifest::keyring::Key;
+use quorate_manifest::assembly::Signing;
+use quorate_manifest::assembly::load::Retention;
+use quorate_manifest::keyring::KeyringEntry;
 use quorate_protocol::Name;
 
 use super::error::{ExitClass, ServiceError};
@@ -40,8 +40,7 @@ impl Signer {
     /// The signer of a new run. `bound` is the keys that governance binds; `None` is the workspace's keyring.
     ///
     /// # Errors
-    /// If signatures are required and there is no key that the keyring lets sign now; and if a key or the keyring exists
-    /// but is unusable.
+    /// If signatures are required and the keyring lets no key sign now, or a key or the keyring exists but is unusable.
     #[crate::boxed]
     pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, ServiceError> {
         if signing == Signing::None {
@@ -89,7 +88,7 @@ impl Signer {
         (self.signing != Signing::None).then(|| self.audit(None, true))
     }
 
-    /// Its field in the first record of a run whose answers are kept so.
+    /// Its field in the first record of a run with this retention.
     pub fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> RunAudit {
         RunAudit {
             signing: self.signing.as_str().to_owned(),
@@ -106,8 +105,8 @@ impl Signer {
         self.signing
     }
 
-    /// The signer for appending to a run that began with signatures; `None` for an unsigned run. With it come the vouchers
-    /// to record first, if its key is newer than the run.
+    /// The signer for appending to a run that began with signatures, with the vouchers to record first if its key is newer
+    /// than the run; `None` for an unsigned run.
     ///
     /// # Errors
     /// If the run is signed, and no key may sign for it.
@@ -132,7 +131,7 @@ impl Signer {
             return Ok(Some((signer, Vec::new())));
         };
         let id = key.public().id();
-        match Voucher::chain_to(Context::VOUCHER, id, counting.iter().copied(), &all) {
+        match Voucher::chain_to(SigningContext::VOUCHER, id, counting.iter().copied(), &all) {
             Some(vouchers) => Ok(Some((signer, vouchers))),
             None => Err(unvouched(&history.run, id, &counting)),
         }
@@ -141,7 +140,7 @@ impl Signer {
     /// Signs a runtime's records as `[keys] sign` asks: from the beginning of its stream, or not at all.
     ///
     /// # Errors
-    /// As [`Signer::new`]; if the stream is signed and there is no key; and if it must be signed but began unsigned.
+    /// As [`Signer::new`]; if the stream is signed and no key may sign; and if it must be signed but began unsigned.
     #[crate::boxed]
     pub async fn sign_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
         let signed = store.is_signed(stream).await?;
@@ -149,7 +148,7 @@ impl Signer {
             let body = Body::new(format!(
                 "`[keys] sign` is required, but the stream {stream} began without signatures"
             ));
-            let help = "keep what comes in another ledger with `--ledger`, or write sign = \"optional\"";
+            let help = "record it in another ledger with `--ledger`, or write sign = \"optional\"";
             return Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
         }
         let signing = if signed { Signing::Required } else { keys.signing_mode() };
@@ -158,7 +157,7 @@ impl Signer {
     }
 }
 
-/// A key that the keyring lets sign now, or why there is none.
+/// A key that the keyring lets sign now, or the reason why none may.
 fn usable_key(keys: &Keys, ring: &[Key], found: SigningKey) -> Result<Arc<SecretKey>, String> {
     match found {
         SigningKey::Missing(why) => Err(why),
@@ -171,8 +170,8 @@ fn usable_key(keys: &Keys, ring: &[Key], found: SigningKey) -> Result<Arc<Secret
     }
 }
 
-/// What keeps `convene` from signing an assembly's run on this machine, as warnings for `check`. A key that a command prints
-/// counts as available, since `check` runs no command.
+/// The problems that would keep `convene` from signing an assembly's run on this machine, as warnings for `check`. A key that
+/// a command prints counts as available, since `check` runs no command.
 pub fn signing_warnings(keys: &Keys, resolved: &Resolved) -> Report {
     let mut report = Report::new();
     let Err(error) = ensure_supported(resolved).and_then(|()| ensure_key(keys, resolved)) else {
@@ -192,7 +191,7 @@ pub fn signing_warnings(keys: &Keys, resolved: &Resolved) -> Report {
     report
 }
 
-/// Refuses required signatures that no key here can make.
+/// Refuses required signatures that no available key can make.
 fn ensure_key(keys: &Keys, resolved: &Resolved) -> Result<(), ServiceError> {
     let Some(found) = keys.signing_key_without_command()? else { return Ok(()) };
     let bound = resolved.policies.effective_keys();
@@ -208,10 +207,10 @@ fn ensure_key(keys: &Keys, resolved: &Resolved) -> Result<(), ServiceError> {
 fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
     let names: Vec<String> = counting.iter().map(|key| key.id().to_string()).collect();
     let body = Body::new(format!(
-        "cannot sign for run {run}: the key {id} is not in its keyring, and no key that is vouches for it"
+        "cannot sign for run {run}: the key {id} is not in its keyring, and none of its keys vouches for it"
     ));
     let help = format!(
-        "run `quorate keys vouch {id}` where one of its keys signs ({}), then use the keyring that it writes",
+        "run `quorate keys vouch {id}` on a machine whose key signs it ({}), then use the keyring that it writes",
         names.join(", ")
     );
     ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
@@ -230,7 +229,8 @@ fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Optio
     let came_later = ring.iter().filter(|key| {
         let public = keys::public_key(key).filter(|public| !counting.contains(public));
         public.is_some_and(|public| {
-            Voucher::chain_to(Context::VOUCHER, public.id(), counting.iter().copied(), vouchers).is_some()
+            Voucher::chain_to(SigningContext::VOUCHER, public.id(), counting.iter().copied(), vouchers)
+                .is_some()
         })
     });
     bound.extend(came_later.cloned());
@@ -259,14 +259,14 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let asking = policies.files.iter().find_map(|file| Some((file, file.governance.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
-    let body = Body::new(format!("{} asks for approvals, and this version cannot check them", bound.file))
+    let body = Body::new(format!("{} asks for approvals, which this version cannot check", bound.file))
         .at(place)
         .related(bound.bound_at.clone(), "bound here")
-        .help("have them checked elsewhere, for example by your forge, and leave `approvals` to that policy");
+        .help("check approvals elsewhere, for example in your forge, and leave `approvals` to that policy");
     Err(error_with_sources(resolved, codes::GOVERNANCE_UNCHECKED, body))
 }
 
-/// Refuses an assembly whose governance asks for what Quorate cannot do.
+/// Refuses an assembly whose governance has requirements that Quorate cannot meet.
 ///
 /// # Errors
 /// If it asks for approvals, or requires signatures of another kind.
@@ -275,7 +275,7 @@ pub fn ensure_signable(resolved: &Resolved) -> Result<(), ServiceError> {
     ensure_supported(resolved)
 }
 
-/// Refuses required signatures if all keys are of another kind: Quorate could not make them.
+/// Refuses required signatures if no key has a type that Quorate can sign with.
 fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let foreign =
@@ -284,17 +284,15 @@ fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     if policies.effective_keys().is_some_and(|keys| !keys.is_empty()) {
         return Ok(());
     }
-    let body = Body::new(format!(
-        "`audit.signing` is required, and {} has no key of a kind that can be signed with here",
-        bound.file
-    ))
-    .at(place.clone())
-    .related(bound.bound_at.clone(), "bound here")
-    .help("put an Ed25519 key beside it, as `quorate keys export` prints it");
+    let body =
+        Body::new(format!("`audit.signing` is required, but {} has no key of a supported type", bound.file))
+            .at(place.clone())
+            .related(bound.bound_at.clone(), "bound here")
+            .help("add an Ed25519 key, as printed by `quorate keys export`");
     Err(error_with_sources(resolved, codes::ASSEMBLY_SIGNING_UNSUPPORTED, body))
 }
 
-/// A refusal with the texts of the assembly and of what governs it.
+/// A refusal with the source texts of the assembly and its governance.
 fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> ServiceError {
     let mut report = Report::new();
     report.sources.extend(resolved.policies.report.sources.clone());
@@ -306,11 +304,11 @@ fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> Ser
 }
 
 fn key_missing(keys: &Keys, governed: bool, why: &str) -> ServiceError {
-    let body = Body::new(format!("the records have to be signed, and no key can sign them: {why}"));
+    let body = Body::new(format!("cannot sign the records, although signatures are required: {why}"));
     let ring =
         if governed { "the governance file".to_owned() } else { keys.display_path(&keys.keyring_path()) };
     let help = format!(
-        "`quorate keys init` makes a key, and `quorate keys list` says what is there; its public half has to be in {ring}"
+        "run `quorate keys init` to make a key, or `quorate keys list` to see the available keys; its public half must be in {ring}"
     );
     ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }

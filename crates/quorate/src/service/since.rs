@@ -4,7 +4,7 @@ use quorate_kernel::clock::parse_rfc3339;
 
 /// Why a `--since` is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no span or time: write 30m, 24h, 7d, 2w, 2026-05-18, 2026-05-18T10:00:00Z or all")]
+#[error("`{0}` is not a span or time: write 30m, 24h, 7d, 2w, 2026-05-18, 2026-05-18T10:00:00Z or all")]
 pub struct Error(String);
 
 /// The earliest time that counts, in milliseconds since the Unix epoch; `None` for all.

@@ -1,4 +1,4 @@
-//! Several artifacts by name: files, and patterns that no shell has expanded.
+//! Several artifacts by name: files, and patterns that the shell did not expand.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -20,22 +20,22 @@ pub struct SubjectList {
     pub subjects: Vec<Subject>,
     /// Whether the caller gave a single name that is not a pattern.
     pub is_single: bool,
-    /// What patterns left out.
+    /// Warnings about skipped matches.
     pub report: Report,
 }
 
-/// Expands names: `-` is standard input; a name with `*`, `?`, `[` or `{` that is no file is a pattern. As in a shell, `*`
-/// stays in its directory and hidden files need a pattern with a dot; `**` descends into all directories.
+/// Expands names: `-` is standard input; a name with `*`, `?`, `[` or `{` is a pattern unless a file has that name. As in a
+/// shell, `*` stays in its directory and hidden files need a pattern with a dot; `**` descends into all directories.
 ///
 /// # Errors
-/// When a pattern cannot be read or matches nothing, or standard input is named twice.
+/// If a pattern is invalid or matches nothing, or standard input is named twice.
 pub fn expand(environment: &Environment, names: &[PathBuf]) -> Result<SubjectList, ServiceError> {
     let mut named = SubjectList { subjects: Vec::new(), is_single: true, report: Report::new() };
     let mut seen = BTreeSet::new();
     for name in names {
         if name.as_os_str() == "-" {
             if named.subjects.contains(&Subject::Stdin) {
-                return Err(usage("standard input is named twice", "name `-` once"));
+                return Err(usage("standard input is named twice", "pass `-` once"));
             }
             named.subjects.push(Subject::Stdin);
             continue;
@@ -54,7 +54,7 @@ pub fn expand(environment: &Environment, names: &[PathBuf]) -> Result<SubjectLis
     Ok(named)
 }
 
-/// A name as a pattern, where it is one.
+/// A name as a pattern, if it is one.
 fn pattern<'n>(name: &'n Path, directory: &Path) -> Option<&'n str> {
     let written = name.to_str()?;
     (is_pattern(written) && !entry_exists(&directory.join(name))).then_some(written)
@@ -64,7 +64,7 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// The files that a pattern matches, as the user would name them.
+/// The files that a pattern matches, by the names that the user would give them.
 fn matching_files(
     environment: &Environment,
     written: &str,
@@ -92,32 +92,32 @@ fn matching_files(
         }
         let shown = base.join(below);
         let message =
-            format!("{} leads elsewhere by a link, out of what `{written}` is about", shown.display());
-        let help = "it is left out; name it without a pattern to have it reviewed";
+            format!("skipped {}: it is a link that leads out of the folder of `{written}`", shown.display());
+        let help = "to review it, pass its path without a pattern";
         report.warn(codes::WATCH_UNREADABLE, Body::new(message).help(help));
     }
     match files.is_empty() {
         true => {
-            Err(usage(&format!("nothing matches `{written}`"), "name files that exist, or another pattern"))
+            Err(usage(&format!("no file matches `{written}`"), "pass files that exist, or another pattern"))
         }
         false => Ok(files),
     }
 }
 
-/// A pattern of paths of which some may not be files here, such as those of a commit.
+/// A pattern for paths that need not exist here, such as those of a commit.
 ///
 /// # Errors
-/// When the pattern cannot be read.
+/// If the pattern is invalid.
 pub fn path_matcher(pattern: &str) -> Result<GlobMatcher, ServiceError> {
     matcher(pattern, pattern)
 }
 
-/// A pattern, which is part of what was `written`.
+/// Compiles a pattern, which is part of `written`.
 fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, ServiceError> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| {
-        let message = format!("`{written}` is no pattern: {}", error.kind());
-        usage(&message, "quote a `[` or `{` that is meant")
+        let message = format!("`{written}` is not a valid pattern: {}", error.kind());
+        usage(&message, "escape a literal `[` or `{`")
     })
 }
 

@@ -14,11 +14,11 @@ use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
-/// Closes the open reviews of a file that has changed. Reviews that another process holds, or that this ledger cannot
-/// close, stay open. `subject` is the file's name in the records.
+/// Closes the open reviews of a changed file. Leaves open those that another process holds and those that this ledger cannot
+/// close. `subject` is the file's name in the records.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 pub(super) async fn close_outdated(
     session: &LedgerSession,
     artifact: &Artifact,
@@ -56,7 +56,7 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
     let entry = Entry::of(&outcome, session.environment.clock.now_ms());
     match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
         Ok(_) => finalize(session, run).await.map(drop),
-        // Another process was faster.
+        // Another process closed it first.
         Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Sweep: reviews everything below the watched paths that is due and not yet judged.
+//! Sweep: reviews every file below the watched paths that is due and not yet judged.
 
 pub(super) mod find;
 pub mod json;
@@ -33,7 +33,7 @@ use find::{DueFile, Found, find};
 pub struct Request {
     /// Skips files changed before this time, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
-    /// Whether to review already judged content again.
+    /// Whether to review content again that was already judged.
     pub judged: JudgedPolicy,
     /// Whether to call members.
     pub mode: Mode,
@@ -75,11 +75,11 @@ pub enum JudgedPolicy {
     Repeat,
 }
 
-/// Whether members are called.
+/// Whether a sweep calls members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Run,
-    /// `--dry-run`: only lists what would be reviewed, and what that would cost.
+    /// `--dry-run`: lists the due files and the expected cost.
     DryRun,
 }
 
@@ -91,7 +91,7 @@ pub struct SweptFile {
     /// Its tier; 0 if the file was not read.
     pub tier: u8,
     pub artifact_type: String,
-    /// Why it has this tier, if a model said so.
+    /// The model's reason for the tier, if a model chose it.
     pub tier_reason: Option<String>,
     pub outcome: Outcome,
 }
@@ -133,16 +133,16 @@ pub trait SweepObserver: Send + Sync {
     fn ended(&self, swept: &SweptFile);
 }
 
-/// What a sweep came to.
+/// The result of a sweep.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SweepReport {
     /// The result for every file, by path.
     pub files: Vec<SweptFile>,
-    /// What the reviews would cost, where they are only listed.
+    /// The expected cost of the reviews, in a dry run.
     pub estimate: Option<Estimate>,
 }
 
-/// Sweeps. An empty or large set of files is no error.
+/// Sweeps. Neither an empty nor a large set of files is an error.
 ///
 /// # Errors
 /// If no folder can be read, the executor is refused, or the ledger fails.
@@ -205,7 +205,7 @@ struct SweepRun {
     policy: Option<Policy>,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
-    /// What this council has judged; empty if it is judged again.
+    /// The content that this council has judged; empty if it is judged again.
     judged: BTreeMap<String, Name>,
     /// The hash of the council whose verdicts are not asked for again; `None` if they are.
     skips_judged_by: Option<String>,
@@ -225,14 +225,14 @@ impl SweepRun {
 
     async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<Outcome, ServiceError> {
         let artifact = draft.read_in_place(&self.session)?;
-        // It may have changed since it was sorted; its current text is judged.
+        // The file may have changed since it was triaged; its current text is judged.
         if artifact.sha256 != draft.sha256
             && let Some(run) = self.judged.get(&artifact.sha256)
         {
             self.session.ensure_unaltered(run).await?;
             return Ok(Outcome::AlreadyJudged);
         }
-        // Another process may judge it meanwhile, or have done so since the files were sorted.
+        // Another process may judge it meanwhile, or have judged it since the triage.
         let mut _alone = None;
         if let Some(council) = &self.skips_judged_by {
             _alone = review::hold_text(&self.session, &artifact.sha256).await?;
@@ -241,7 +241,7 @@ impl SweepRun {
                 return Ok(Outcome::AlreadyJudged);
             }
         }
-        // The tier of another text says nothing of this one.
+        // A tier that a model chose for another text does not apply.
         let (tier, tier_source) = match draft.tier_source {
             Some(_) if artifact.sha256 != draft.sha256 => (review::STRICTEST_TIER, None),
             source => (swept.tier, source),
@@ -270,8 +270,8 @@ impl SweepRun {
         Ok((report.run, report.verdict, fix))
     }
 
-    /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. A run that cannot
-    /// be resumed, or that another process holds, stays as it is.
+    /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone a run
+    /// that cannot be resumed or that another process holds.
     async fn try_resume(&self, input: &ReviewInput) -> Option<Report> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
@@ -287,7 +287,7 @@ impl SweepRun {
 pub fn exit_code(all: &[SweptFile]) -> u8 {
     let bad = |file: &SweptFile| match &file.outcome {
         Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
-        // It was queued before, and nothing more happens to it by itself.
+        // It was queued before, and a dead task does not continue by itself.
         Outcome::Queued { state, .. } => *state == "dead",
         Outcome::Failed { .. } => true,
         _ => false,
@@ -295,7 +295,7 @@ pub fn exit_code(all: &[SweptFile]) -> u8 {
     if all.iter().any(bad) { 3 } else { 0 }
 }
 
-/// Now minus a span.
+/// The start of a span that ends now.
 pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::since::Error> {
     super::since::parse(text, session.environment.clock.now_ms())
 }

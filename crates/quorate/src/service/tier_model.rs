@@ -1,6 +1,6 @@
-//! Tiers by a model (C6): the council's executor reads a text and says its tier. The question is put outside of any run
-//! and recorded in a stream by the hash of text and executor, so that no text is sorted twice. Without an answer the
-//! strictest tier counts.
+//! Tiers by a model (C6): the council's executor reads a text and chooses its tier. The question belongs to no run; its answer
+//! is recorded in a stream by the hash of text and executor, so that no text is classified twice. Without an answer the
+//! strictest tier applies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use quorate_kernel::record::{self, Consultation, Spent, TierSource};
 use quorate_kernel::single_call::{Answer, Error, SingleCall};
 use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::answers::Schema;
-use quorate_protocol::answers::tier::TierAnswer;
+use quorate_protocol::answers::TierAnswer;
 use quorate_protocol::{ConsultationResult, Event, Name, Part, PartKind};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ use super::trust::Permit;
 /// The stream of recorded questions.
 const STREAM: &str = "council/tiers";
 
-/// Changes with the question: an answer to another one does not count.
+/// The version of the question: answers to another version do not count.
 const QUESTION: &str = "tier/1";
 
 const ROLE: &str = "# Tiers\n\n- Tier 1: the text leaves the organisation, or acts on something that cannot be undone, or shapes \
@@ -39,10 +39,10 @@ const ROLE: &str = "# Tiers\n\n- Tier 1: the text leaves the organisation, or ac
     several tiers has the one with the lowest number.";
 const TASK: &str = "Say the tier of the text.";
 
-/// Sorts texts.
+/// Classifies texts.
 pub struct TierModel {
     call: SingleCall,
-    /// `None` where the council's executor asks no model.
+    /// `None` if the council's executor asks no model.
     config: Option<MemberConfig>,
     executor: Arc<str>,
     /// The executor's settings, as the fingerprint covers them.
@@ -50,7 +50,7 @@ pub struct TierModel {
     known: BTreeMap<Name, TierAnswer>,
 }
 
-/// The tier of a text, and how it came about.
+/// The tier of a text, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortedText {
     pub tier: Tier,
@@ -58,7 +58,7 @@ pub struct SortedText {
 }
 
 impl TierModel {
-    /// With the answers that are recorded. Without a permit it asks nobody. The adjudicator's executor is asked.
+    /// Loads the recorded answers. Without a permit it asks no member; with one, it asks the adjudicator's executor.
     ///
     /// # Errors
     /// If the executor is refused, or the ledger fails.
@@ -96,15 +96,15 @@ impl TierModel {
         Ok(TierModel { call, config, executor, settings, known })
     }
 
-    /// The recorded tier of a text, by its hash. Nothing is asked.
+    /// The recorded tier of a text, by its hash. Asks no member.
     pub fn recorded(&self, artifact_sha256: &str) -> Option<SortedText> {
         let invocation = self.invocation(artifact_sha256);
         let answer = self.known.get(&invocation)?.clone();
         Some(sorted(invocation, answer, None))
     }
 
-    /// The tier of a text: the recorded one, else what the executor says. The warning is about a text without an answer,
-    /// which counts as tier 1.
+    /// The tier of a text: the recorded one, else the executor's answer. The warning concerns a text without an answer, which
+    /// counts as tier 1.
     ///
     /// # Errors
     /// If the ledger fails.
@@ -126,9 +126,8 @@ impl TierModel {
             },
         };
         let shown = self.call.redactor.redact(&artifact.display_name).0;
-        let body = Body::new(format!("{shown} counts as tier 1: no model said its tier: {why}"));
-        let help =
-            "a later command asks again; `--tier` says the tier of one text, `watch.tier_overrides` of many";
+        let body = Body::new(format!("{shown} counts as tier 1: no model chose its tier: {why}"));
+        let help = "a later command asks again; set the tier of one text with `--tier`, of many with `watch.tier_overrides`";
         session.warn(codes::TIER_UNKNOWN, body.help(help));
         let source = TierSource { invocation, reason: why, answered: false, spent };
         Ok(SortedText { tier: Tier::One, source })
@@ -140,7 +139,7 @@ impl TierModel {
         config: &MemberConfig,
         artifact: &Artifact,
     ) -> Result<Result<SortedText, (String, Option<Spent>)>, ServiceError> {
-        // The name of the file is not shown: a recorded answer holds for the text, wherever it is.
+        // The name of the file is omitted: a recorded answer applies to the text under any name.
         let part = Part::new(PartKind::Artifact, "", artifact.text.clone());
         let question = Question {
             role: ROLE.to_owned(),
@@ -153,7 +152,7 @@ impl TierModel {
                 let spent = Some(call_info.spent.recorded());
                 Ok(match TierAnswer::read(&answer) {
                     Some(answer) => Ok(sorted(invocation.clone(), answer, spent)),
-                    None => Err(("its answer cannot be read".to_owned(), spent)),
+                    None => Err(("cannot read its answer".to_owned(), spent)),
                 })
             }
             Err(Error::Ledger(error)) => Err(error.into()),

@@ -33,7 +33,7 @@ pub const VARIABLE: &str = "QUORATE_TRUST";
 pub struct Permit(());
 
 impl Permit {
-    /// For executors that are built now and admitted before they are called.
+    /// For executors that are built now and admitted before their first call.
     pub(super) const DEFERRED: Permit = Permit(());
 }
 
@@ -71,7 +71,7 @@ pub fn admit_silently(environment: &Environment, needs: Vec<TrustRequest>) -> Re
     admit(&Environment { trust: environment.trust.without_asking(), ..environment.clone() }, needs)
 }
 
-/// Prompts a person.
+/// Asks a person.
 fn ask_person(
     environment: &Environment,
     needs: &[TrustRequest],
@@ -82,7 +82,7 @@ fn ask_person(
     let lines: Vec<String> = needs.iter().flat_map(|need| act_lines(environment, need)).collect();
     let answer = consent.ask(&lines);
     if matches!(answer, Ok(ConsentAnswer::Always | ConsentAnswer::Once)) && file_hashes(needs) != *files {
-        let body = Body::new("a file changed while it was being asked for");
+        let body = Body::new("a file changed while its trust was being decided");
         let help = "nothing was done; run the command again and review its plan";
         return Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
     }
@@ -122,7 +122,7 @@ fn admit_by_hash(
             format!("{VARIABLE} cannot cover a file outside of the workspace {}", inventory.root.display())
         }
     };
-    let help = "look at what changed with `quorate trust --show`, which prints the hash to set";
+    let help = "run `quorate trust --show` to see what changed and the hash to set";
     error.report.refuse(codes::WORKSPACE_UNTRUSTED, Body::new(message).help(help));
     Err(error)
 }
@@ -133,7 +133,7 @@ fn act_lines(environment: &Environment, need: &TrustRequest) -> Vec<String> {
     need.acts.iter().map(|act| format!("{file}: {}", act.what)).collect()
 }
 
-/// How many side effects of a file a message lists.
+/// The maximum number of side effects of a file that a message lists.
 const MAX_LISTED_ACTS: usize = 6;
 
 fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError {

@@ -28,8 +28,8 @@ impl Variables {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The values to redact: of variables with a secret's name, and of those `forwarded` to members. Paths, words and short
-    /// values are no secrets.
+    /// The values to redact: of variables whose name indicates a secret, and of those `forwarded` to members. Paths, words and
+    /// short values are not redacted.
     pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
         let holds = |(name, value): (&String, &String)| {
             let named = names_a_secret(name);

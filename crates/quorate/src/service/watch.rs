@@ -1,5 +1,5 @@
-//! Follows runs as they go on, whichever process holds them: the ledger is read for what is new, when a commit event says
-//! that there is something, and from time to time.
+//! Follows runs in progress, whichever process holds them: reads new records of the ledger when a commit event arrives, and at
+//! an interval.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::commit_events::CommitEventReader;
 use super::error::ServiceError;
 use super::session::LedgerSession;
 
-/// How often the ledger is read where no events of other processes arrive.
+/// The interval of reads if no events of other processes arrive.
 const POLL: Duration = Duration::from_millis(500);
-/// How many records are read at once.
+/// The maximum number of records in one read.
 const PAGE: u32 = 500;
 
-/// What happened in a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchEvent {
     pub run: Name,
-    /// What the run is about.
+    /// The subject of the run.
     pub subject: String,
     /// The number of its record.
     pub n: u64,
@@ -40,12 +40,12 @@ pub enum What {
     /// An invocation ended.
     Answered {
         invocation: String,
-        /// Why there is no answer.
+        /// The reason for a missing answer.
         missing: Option<String>,
     },
     /// The verdict or outcome.
     Decided(String),
-    /// A person decided otherwise.
+    /// The decision of a person.
     Overridden(String),
     Ended,
 }
@@ -55,7 +55,7 @@ pub struct Watcher<'a> {
     session: &'a LedgerSession,
     /// The run; `None` for all.
     run: Option<Name>,
-    /// Up to where the ledger was read.
+    /// The position in the ledger up to which records were read.
     place: u64,
     /// The number of the next record of the one run.
     next: u64,
@@ -75,7 +75,7 @@ impl<'a> Watcher<'a> {
     /// Follows all runs from now on.
     ///
     /// # Errors
-    /// When the ledger does not answer.
+    /// If the ledger does not answer.
     pub async fn all(session: &'a LedgerSession) -> Result<Self, ServiceError> {
         Watcher::new(session, None).await
     }
@@ -83,7 +83,7 @@ impl<'a> Watcher<'a> {
     /// Follows a run from its beginning.
     ///
     /// # Errors
-    /// When there is no such run, or the ledger does not answer.
+    /// If there is no such run, or the ledger does not answer.
     pub async fn one(session: &'a LedgerSession, prefix: &str) -> Result<Self, ServiceError> {
         let run = session.find_run(prefix).await?.run;
         let mut watcher = Watcher::new(session, Some(run.clone())).await?;
@@ -98,7 +98,7 @@ impl<'a> Watcher<'a> {
     /// The next event; waits for it.
     ///
     /// # Errors
-    /// When the ledger does not answer.
+    /// If the ledger does not answer.
     pub async fn next(&mut self) -> Result<WatchEvent, ServiceError> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -109,7 +109,7 @@ impl<'a> Watcher<'a> {
                 self.committed.wait(self.run.as_ref()).await;
             }
             for (place, run, record) in records {
-                // A record that was appended while the run was read from its beginning is there twice.
+                // A record that was appended while the run was read from its beginning arrives twice.
                 let is_new = self.run.as_ref().is_none_or(|watched| *watched == run && record.n >= self.next);
                 if is_new {
                     self.take(&run, &record).await?;
@@ -146,7 +146,7 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// What a record of a run says; nothing for a kind that watchers need not see.
+/// The event of a run's record; `None` for kinds that watchers need not see.
 fn what(record: &Record) -> Option<What> {
     if let Ok(Some(_)) = record.read::<RunOpened>() {
         return Some(What::Opened);

@@ -1,11 +1,11 @@
-//! Integers within bounds, in requests of programs; one out of bounds is refused.
+//! Integers with bounds in requests of programs.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
-/// An integer from `LEAST` to `MOST`, also written `3.0`.
+/// An integer from `LEAST` to `MOST`, which may be written as `3.0`. Out of bounds is an error.
 #[derive(Debug, Clone, Copy)]
 pub struct Whole<const LEAST: u64, const MOST: u64>(u64);
 
@@ -24,7 +24,7 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, M
         match integer.filter(|integer| (LEAST..=MOST).contains(integer)) {
             Some(integer) => Ok(Whole(integer)),
             None => Err(D::Error::custom(format!(
-                "it is {number}; it has to be {}",
+                "it is {number}; it must be {}",
                 match MOST {
                     u64::MAX => format!("a whole number of at least {LEAST}"),
                     _ => format!("a whole number from {LEAST} to {MOST}"),
@@ -79,7 +79,7 @@ mod tests {
             [json!(0), json!(10), json!(-1), json!(1.5), json!(1e300), json!(u64::MAX), json!(-1e300)]
         {
             let message = from_value::<Whole<1, 9>>(written.clone()).unwrap_err().to_string();
-            assert!(message.ends_with("; it has to be a whole number from 1 to 9"), "{written}: {message}");
+            assert!(message.ends_with("; it must be a whole number from 1 to 9"), "{written}: {message}");
         }
         for written in [json!("3"), json!(true), json!([3]), Value::Null] {
             let message = from_value::<Whole<1, 9>>(written.clone()).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! The witness keeps the ledger's checkpoints elsewhere: in a file that each is appended to, or at a service that signs
-//! each over HTTP (c2sp.org/tlog-witness).
+//! The witness keeps the ledger's checkpoints elsewhere: appended to a file, or signed by a service over HTTP
+//! (c2sp.org/tlog-witness).
 
 #[cfg(feature = "http-witness")]
 mod http;
@@ -45,10 +45,10 @@ impl Witness {
         match (is_url, key) {
             (false, None) => Ok(Some(Witness::File(host.dir.join(written)))),
             (false, Some(_)) => {
-                Err(unusable("`ledger.witness` is a file, and `ledger.witness_key` is for one with a URL"))
+                Err(unusable("`ledger.witness` is a file, but `ledger.witness_key` is for a witness with a URL"))
             }
             (true, None) => Err(unusable(&format!(
-                "cannot believe the witness {written}: `ledger.witness_key` is missing"
+                "cannot verify the witness {written}: `ledger.witness_key` is missing"
             ))),
             (true, Some(key)) => {
                 let key = Cosigner::from_text(key)
@@ -75,35 +75,35 @@ impl Witness {
     /// [`codes::WITNESS_UNREADABLE`].
     pub fn ensure_file(&self, environment: &Environment) -> Result<(), ServiceError> {
         match self.file().map(|path| (path, witness::ensure_witness_at(path))) {
-            Some((path, Err(error @ witness::Error::NotAWitness))) => {
-                let body = Body::new(format!("{} is no witness: {error}", display_path(environment, path)));
-                let help = "name another file in `[ledger] witness`; the first checkpoint makes it";
+            Some((path, Err(error @ witness::WitnessError::NotAWitness))) => {
+                let body = Body::new(format!("{} is not a witness file: {error}", display_path(environment, path)));
+                let help = "choose another file in `[ledger] witness`; the first checkpoint creates it";
                 Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)))
             }
             _ => Ok(()),
         }
     }
 
-    /// Sends it a signed checkpoint. Failures become warnings, since no record depends on it.
+    /// Sends it a signed checkpoint. Failures become warnings, since no record depends on the witness.
     #[crate::boxed]
     pub async fn submit(&self, context: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let (name, submitted) = match self {
             Witness::File(path) => (
                 display_path(context.environment, path),
-                witness::append(path, note).map_err(|error| error_chain(&error)),
+                witness::append_to_witness(path, note).map_err(|error| error_chain(&error)),
             ),
             Witness::Service(service) => (service.url.clone(), cosign(service, context, sealed, note).await),
         };
         if let Err(why) = submitted {
-            let body = Body::new(format!("the witness {name} did not take the checkpoint: {why}"));
+            let body = Body::new(format!("the witness {name} did not accept the checkpoint: {why}"));
             let help = "the checkpoint is in the ledger; the next one is submitted to the witness again";
             report.warn(codes::WITNESS_BEHIND, body.help(help));
         }
     }
 }
 
-/// Requests the witness's signature and stores it, unless it signed before or did not answer before.
+/// Requests the witness's signature and stores it, unless it has signed this checkpoint or failed to answer before.
 async fn cosign(
     service: &Service,
     context: &SubmitContext<'_>,
@@ -123,7 +123,7 @@ async fn cosign(
 }
 
 fn unusable(why: &str) -> ServiceError {
-    let help = "name a file, or a URL with `witness_key = \"<name>+<id>+<key>\"`, as the witness's operator gives it";
+    let help = "set a file, or a URL with `witness_key = \"<name>+<id>+<key>\"` from the witness's operator";
     ServiceError::configuration(codes::WITNESS_UNREADABLE, Body::new(why).help(help))
 }
 

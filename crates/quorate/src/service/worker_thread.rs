@@ -1,5 +1,4 @@
-//! Runs CPU-heavy work on its own thread, so that it does not block the async runtime. The work may await, call and spawn
-//! as anywhere.
+//! Runs CPU-heavy work on its own thread, so that it does not block the async runtime. The work may await and spawn as usual.
 
 use std::convert::Infallible;
 
@@ -41,7 +40,7 @@ mod tests {
     #[tokio::test]
     async fn computing_work_does_not_block() {
         let (go, gone) = std::sync::mpsc::channel::<()>();
-        // On a single thread the second line would never be reached.
+        // On a single thread the second line would never run.
         let work = tokio::spawn(run_on_own_thread(async move { gone.recv().is_ok() }));
         tokio::time::sleep(Duration::from_millis(1)).await;
         go.send(()).unwrap();

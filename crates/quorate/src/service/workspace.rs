@@ -1,4 +1,4 @@
-//! Finds the configuration, the ledger and the log (M10, Q). `workspace/boundary.rs` judges paths outside of the workspace.
+//! Finds the configuration, the ledger and the log (M10, Q). `workspace/boundary.rs` checks paths outside of the workspace.
 
 pub mod boundary;
 
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::registry::Registry;
-use quorate_ledger::council_log::append;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::council_log;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::{self, Configuration};
 use quorate_manifest::council::{self, Council};
 use quorate_manifest::doctype::COUNCIL_FILES;
@@ -45,7 +45,7 @@ pub struct Workspace {
     /// The file that it was read from; `None` for the built-in one.
     pub council_path: Option<PathBuf>,
     /// The ledger's address.
-    pub ledger: Address,
+    pub ledger: StoreAddress,
     /// `council_log.jsonl`.
     pub log: PathBuf,
     /// The witness of the ledger's checkpoints.
@@ -85,7 +85,7 @@ pub fn load(
             found
         }
     };
-    let mut council = council::built_in();
+    let mut council = council();
     match &council_path {
         Some(path) => {
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
@@ -139,7 +139,7 @@ pub fn load(
     })
 }
 
-/// Problems of a directory's configured output files: two in one place, one over a protected file, or one that is another
+/// Problems of a directory's configured output files: two files in one place, one over a protected file, or one over another
 /// existing file. Other refusals are not reported here.
 pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<ServiceError> {
     // Nothing is written, so no trust is needed.
@@ -163,7 +163,7 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
 /// # Errors
 /// [`codes::LOG_UNWRITABLE`].
 fn ensure_log(environment: &Environment, log: &Path) -> Result<(), ServiceError> {
-    match append::ensure_log_at(log) {
+    match council_log::ensure_log_at(log) {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(log_unwritable(environment, log, &error))
         }
@@ -178,7 +178,7 @@ pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Er
     let body = Body::new(format!("cannot append to {shown}: {error}"));
     let help = match error.kind() {
         std::io::ErrorKind::InvalidData => {
-            "name another file in `logging.log_path` of council.yaml; nothing of this one was changed"
+            "choose another file in `logging.log_path` of council.yaml; this one was not changed"
         }
         _ => "make it writable, or set `logging.log_path` in council.yaml",
     };
@@ -223,19 +223,19 @@ fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, S
     match Disk.read(&path) {
         Err(quorate_manifest::source::Error::Missing) => Err(ServiceError::configuration(
             codes::CONFIG_MISSING,
-            Body::new(format!("there is no file {}", named.display()))
-                .help("`quorate init council` writes one"),
+            Body::new(format!("cannot read {}: the file does not exist", named.display()))
+                .help("run `quorate init council` to write one"),
         )),
         _ => Ok(path),
     }
 }
 
-/// What a configuration may reach without trust.
+/// The limits of a configuration without trust.
 struct TrustBounds<'a> {
     root: &'a Path,
     host: &'a Configuration,
     council: &'a Council,
-    /// Whether the user named the ledger.
+    /// Whether the user chose the ledger.
     chosen: bool,
 }
 
@@ -246,7 +246,7 @@ impl TrustBounds<'_> {
         &self,
         environment: &Environment,
         council_path: Option<&Path>,
-        ledger: &Address,
+        ledger: &StoreAddress,
         log: &Path,
     ) -> Result<(), ServiceError> {
         let of_ledger = boundary::of_ledger(self.host).filter(|_| !self.chosen);
@@ -280,60 +280,61 @@ impl TrustBounds<'_> {
 }
 
 /// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files of
-/// a database ledger are there, too.
+/// a database ledger are in the latter.
 fn ledger(
     environment: &Environment,
     chosen: Option<&Path>,
     host: &Configuration,
     beside: &Path,
-) -> Result<Address, ServiceError> {
+) -> Result<StoreAddress, ServiceError> {
     let dir = beside.join(".quorate");
     let (base, named) = match (chosen, &host.ledger.path) {
         (Some(path), _) => (&environment.directory, path.to_owned()),
         (None, Some(written)) => (&host.dir, PathBuf::from(written)),
-        (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
+        (None, None) => return Ok(StoreAddress::File(dir.join("ledger.db"))),
     };
     match named.to_str() {
-        Some(text) if Address::is_mistyped(text) => Err(malformed_address(text, chosen)),
-        Some(url) if Address::is_postgres(url) => in_database(Address::Postgres { url: url.to_owned(), dir }),
+        Some(text) if StoreAddress::is_mistyped(text) => Err(malformed_address(text, chosen)),
+        Some(url) if StoreAddress::is_postgres(url) => {
+            in_database(StoreAddress::Postgres { url: url.to_owned(), dir })
+        }
         Some(url) if url.contains("://") => {
             let scheme = url.split("://").next().unwrap_or_default();
             let body = Body::new(format!("unsupported ledger address `{scheme}://`"));
-            let help = "it is a file, or a Postgres database: `postgres://user@host/database`";
+            let help = "write a file, or a Postgres database: `postgres://user@host/database`";
             Err(ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
         }
-        _ => Ok(Address::File(absolute(base, &named))),
+        _ => Ok(StoreAddress::File(absolute(base, &named))),
     }
 }
 
-/// An invalid address. Only its scheme is shown: a password may be anywhere in it.
+/// An invalid address. Shows only its scheme: a password may be anywhere in the rest.
 fn malformed_address(text: &str, chosen: Option<&Path>) -> ServiceError {
     let scheme = text.split(':').next().filter(|scheme| scheme.to_ascii_lowercase().starts_with("postgres"));
     let shown = if scheme.is_some() { "postgres:…" } else { "…@…" };
-    let body = Body::new(format!(
-        "cannot use the address `{shown}` of a ledger: it does not begin with `postgres://`"
-    ));
-    let body = body.help("write it as `postgres://user@host/database`; a file of such a name is `./NAME`");
+    let body =
+        Body::new(format!("cannot use the ledger address `{shown}`: it does not begin with `postgres://`"));
+    let body = body.help("write `postgres://user@host/database`; for a file of such a name, write `./NAME`");
     // A given path is an invalid command line; a configured one is an invalid file.
     let class = if chosen.is_some() { ExitClass::Usage } else { ExitClass::Configuration };
     ServiceError::new(class, codes::LEDGER_ADDRESS, body)
 }
 
 #[cfg(feature = "postgres")]
-fn in_database(address: Address) -> Result<Address, ServiceError> {
+fn in_database(address: StoreAddress) -> Result<StoreAddress, ServiceError> {
     match address.check() {
         Ok(()) => Ok(address),
         Err(refused) => {
-            let body = Body::new(format!("cannot use the address {address} of a ledger: {refused}"));
+            let body = Body::new(format!("cannot use the ledger address {address}: {refused}"));
             Err(ServiceError::configuration(codes::LEDGER_ADDRESS, body.help(refused.help)))
         }
     }
 }
 
 #[cfg(not(feature = "postgres"))]
-fn in_database(address: Address) -> Result<Address, ServiceError> {
+fn in_database(address: StoreAddress) -> Result<StoreAddress, ServiceError> {
     let body = Body::new(format!(
-        "the ledger {address} needs the feature `postgres`, which this program was built without"
+        "cannot open the ledger {address}: this program was built without the feature `postgres`"
     ));
     let help = "build it with `cargo install --path crates/quorate-cli --features postgres`";
     Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
@@ -374,7 +375,7 @@ fn find_council(
                         .collect::<Vec<_>>()
                         .join(" and ")
                 ));
-                let help = "remove one of them, or name the one that is meant with `--config`";
+                let help = "remove one of them, or choose one with `--config`";
                 return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
             }
         }

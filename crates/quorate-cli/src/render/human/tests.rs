@@ -130,7 +130,7 @@ fn hold_with_an_ungrounded_block_and_an_override() {
       The embargo ends today.
 
     Notes
-      - Ungrounded: voice_identity blocks without a quote that stands in the text.
+      - Ungrounded: voice_identity blocks without a quote from the text.
     ");
 }
 

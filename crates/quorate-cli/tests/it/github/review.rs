@@ -209,7 +209,7 @@ fn a_pointer_to_a_text_is_not_judged() {
     }
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
     let place = merge(&[], &[("drafts/a.md", pointer)]);
-    review(&place, &[]).assert_code(5).assert_stdout_contains("pointer of Git LFS");
+    review(&place, &[]).assert_code(5).assert_stdout_contains("Git LFS pointer");
 }
 
 #[test]

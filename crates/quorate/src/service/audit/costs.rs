@@ -1,4 +1,4 @@
-//! What was spent, by executor, member, type and month, from the records of the ledger.
+//! Costs by executor, member, type and month, from the records of the ledger.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
 use quorate_adapters::executor::{cassette, inline, rubric, script};
 use quorate_kernel::ports::executor::Usage;
-use quorate_ledger::costs::{Filter, MemberCost};
+use quorate_ledger::stats::{ReviewFilter, MemberCost};
 
-/// The kinds of executors that ask no model. Any other may, though it tells neither tokens nor a price.
+/// Kinds of executors that ask no model. Any other may ask one, even if it reports neither tokens nor a price.
 const ASK_NO_MODEL: [&str; 4] = [cassette::KIND, inline::KIND, rubric::KIND, script::KIND];
 
 /// Sums of costs.
@@ -24,7 +24,7 @@ pub struct Costs {
     pub months: BTreeMap<String, Sum>,
 }
 
-/// Calls and what they took.
+/// Calls, and their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sum {
     pub calls: u64,
@@ -44,12 +44,12 @@ impl Sum {
 }
 
 impl Costs {
-    /// Sums up what the ledger has recorded.
+    /// Sums up the costs that the ledger has recorded.
     ///
     /// # Errors
     /// If the ledger cannot be read.
     #[crate::boxed]
-    pub async fn load(session: &LedgerSession, filter: &Filter) -> Result<Costs, ServiceError> {
+    pub async fn load(session: &LedgerSession, filter: &ReviewFilter) -> Result<Costs, ServiceError> {
         let mut costs = Costs::default();
         session.store.member_costs(filter, |cost| costs.add(cost)).await?;
         Ok(costs)

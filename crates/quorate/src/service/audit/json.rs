@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use quorate_kernel::record::Money;
-use quorate_ledger::council_log::agreement::{MIN_SHARED, Pair};
-use quorate_ledger::council_log::drift::{self, Drift};
-use quorate_ledger::council_log::producers::{self, ProducerStats, ReviewCounts};
+use quorate_ledger::council_log::priors;
+use quorate_ledger::council_log::priors;
+use quorate_ledger::council_log::priors::Drift;
+use quorate_ledger::council_log::priors::{ProducerStats, ReviewCounts};
 use quorate_ledger::council_log::stats::DeliberatorStats;
+use quorate_ledger::council_log::stats::{MIN_SHARED, Pair};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -278,7 +280,7 @@ impl From<&Audit> for AuditReport {
             verdict: audit.filter.verdict.clone(),
             artifact_type: audit.filter.artifact_type.clone(),
         };
-        let producer_drift = producers::find_drift(&audit.producers);
+        let producer_drift = priors::producer_drifts(&audit.producers);
         let producer = |(name, stats): (&String, &ProducerStats)| {
             producer(name, stats, producer_drift.iter().find(|drift| drift.of == *name))
         };
@@ -297,7 +299,7 @@ impl From<&Audit> for AuditReport {
             verdicts: stats.verdicts.clone(),
             deliberators: stats.deliberators.iter().map(|(id, stats)| deliberator(id, stats)).collect(),
             weeks: stats.weeks.iter().map(week).collect(),
-            drift: drift::find_drift(stats).into_iter().map(type_drift).collect(),
+            drift: priors::find_drift(stats).into_iter().map(type_drift).collect(),
             producers: audit.producers.iter().map(producer).collect(),
             agreement: AgreementReport {
                 min_shared: MIN_SHARED,

@@ -1,20 +1,20 @@
-//! Which findings of two runs are the same. Members word a finding anew in each run, so the quote decides where there is one:
-//! the same words of the artifact are the same finding, by the same member first.
+//! Matches the findings of two runs. Members word a finding differently in each run, so the quote decides if there is one:
+//! two findings with the same quote are the same finding; those of the same member are matched first.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Finding, Findings, KeptFinding};
 
-/// What a finding may have in common with another one; `None` where it says nothing of the kind.
+/// The property that a finding may share with another one; `None` if it lacks that property.
 type Key = fn(&Finding) -> Option<Vec<String>>;
 
-/// What two findings have in common, the strongest first. An empty part matches nothing.
+/// The shared properties, the strongest first. An empty part matches nothing.
 const KEYS: [Key; 5] = [
     |finding| Some(vec![finding.by.clone(), plain(&finding.quote), plain(&finding.issue)]),
     |finding| quoted(finding).map(|quote| vec![quote, plain(&finding.issue)]),
     |finding| quoted(finding).map(|quote| vec![finding.by.clone(), quote]),
     |finding| quoted(finding).map(|quote| vec![quote]),
-    // The quoted words were edited, and the member says the same of them.
+    // The quoted words were edited, and the member's words about them are the same.
     |finding| {
         Some(plain(&finding.issue))
             .filter(|issue| !issue.is_empty())
@@ -98,7 +98,7 @@ mod tests {
         let (kept, ..) = shown(&[finding("x", "old words", "vague")], &[finding("x", "new words", "Vague")]);
         assert_eq!(kept.len(), 1);
         let (kept, new, gone) = shown(&[finding("x", "", "a")], &[finding("y", "", "b")]);
-        assert_eq!((kept.len(), new.len(), gone.len()), (0, 1, 1), "without a quote nothing ties them");
+        assert_eq!((kept.len(), new.len(), gone.len()), (0, 1, 1), "findings without a quote do not match");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What leads out of a scope is never read, however it leads there and whatever is swapped meanwhile.
+//! Paths that lead out of a scope are never read, whichever way they lead out and whatever is swapped meanwhile.
 
 #![expect(clippy::disallowed_methods, reason = "the workspaces are made here, and races end after a time")]
 
@@ -68,7 +68,7 @@ fn at(path: &str) -> WorkspacePath {
     }
 }
 
-/// A path as no text can give it: [`Spot`] takes out what leads out, and this tests what holds without that.
+/// A path that no text can produce: [`Spot`] removes what leads out, and these tests check the reader without it.
 fn raw(scope: &Scope, path: &str) -> WorkspacePath {
     WorkspacePath::in_scope(scope, "").unwrap().child(path)
 }
@@ -261,7 +261,7 @@ fn what_is_no_regular_file_is_not_waited_for() {
     assert!(["fifo", "socket", "link"].iter().all(|name| kinds[*name] == EntryKind::Other));
     let workspace = place.open();
     let (send, received) = mpsc::channel();
-    // It is not joined: if it waits, it waits forever.
+    // The thread is not joined: if it waits, it waits forever.
     std::thread::spawn(move || {
         let all = ["fifo", "socket", "link"].map(|path| workspace.read(&at(path)));
         send.send(all).unwrap();
@@ -272,7 +272,7 @@ fn what_is_no_regular_file_is_not_waited_for() {
 
 #[test]
 fn a_refusal_of_the_system_does_not_lead_out() {
-    // Not by a file without permissions: tests that run as root may read it.
+    // A file without permissions would not do: tests that run as root may read it.
     let refused = classify_open_error(io::Error::from_raw_os_error(libc::EACCES));
     assert!(matches!(refused, Error::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied));
 }
@@ -312,8 +312,8 @@ fn only_so_many_tenants_are_held_open() {
     }
 }
 
-/// Exchanges two places thousands of times while `look` looks, and then looks at the two states once more. It
-/// starts and ends in the state that `look` finds to be inside; in the other one, it is given nothing.
+/// Exchanges two paths thousands of times while `look` looks, and then calls it once in each state. Starts and ends in the
+/// state in which `look` finds the inside; in the other state, `look` must find nothing.
 fn race(one: &Path, two: &Path, look: impl Fn() -> Option<bool> + Sync) {
     const SWAPS: usize = 20_000;
     let swap = || renameat_with(CWD, one, CWD, two, RenameFlags::EXCHANGE).unwrap();
@@ -328,7 +328,7 @@ fn race(one: &Path, two: &Path, look: impl Fn() -> Option<bool> + Sync) {
             done.store(true, Ordering::Relaxed);
         });
         while !done.load(Ordering::Relaxed) {
-            assert_ne!(look(), Some(false), "what is outside was seen");
+            assert_ne!(look(), Some(false), "a file outside was read");
         }
     });
     assert_eq!(look(), Some(true));
@@ -336,7 +336,7 @@ fn race(one: &Path, two: &Path, look: impl Fn() -> Option<bool> + Sync) {
     assert_eq!(look(), None);
 }
 
-/// Whether what was read is inside; nothing when nothing was read.
+/// Whether the read bytes are those of the inside; `None` if nothing was read.
 fn seen(read: Result<Vec<u8>, Error>) -> Option<bool> {
     read.ok().map(|bytes| bytes == INSIDE.as_bytes())
 }
@@ -378,14 +378,14 @@ fn a_tenant_that_is_swapped_for_a_link_shows_nothing_outside() {
     let place = Place::new();
     place.link("ws/tenants/spare", "other");
     let (one, two) = (place.path("ws/tenants/acme"), place.path("ws/tenants/spare"));
-    // Opened again each time: a folder that is held is not found by name again.
+    // Opened again each time: a folder that is held open is not looked up by name again.
     race(&one, &two, || seen(place.open().read(&at("tenants/acme/note.md"))));
 }
 
 #[test]
 fn a_directory_that_is_moved_away_is_not_followed() {
-    // The link's last two steps up end outside when they are taken below `away/`, and the many before them give the
-    // directory time to get there.
+    // The link's last two steps up end outside if they are resolved below `away/`; the many steps before them give the
+    // directory time to move there.
     let place = Place::new();
     place.file("away/note.md", OUTSIDE);
     place.file("away/a/deep/note.md", OUTSIDE);

@@ -4,7 +4,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Name;
 use quorate_protocol::assembly::Setup;
-use quorate_protocol::gather::conversation;
+use quorate_protocol::gather;
 use serde_json::json;
 
 use super::inputs::ConveneInput;
@@ -29,7 +29,7 @@ pub enum Due {
 /// Compares an assembly's `defaults` with its last run. An assembly without a run is due, unless only a person convenes it.
 ///
 /// # Errors
-/// When the ledger does not answer, or the heuristic is a host's own that is not registered.
+/// If the ledger does not answer, or the heuristic is a custom one that is not registered.
 #[crate::boxed]
 pub async fn check_due(
     session: &LedgerSession,
@@ -42,7 +42,7 @@ pub async fn check_due(
         defaults.and_then(|default| default.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
     let Some(heuristic) = heuristic else { return Ok(Due::Yes) };
     if heuristic == "manual" {
-        return Ok(Due::No("it is convened by a person alone (triggerHeuristic: manual)".to_owned()));
+        return Ok(Due::No("only a person convenes it (triggerHeuristic: manual)".to_owned()));
     }
     let Some(last) = last_completed_run(session, &spec.setup.assembly).await? else { return Ok(Due::Yes) };
     Ok(match heuristic {
@@ -54,7 +54,7 @@ pub async fn check_due(
             }
         }
         "on-mode-change" => match last.opened.setup["request"] == json!(spec.setup.request) {
-            true => Due::No("it is asked for the same as the last time".to_owned()),
+            true => Due::No("its subject has not changed since the last run".to_owned()),
             false => Due::Yes,
         },
         "every-n-messages" => {
@@ -68,12 +68,12 @@ pub async fn check_due(
             match new >= every {
                 true => Due::Yes,
                 false => {
-                    Due::No(format!("{new} new messages since the last run, and it is due every {every}"))
+                    Due::No(format!("{new} new messages since the last run, and it is due after {every}"))
                 }
             }
         }
         other => {
-            let body = Body::new(format!("there is no trigger heuristic `{other}` here"));
+            let body = Body::new(format!("unknown trigger heuristic `{other}`"));
             let help =
                 "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
             return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
@@ -100,7 +100,7 @@ async fn last_completed_run(
 pub(in crate::service) fn message_count(input: &ConveneInput) -> u64 {
     let subject = &input.subject;
     let read = (input.request.mode() == Mode::Advisory)
-        .then(|| conversation::parse(&subject.display_name, &subject.text).ok())
+        .then(|| gather::parse_conversation(&subject.display_name, &subject.text).ok())
         .flatten();
     read.map_or(1, |read| read.messages.len() as u64)
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use quorate_diagnostics::invisible::{code_point, find_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::assembly::members::Trigger;
+use quorate_manifest::assembly::Trigger;
 use quorate_manifest::tree::reader::nearest;
-use quorate_protocol::assembly::{Request, Setup};
-use quorate_protocol::gather::conversation;
+use quorate_protocol::assembly::{AssemblyRequest, Setup};
+use quorate_protocol::gather;
 
 use super::super::artifact::{Artifact, Subject};
 use super::super::error::{ExitClass, ServiceError};
@@ -19,7 +19,7 @@ use crate::service::resolve::Resolution;
 pub struct ConveneInput {
     pub resolution: Resolution,
     /// The request to the mode.
-    pub request: Request,
+    pub request: AssemblyRequest,
     /// The subject.
     pub subject: Artifact,
 }
@@ -55,7 +55,7 @@ impl Inputs {
     ///
     /// # Errors
     /// If an input is missing, or belongs to another mode.
-    pub fn request_for(&self, mode: Mode) -> Result<(Request, Subject), ServiceError> {
+    pub fn request_for(&self, mode: Mode) -> Result<(AssemblyRequest, Subject), ServiceError> {
         let given_flags = [
             ("--conversation", Mode::Advisory, self.conversation.is_some()),
             ("--phase", Mode::Advisory, self.phase.is_some()),
@@ -80,11 +80,11 @@ impl Inputs {
                 let phase = self.phase.clone().unwrap_or_else(|| DEFAULT_PHASE.to_owned());
                 let trigger = self.trigger.unwrap_or(Trigger::Manual).as_str().to_owned();
                 let sentinel_first = self.sentinel_first;
-                (&self.conversation, Request::Advisory { phase, trigger, sentinel_first })
+                (&self.conversation, AssemblyRequest::Advisory { phase, trigger, sentinel_first })
             }
-            Mode::Voting => (&self.proposal, Request::Voting { class: self.class.clone() }),
-            Mode::Peer => (&self.topic, Request::Peer { rounds: self.rounds }),
-            Mode::Hierarchy => (&self.request, Request::Hierarchy),
+            Mode::Voting => (&self.proposal, AssemblyRequest::Voting { class: self.class.clone() }),
+            Mode::Peer => (&self.topic, AssemblyRequest::Peer { rounds: self.rounds }),
+            Mode::Hierarchy => (&self.request, AssemblyRequest::Hierarchy),
         };
         let Some(file) = file else {
             let message = format!("this assembly is {}: name its subject", mode.as_str());
@@ -98,13 +98,13 @@ impl Inputs {
     }
 }
 
-/// A misspelled class, which no member votes on and no rule is for, would skip the rules of the class that was meant, a
-/// veto included (V1).
+/// Refuses a misspelled class: no member votes on it and no rule applies to it, so the rules of the intended class, a veto
+/// included, would be skipped (V1).
 ///
 /// # Errors
 /// A usage error with a suggestion.
 pub(super) fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
-    let Request::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
+    let AssemblyRequest::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
     let known = setup.classes();
     if known.contains(&**class) {
         return Ok(());
@@ -112,16 +112,18 @@ pub(super) fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
     let known: Vec<&str> = known.into_iter().collect();
     let help = match nearest(class, &known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "leave `--class` out: everybody votes on every proposal here".to_owned(),
+        None if known.is_empty() => {
+            "leave `--class` out: every member votes on every proposal here".to_owned()
+        }
         None => format!("its classes are {}", known.join(", ")),
     };
-    Err(usage(format!("this assembly knows no proposals of the class `{class}`"), help))
+    Err(usage(format!("this assembly has no proposals of the class `{class}`"), help))
 }
 
 /// Phases that every assembly accepts: the program that sets the phase need not know the members.
 const COMMON_PHASES: [&str; 3] = ["session", "standing", "sentinel"];
 
-/// Another phase without a member asks no one, so that it is refused as a misspelling if a person names it.
+/// Refuses a phase that has no member if a person named it, as a misspelling: it would ask no member.
 ///
 /// # Errors
 /// A usage error with a suggestion.
@@ -159,40 +161,37 @@ fn usage(message: String, help: String) -> ServiceError {
 ///
 /// # Errors
 /// If it is empty, or has tag characters, which spell invisible words.
-pub(super) fn ensure_proposal(request: &Request, subject: &Artifact) -> Result<(), ServiceError> {
-    if !matches!(request, Request::Voting { .. }) {
+pub(super) fn ensure_proposal(request: &AssemblyRequest, subject: &Artifact) -> Result<(), ServiceError> {
+    if !matches!(request, AssemblyRequest::Voting { .. }) {
         return Ok(());
     }
     let name = &subject.display_name;
     if !subject.text.chars().any(|c| !c.is_whitespace() && !is_invisible(c)) {
-        let body = Body::new(format!("{name} is empty")).help("write the proposal into it");
+        let body = Body::new(format!("{name} is empty")).help("write the proposal into the file");
         return Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body));
     }
     let tag = find_invisible(&subject.text).find(|(_, c)| ('\u{e0020}'..='\u{e007e}').contains(c));
     let Some((at, c)) = tag else { return Ok(()) };
     let line = subject.text[..at].matches('\n').count() + 1;
     let body = Body::new(format!(
-        "{name} has text on line {line} that is not seen: it is written in tag characters, from {} on",
+        "{name} has invisible text on line {line}: tag characters, from {} on",
         code_point(c)
     ));
-    Err(ServiceError::configuration(
-        codes::PROPOSAL_UNREADABLE,
-        body.help("remove it: members would be shown it"),
-    ))
+    Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body.help("remove it: members would see it")))
 }
 
 /// The text must parse as a conversation (X13).
 ///
 /// # Errors
 /// If a line is not a message.
-pub(super) fn ensure_conversation(request: &Request, subject: &Artifact) -> Result<(), ServiceError> {
-    if !matches!(request, Request::Advisory { .. }) {
+pub(super) fn ensure_conversation(request: &AssemblyRequest, subject: &Artifact) -> Result<(), ServiceError> {
+    if !matches!(request, AssemblyRequest::Advisory { .. }) {
         return Ok(());
     }
-    conversation::parse(&subject.display_name, &subject.text).map(|_| ()).map_err(|error| {
-        let body = Body::new(format!("{} is no conversation: {error}", subject.display_name));
+    gather::parse_conversation(&subject.display_name, &subject.text).map(|_| ()).map_err(|error| {
+        let body = Body::new(format!("cannot read {} as a conversation: {error}", subject.display_name));
         let help =
-            "write one {\"role\": …, \"content\": …} to a line, or text as `speaker: words` in a .md file";
+            "write one {\"role\": …, \"content\": …} on each line, or text as `speaker: words` in a .md file";
         ServiceError::configuration(codes::CONVERSATION_INVALID, body.help(help))
     })
 }

@@ -71,8 +71,7 @@ pub fn prepare(
                 ReadResult::Document(document) => Some(document),
                 ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
             });
-            let Some(persona) = document.and_then(|document| persona::load::load(&loader, &document).value)
-            else {
+            let Some(persona) = document.and_then(|document| persona::load(&loader, &document).value) else {
                 let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
                 return Err(ServiceError::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
             };
@@ -116,11 +115,11 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// An executor's name, and who chose it.
+/// An executor's name, and the file that chose it.
 struct ExecutorChoice {
     name: String,
     place: Option<Place>,
-    /// The file that names it; `None` if a person did.
+    /// The file that names it; `None` if a person named it.
     file: Option<PathBuf>,
 }
 
@@ -156,7 +155,7 @@ fn executor_choice(
     configuration.default_executor.as_ref().map(by_host)
 }
 
-/// The executors that an assembly's `metadata.quorate` names: by member, and for all.
+/// The executors in an assembly's `metadata.quorate`: by member, and for all.
 fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
     let executor = |of: &Json| of.get("executor").and_then(Json::as_str).map(str::to_owned);
     let Some(ours) = metadata.get("quorate") else { return Default::default() };
@@ -164,10 +163,10 @@ fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, Stri
     (members.filter_map(|(id, of)| Some((id.clone(), executor(of)?))).collect(), executor(ours))
 }
 
-/// The executors that an assembly or an operator names, as written in its file.
+/// The executors that an assembly or an operator names in its file.
 pub fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
     if document.doctype == Doctype::Operator {
-        return operator::load::load(loader, document)
+        return operator::load(loader, document)
             .value
             .and_then(|operator| operator.runtime)
             .into_iter()
@@ -186,7 +185,7 @@ fn operator_runtime(loader: &Loader<'_>, root: &Path, resolved: &Resolved) -> Op
     let location = reference.path(resolved.chain.document_of(node).path.scope()).ok()?;
     match loader.read(&location, Doctype::Operator) {
         ReadResult::Document(document) => Some((
-            operator::load::load(loader, &document).value?.runtime?,
+            operator::load(loader, &document).value?.runtime?,
             root.join(location.workspace_relative()),
         )),
         ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
@@ -197,7 +196,7 @@ fn operator_runtime(loader: &Loader<'_>, root: &Path, resolved: &Resolved) -> Op
 struct ExecutorCache<'a> {
     registry: Arc<Registry>,
     configuration: &'a Configuration,
-    /// The model that a person names for all.
+    /// The model that a person named for all.
     model: Option<&'a str>,
     built: BTreeMap<(String, Option<PathBuf>), SelectedExecutor>,
 }

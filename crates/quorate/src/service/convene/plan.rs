@@ -1,4 +1,4 @@
-//! The plan of an assembly's run (`--dry-run`): which member would be asked what, in which order. Calls no member.
+//! The plan of an assembly's run (`--dry-run`): the order in which it would ask members, with their prompts. Calls no member.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Request, Setup, describe_operators};
+use quorate_protocol::assembly::{AssemblyRequest, Setup, describe_operators};
 use quorate_protocol::{Command, Event, Json, TimedEvent, rules};
 use serde_json::json;
 
@@ -28,16 +28,16 @@ pub struct Plan {
     pub title: String,
     pub mode: Mode,
     /// The request to the mode.
-    pub request: Request,
+    pub request: AssemblyRequest,
     /// The subject: a path, or `-`.
     pub subject: String,
     /// Notes: rules without effect, or where advice goes.
     pub notes: Vec<String>,
-    /// Questions that are asked at once.
+    /// Questions that are asked first.
     pub first: Vec<Question>,
     /// Members asked later, and when.
     pub later: Vec<DeferredQuestion>,
-    /// Members that are not asked in this run, and why.
+    /// Members that this run does not ask, and why.
     pub never: Vec<DeferredQuestion>,
     /// The rules, in order: id and kind.
     pub rules: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub struct Plan {
     pub locked_traits: Vec<String>,
 }
 
-/// A question that is asked at once.
+/// A question that is asked first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     pub invocation: String,
@@ -53,11 +53,11 @@ pub struct Question {
     pub executor: String,
     /// Its deadline, in milliseconds.
     pub timeout_ms: u128,
-    /// The prompt; a real run has another nonce in its markers. `None` if the host gathers first.
+    /// The prompt; a real run has another nonce in its markers. `None` if the run gathers first.
     pub prompt: Option<Arc<str>>,
 }
 
-/// A member that is asked later, or never.
+/// A member that is asked later or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredQuestion {
     pub member: String,
@@ -137,10 +137,10 @@ fn notes(setup: &Setup) -> Vec<String> {
     let advice =
         (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
     let members = setup.members.iter().map(|member| (&*member.id, member.vote_class.as_deref()));
-    rules::class_warnings(&setup.request, &setup.rules, members).into_iter().chain(advice).collect()
+    rules::votes(&setup.request, &setup.rules, members).into_iter().chain(advice).collect()
 }
 
-/// The members that are not asked at once: later, or never.
+/// The members that are not asked first: later, or not at all.
 fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
     for (member, prepared) in spec.setup.members.iter().zip(&spec.members) {
@@ -151,11 +151,13 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
             when,
         };
         match (&spec.setup.request, asked_first) {
-            (Request::Peer { .. }, _) => {
-                later.push(deferred_until("again in each further round, with what it has heard".to_owned()));
+            (AssemblyRequest::Peer { .. }, _) => {
+                later.push(deferred_until(
+                    "again in each further round, with the messages it has received".to_owned(),
+                ));
             }
             (_, true) => {}
-            (Request::Hierarchy, false) => {
+            (AssemblyRequest::Hierarchy, false) => {
                 let children = spec
                     .setup
                     .members
@@ -165,13 +167,13 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
                 let have = if children.len() == 1 { "has" } else { "have" };
                 later.push(deferred_until(format!("when {} {have} ended", children.join(", "))));
             }
-            (Request::Voting { class }, false) => {
+            (AssemblyRequest::Voting { class }, false) => {
                 never.push(deferred_until(match class {
                     Some(class) => format!("it does not vote on the class {class}"),
                     None => "it does not vote on a proposal without a class".to_owned(),
                 }));
             }
-            (Request::Advisory { phase, trigger, sentinel_first }, false) => {
+            (AssemblyRequest::Advisory { phase, trigger, sentinel_first }, false) => {
                 let in_phase = member.phase.as_deref() == Some(phase)
                     && member.triggers.as_ref().is_none_or(|all| all.contains(trigger));
                 match in_phase && *sentinel_first {

@@ -1,9 +1,9 @@
-//! Rehearsal: runs an assembly's whole pipeline on made-up answers, without calls and writes, to check that it terminates.
+//! Rehearsal: runs an assembly's whole pipeline on made-up answers, without calls or writes, to check that it terminates.
 
 use std::collections::VecDeque;
 
 use quorate_manifest::assembly::{Mode, Resolved};
-use quorate_protocol::assembly::{HostOptions, Request, Setup, subject_kind};
+use quorate_protocol::assembly::{AssemblyRequest, HostOptions, Setup, subject_kind};
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent};
 
@@ -15,21 +15,21 @@ const SEVERITIES: [u8; 4] = [9, 2, 5, 0];
 /// Rehearses every request that an assembly accepts.
 ///
 /// # Errors
-/// If a rehearsal does not terminate, in a sentence.
+/// A sentence, if a rehearsal does not terminate.
 pub fn rehearse(resolved: &Resolved) -> Result<(), String> {
     possible_requests(resolved).into_iter().try_for_each(|request| rehearse_request(resolved, request))
 }
 
 /// Every request that an assembly accepts: each phase, each class of proposals.
-fn possible_requests(resolved: &Resolved) -> Vec<Request> {
-    let setup = Setup::from_resolved(resolved, Request::Hierarchy, HostOptions::default());
+fn possible_requests(resolved: &Resolved) -> Vec<AssemblyRequest> {
+    let setup = Setup::from_resolved(resolved, AssemblyRequest::Hierarchy, HostOptions::default());
     match resolved.mode {
         Mode::Advisory => {
             let mut phases: Vec<String> =
                 setup.members.into_iter().filter_map(|member| member.phase).collect();
             phases.sort_unstable();
             phases.dedup();
-            let request = |phase: String| Request::Advisory {
+            let request = |phase: String| AssemblyRequest::Advisory {
                 phase,
                 trigger: "manual".to_owned(),
                 sentinel_first: true,
@@ -46,14 +46,14 @@ fn possible_requests(resolved: &Resolved) -> Vec<Request> {
             classes.sort_unstable();
             classes.dedup();
             classes.push(None);
-            classes.into_iter().map(|class| Request::Voting { class }).collect()
+            classes.into_iter().map(|class| AssemblyRequest::Voting { class }).collect()
         }
-        Mode::Peer => vec![Request::Peer { rounds: None }],
-        Mode::Hierarchy => vec![Request::Hierarchy],
+        Mode::Peer => vec![AssemblyRequest::Peer { rounds: None }],
+        Mode::Hierarchy => vec![AssemblyRequest::Hierarchy],
     }
 }
 
-fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String> {
+fn rehearse_request(resolved: &Resolved, request: AssemblyRequest) -> Result<(), String> {
     let part = Part::new(subject_kind(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
     let setup = Setup::from_resolved(resolved, request, HostOptions::default());
     let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The report of an assembly's run: everything to show of it, read from its records alone.
+//! The report of an assembly's run, from its records alone.
 
 mod members;
 mod vote;
@@ -10,9 +10,9 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::replay::replay as derive;
+use quorate_manifest::assembly::Grouping;
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::assembly::display::Grouping;
-use quorate_protocol::assembly::{self, Request, Setup};
+use quorate_protocol::assembly::{self, AssemblyRequest, Setup};
 use quorate_protocol::{Json, rules};
 use serde_json::{Map, json};
 
@@ -48,7 +48,7 @@ pub struct Report {
     /// The mode.
     pub mode: Mode,
     /// The request to the mode.
-    pub request: Request,
+    pub request: AssemblyRequest,
     /// The subject: a path, or `-`.
     pub subject: String,
     /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while the run is undecided.
@@ -93,26 +93,26 @@ pub struct Report {
     pub declared_rules: Vec<assembly::Rule>,
     /// The applied rules, in order.
     pub rules: Vec<AppliedRule>,
-    /// What was refused, in order.
+    /// Refused guidance, in order.
     pub violations: Vec<Violation>,
-    /// Whether outcomes are stored; otherwise the record has only their hash (D8).
+    /// Whether outcomes are stored; otherwise the record has only the hash (D8).
     pub kept: bool,
-    /// The arguments that commands about this run need besides its id, in the directory of the caller: ` --ledger FILE`, or
-    /// nothing.
+    /// The arguments that commands about this run need besides its id, relative to the caller's directory:
+    /// ` --ledger FILE`, or nothing.
     pub ledger_flag: String,
-    /// Whether it was recorded in another ledger, the only one that can resume it.
+    /// Whether it comes from another ledger, the only one that can resume it.
     pub imported: bool,
     /// Whether it is a task of the queue, which its workers continue.
     pub queued: bool,
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
-    /// What is said where no model was asked: that the answers were recorded before, or that recorded ones are missing.
+    /// The note if no model was asked: the answers were recorded before, or recordings are missing.
     pub recorded: Option<String>,
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
-    /// What each member was asked through, and what that took.
+    /// The executor of each member, and the cost of its answers.
     pub member_usage: Vec<MemberUsage>,
     /// Working time.
     pub took: Duration,
@@ -123,7 +123,7 @@ pub struct Report {
 /// The report of a run.
 ///
 /// # Errors
-/// If the texts it derives from were erased, or another version of the mode wrote it.
+/// If texts that it is derived from were erased, or another version of the mode wrote it.
 #[crate::boxed]
 pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
@@ -173,14 +173,14 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
 }
 
 impl Report {
-    /// The report of a run from its records alone; `None` where another version of the mode wrote it.
+    /// The report of a run from its records alone; `None` if another version of the mode wrote it.
     pub fn of(history: &History) -> Option<Report> {
         let mut report = Report::read(history, &run_opened::assembly_setup(history)?, None);
         report.add_counts(history);
         Some(report)
     }
 
-    /// Adds what is said of recorded and of erased answers.
+    /// Adds the notes on recorded and erased answers.
     fn add_counts(&mut self, history: &History) {
         if let found @ 1.. = history.opened.redactions {
             let places = if found == 1 { "place" } else { "places" };
@@ -250,10 +250,10 @@ impl Report {
         !self.missing.is_empty()
     }
 
-    /// Rules without the effect that their author may expect.
+    /// Rules without the effect that their author might expect.
     pub fn class_warnings(&self) -> Vec<String> {
         let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
-        rules::class_warnings(&self.request, &self.declared_rules, members)
+        rules::votes(&self.request, &self.declared_rules, members)
     }
 
     /// All notes; first the ones about a missing model and missing members.
@@ -272,7 +272,7 @@ impl Report {
             notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
         if !self.kept {
-            notes.push("Outcomes of this assembly are not kept; the ledger has their hash.".to_owned());
+            notes.push("Outcomes of this assembly are not kept; the ledger has only their hash.".to_owned());
         }
         notes.extend(self.notes.iter().cloned());
         notes

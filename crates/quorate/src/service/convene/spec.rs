@@ -1,4 +1,4 @@
-//! How an assembly is convened: its members with their prompts and executors, and what its first record says.
+//! Builds an assembly's run: its members with their prompts and executors, and its first record.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -112,7 +112,7 @@ pub fn build(
 /// Convenes, and returns the run's id.
 ///
 /// # Errors
-/// When the ledger fails. What was recorded stays, and the run can be resumed.
+/// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
 #[crate::boxed]
 pub async fn start(
     spec: &RunSpec<Setup>,
@@ -165,13 +165,13 @@ pub(in crate::service) fn described(spec: &RunSpec<Setup>, input: &ConveneInput)
 /// The run's subject, as recorded and shown to members.
 ///
 /// # Errors
-/// If what looks like a secret hides sentences of it.
+/// If sentences would be lost to what looks like a secret.
 #[crate::boxed]
 pub async fn redacted_input(
     spec: &RunSpec<Setup>,
     input: &ConveneInput,
 ) -> Result<(Part, usize), ServiceError> {
-    // Members can read what a JSON escape hides from a pattern.
+    // A JSON escape can hide a secret from a pattern, but members read the decoded text.
     let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
     let (text, in_text) =
         spec.redaction.redact_subject(&input.subject.display_name, &input.subject.text, lines).await?;
@@ -179,8 +179,8 @@ pub async fn redacted_input(
     Ok((Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name))
 }
 
-/// A setup without secrets, as it is read back from its record, and the number of secrets: a replay needs the setup that
-/// was used.
+/// The setup as it is read back from its record, without secrets, and the number of secrets: a replay needs the setup that
+/// the run used.
 ///
 /// # Errors
 /// If it is invalid without them.
@@ -188,10 +188,10 @@ fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), 
     let (clean, found) = redaction.redactor.redact_json(json!(setup));
     let unreadable = |error: serde_json::Error| {
         let body =
-            Body::new(format!("the manifest has a secret at a place that cannot be redacted: {error}"));
+            Body::new(format!("cannot redact a secret in the manifest: {error}"));
         ServiceError::configuration(
             codes::ASSEMBLY_WORKSPACE_INVALID,
-            body.help("take it out of the manifest"),
+            body.help("remove the secret from the manifest"),
         )
     };
     Ok((serde_json::from_value(canonical::normalize(clean)).map_err(unreadable)?, found))

@@ -1,4 +1,4 @@
-//! The model that a person or a table names in place of an executor's own.
+//! The model that a person or a table names instead of an executor's own.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::config::CouncilMember;
@@ -40,20 +40,19 @@ pub fn with_model(
 }
 
 fn asks_no_model(model: NamedModel<'_>, executor: &str) -> ServiceError {
-    let body = Body::new(format!("cannot ask the model `{}`: `{executor}` asks no model", model.name));
-    let help = "name an executor that does: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
+    let body = Body::new(format!("cannot use the model `{}`: `{executor}` asks no model", model.name));
+    let help = "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
     match model.table {
         None => ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)),
         Some(table) => {
             let place = table.model.as_ref().map_or(&table.place, |(_, place)| place);
-            let body = body.at(place.clone()).help("remove `model`, or name an executor that asks one");
+            let body = body.at(place.clone()).help("remove `model`, or name an executor that asks a model");
             refuse_in(codes::HOST_INVALID, body, &table.source)
         }
     }
 }
 
-/// Refuses `--model` where members are asked through different executors: one model's name means nothing to the service of
-/// another.
+/// Refuses `--model` if members are asked through different executors: a model's name has no meaning for another service.
 ///
 /// # Errors
 /// [`codes::USAGE`], with the executors' names.
@@ -74,7 +73,7 @@ pub fn ensure_one_executor<'a>(
     let mut names: Vec<String> = distinct.iter().map(|executor| format!("`{}`", executor.name)).collect();
     names.dedup();
     let body = Body::new(format!(
-        "cannot ask the model `{model}`: the members have different executors, {}",
+        "cannot use the model `{model}`: the members have different executors, {}",
         names.join(", ")
     ));
     let help =

@@ -56,15 +56,15 @@ fn wrapped(
         refuse(codes::EXECUTOR_INVALID, table.block.body(Some("source"), message).help(help), &table.block)
     };
     let Some(source) = named.as_str() else {
-        return Err(refuse_source("`source` must be a text".to_owned(), "name an executor"));
+        return Err(refuse_source("`source` must be a string".to_owned(), "name an executor"));
     };
     let kind = match host.executors.get(source) {
         Some(table) => table.kind.as_ref().map(|(kind, _)| kind.as_str()),
         None => Some(source),
     };
     if kind.is_some_and(|kind| registry.wrapper_kind(kind).is_some()) {
-        let message = format!("`{source}` has a source itself");
-        return Err(refuse_source(message, "name an executor that is asked directly"));
+        let message = format!("`{source}` has a source of its own");
+        return Err(refuse_source(message, "name an executor without a source"));
     }
     let place = table.block.place_of(Some("source"));
     by_name_with(registry, host, source, Some(&place), SelectedBy::File(&host.path()), extra)
@@ -77,7 +77,7 @@ pub(super) fn table_kind(
     name: &str,
 ) -> Result<(ExecutorBuilder, String), ServiceError> {
     let block = &table.block.json;
-    // What starts a command is an `agent-cli`, also where its preset has the name of a service.
+    // A table with a command is an `agent-cli`, even if its preset has the name of a service.
     let starts = ["command", "cli"].iter().any(|key| block.contains_key(*key));
     let preset = || registry.preset_kind(block.get("preset").and_then(Json::as_str)?);
     let implied = registry.command_kind().filter(|_| starts).or_else(preset);
@@ -93,7 +93,7 @@ pub(super) fn table_kind(
     };
     let Some(new) = registry.executor_kind(&kind) else {
         let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-        let body = Body::new(format!("there is no executor kind `{kind}`"))
+        let body = Body::new(format!("unknown executor kind `{kind}`"))
             .at(place)
             .help(format!("the kinds are {known}"));
         return Err(refuse(codes::KIND_UNKNOWN, body, &table.block));
@@ -114,7 +114,7 @@ pub(in crate::service) fn by_runtime(
     };
     let Some(new) = registry.runtime_type_builder(kind) else {
         let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
-        let body = Body::new(format!("there is no runtime type `{kind}`")).at(place.clone());
+        let body = Body::new(format!("unknown runtime type `{kind}`")).at(place.clone());
         return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), &table.block));
     };
     let origin = Origin { file: Some(file), servers: file };
@@ -147,7 +147,7 @@ fn build(
     })
 }
 
-/// What executors read of `quorate.toml` besides their own table.
+/// The settings of `quorate.toml` that executors read besides their own table.
 #[derive(Default)]
 pub(super) struct Shared {
     servers: Servers,

@@ -1,4 +1,4 @@
-//! What must be trusted for the executors that files name, whether or not a run uses them.
+//! The side effects of executors that files name, which must be trusted, whether or not a run uses them.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn acts_of_tables(registry: &Registry, host: &Configuration) -> Vec<SideEffe
     built.flat_map(|chosen| chosen.needs()).flat_map(|need| need.acts).collect()
 }
 
-/// The side effects of a council's executors: the one of all members, and those of single ones.
+/// The side effects of a council's executors: the common one, and those of single members.
 pub fn of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
     let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
     built.flat_map(|chosen| chosen.needs()).collect()

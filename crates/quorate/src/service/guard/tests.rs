@@ -1,4 +1,4 @@
-//! What is taken, under each name that a file can have.
+//! Protected paths, under each name that a file can have.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn links_of_both_kinds_are_found() {
     }
     symlink(".git/hooks", root.join("hooks")).expect("linked");
     assert_eq!(why(&guard, root, "hooks/pre-commit"), Some("that is Git's own folder"));
-    // One that leads nowhere yet.
+    // A dangling link.
     symlink(".quorate/ledger.db-wal", root.join("dangling")).expect("linked");
     assert_eq!(why(&guard, root, "dangling"), Some("the ledger is there"));
     std::fs::hard_link(root.join("notes.txt"), root.join("sub/notes")).expect("linked");

@@ -1,14 +1,14 @@
-//! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and a keyring that
-//! cannot be written is refused before a key changes.
+//! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and if the keyring cannot
+//! be written, no key changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_ledger::keys::{Error, Purpose};
-use quorate_ledger::signing::{Context, KeyId, PublicKey, SecretKey, Voucher};
+use quorate_ledger::keys::{KeyFileError, KeyPurpose};
+use quorate_ledger::signing::{SigningContext, KeyId, PublicKey, SecretKey, Voucher};
 use quorate_ledger::store::Succession;
-use quorate_ledger::store::run_lock::RunLock;
+use quorate_ledger::store::lease::RunLock;
 use quorate_manifest::keyring::{self as edit, Key, TimeField, set_time};
 use quorate_manifest::timestamp;
 
@@ -34,7 +34,7 @@ const LONG_AGO_MS: i64 = 0;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
     pub id: KeyId,
-    /// Where its secret half is, for people.
+    /// The source of its secret half, for people.
     pub from: String,
     /// Whether this command made it.
     pub new: bool,
@@ -61,19 +61,18 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
     let load = |purpose| directory.load(purpose).map_err(|error| keys.to_error(&error));
-    let ledger_is_new = load(Purpose::Ledger)?.is_none();
-    let ledger = directory.load_or_create(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    let ledger_is_new = load(KeyPurpose::Ledger)?.is_none();
+    let ledger = directory.load_or_create(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
     let (signing, from, signing_is_new) = match keys.signing_key().await? {
         SigningKey::Available(key, from) => (key.public(), from, false),
         SigningKey::Missing(why) if keys.settings.signing.is_some() => {
-            let body = Body::new(format!("`[keys] signing` says where the key comes from, and {why}"));
-            let help =
-                "put a key there; or take `signing` out, and one is made below `keys/` beside the ledger";
+            let body = Body::new(format!("`[keys] signing` names the source of the key, but {why}"));
+            let help = "put a key there; or remove `signing`, and `quorate keys init` makes one in `keys/` beside the ledger";
             return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
         }
         SigningKey::Missing(_) => {
-            let made = directory.load_or_create(Purpose::Signing).map_err(|error| keys.to_error(&error))?;
-            (made.public(), keys.display_path(&directory.key_path(Purpose::Signing)), true)
+            let made = directory.load_or_create(KeyPurpose::Signing).map_err(|error| keys.to_error(&error))?;
+            (made.public(), keys.display_path(&directory.key_path(KeyPurpose::Signing)), true)
         }
     };
     let added = !contains_key(&ring, &signing);
@@ -85,7 +84,7 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     Ok(InitResult {
         ledger: KeyInfo {
             id: ledger.public().id(),
-            from: keys.display_path(&directory.key_path(Purpose::Ledger)),
+            from: keys.display_path(&directory.key_path(KeyPurpose::Ledger)),
             new: ledger_is_new,
         },
         signing: KeyInfo { id: signing.id(), from, new: signing_is_new },
@@ -98,7 +97,7 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// The purpose of both keys.
-    pub purpose: Purpose,
+    pub purpose: KeyPurpose,
     /// The old key; `None` if it was lost. Its signatures count up to its revocation.
     pub old: Option<KeyId>,
     /// The time from which the old key is revoked, if it is.
@@ -107,13 +106,13 @@ pub struct Rotation {
     pub new: KeyId,
 }
 
-/// Replaces the ledger's key. Both keys sign a checkpoint first, so that verifiers who trust the old key can accept the new
-/// one; the new one alone signs another after that, so that the old one does not count any more. The other ledgers that the
-/// old key signed go on with its word for the new one, which stays beside the keys.
+/// Replaces the ledger's key. First both keys sign a checkpoint, so that verifiers who trust the old key can accept the new
+/// one; then the new key alone signs another one, after which the old key no longer counts. Other ledgers that the old key
+/// signed continue with its voucher for the new one, which is stored beside the keys.
 ///
 /// # Errors
-/// If the ledger goes by another key than the one that is here, a file cannot be used or written, or the ledger does not
-/// answer. Then nothing is written that verifying would refuse.
+/// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not answer.
+/// Then nothing is written that a verification would refuse.
 #[crate::boxed]
 pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
@@ -125,7 +124,7 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
         return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     let directory = keys.directory();
-    let present = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    let present = directory.load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
     let is_signed = session.store.checkpoint_keys().await?.is_some();
     let old = match present.is_some() || is_signed {
         true => Some(session.sealer().signing_key().await?),
@@ -138,7 +137,7 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
         ServiceError::new(
             ExitClass::Bug,
             codes::KEY_UNUSABLE,
-            Body::new(format!("a new key cannot be read: {error}")),
+            Body::new(format!("cannot read a new key: {error}")),
         )
     })?;
     let (old, vouched) = old.map_or_else(Default::default, |own| (Some(own.key), own.vouched));
@@ -146,20 +145,20 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
     let succession = Succession { vouched, ..Succession::default() };
     session.absorb(checkpoint::vouch(session, &both, succession).await?);
     match &old {
-        Some(_) => directory.rotate_to(Purpose::Ledger, new, keys.now_ms()).map(|_| ()),
-        None => directory.insert(Purpose::Ledger, new).map(|_| ()),
+        Some(_) => directory.rotate_to(KeyPurpose::Ledger, new, keys.now_ms()).map(|_| ()),
+        None => directory.insert(KeyPurpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
     match checkpoint::seal_again(session).await {
         Ok(report) => session.absorb(report),
         Err(error) => {
             let body = Body::new(format!("the old key still counts: {}", error.first_message()));
-            let help = "`quorate ledger checkpoint` signs with the new key alone";
+            let help = "run `quorate ledger checkpoint` to sign with the new key alone";
             session.warn(codes::CHECKPOINT_MISSING, body.help(help));
         }
     }
     let old = old.map(|old| old.public().id());
-    Ok(Rotation { purpose: Purpose::Ledger, old, revoked_at_ms: None, new: id })
+    Ok(Rotation { purpose: KeyPurpose::Ledger, old, revoked_at_ms: None, new: id })
 }
 
 /// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key vouches
@@ -171,25 +170,25 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
 #[crate::boxed]
 pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let directory = keys.directory();
-    let file = keys.display_path(&directory.key_path(Purpose::Signing));
+    let file = keys.display_path(&directory.key_path(KeyPurpose::Signing));
     if let SigningKey::Available(_, from) = keys.signing_key().await?
         && from != file
     {
         let body = Body::new(format!("the signing key comes from {from}, which this command cannot change"));
-        let help = "put another key there, `quorate keys init` to have it in the keyring, `quorate keys vouch` it with the old one, and end that";
+        let help = "put another key there, add it with `quorate keys init`, vouch for it with the old one (`quorate keys vouch`), and revoke the old one";
         return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     ensure_idle(keys)?;
     let ring = keys.load_keyring()?;
     let old = directory
-        .load(Purpose::Signing)
-        .and_then(|key| key.ok_or_else(|| Error::Missing { path: directory.key_path(Purpose::Signing) }));
+        .load(KeyPurpose::Signing)
+        .and_then(|key| key.ok_or_else(|| KeyFileError::Missing { path: directory.key_path(KeyPurpose::Signing) }));
     let old = old.map_err(|error| keys.to_error(&error))?;
     let new = SecretKey::generate();
     let (now_ms, new_public) = (keys.now_ms(), new.public());
     // Signatures of a key that may not sign count for nothing.
     let may = super::unusable_reason(&super::to_keyring(&ring.keys), old.public().id(), now_ms).is_none();
-    let voucher = may.then(|| Voucher::sign(Context::VOUCHER, &old, &new_public, now_ms));
+    let voucher = may.then(|| Voucher::sign(SigningContext::VOUCHER, &old, &new_public, now_ms));
     let ended = |text: &str, old: &PublicKey| match contains_key(&ring, old) {
         true => set_timestamp(keys, text, old, TimeField::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
@@ -199,11 +198,11 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let grown = add_key(keys, keyring_text(&ring), &new_public, now_ms, voucher.as_ref())?;
     write(keys, &grown)?;
     let rotated =
-        directory.rotate_to(Purpose::Signing, new, now_ms).map_err(|error| keys.to_error(&error))?;
+        directory.rotate_to(KeyPurpose::Signing, new, now_ms).map_err(|error| keys.to_error(&error))?;
     write(keys, &ended(&grown, &rotated.old)?)?;
     let revoked_at_ms = listed(&ring, &rotated.old).and_then(|key| key.revoked_at_ms);
     Ok(Rotation {
-        purpose: Purpose::Signing,
+        purpose: KeyPurpose::Signing,
         old: Some(rotated.old.id()),
         revoked_at_ms: revoked_at_ms.filter(|at_ms| *at_ms <= now_ms),
         new: new_public.id(),
@@ -219,8 +218,8 @@ pub struct Vouch {
     pub key: KeyId,
 }
 
-/// Makes the key that signs records vouch for another key of the keyring, which can then sign what the first may sign, such
-/// as runs that were opened before it existed.
+/// Makes the key that signs records vouch for another key of the keyring. That key can then sign what the first may sign,
+/// such as runs that were opened before it existed.
 ///
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
@@ -230,7 +229,7 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
     let public = find(keys, &ring, id)?;
     let cannot = |why: &str| {
         let body = Body::new(format!("cannot vouch for {}: {why}", public.id()));
-        let help = "take a key that may sign, for example with QUORATE_SIGNING_KEY; `quorate keys list` shows what is there";
+        let help = "use a key that may sign, for example with QUORATE_SIGNING_KEY; `quorate keys list` shows the available keys";
         ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
     };
     let by = match keys.signing_key().await? {
@@ -242,9 +241,9 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
         return Err(cannot(&why));
     }
     if by.public() == public {
-        return Err(cannot("it is the key that signs here itself"));
+        return Err(cannot("it is the signing key itself"));
     }
-    let voucher = Voucher::sign(Context::VOUCHER, &by, &public, now_ms).to_text();
+    let voucher = Voucher::sign(SigningContext::VOUCHER, &by, &public, now_ms).to_text();
     let edited = edit::add_voucher(keyring_text(&ring), &public.to_string(), &voucher).ok_or_else(|| {
         manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
     })?;
@@ -266,26 +265,26 @@ pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> 
 fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
-    // A slip, such as a span of 99999 weeks, could not be taken back. 0 is `all`.
+    // A slip, such as a span of 99999 weeks, could not be undone. 0 is `all`.
     if at_ms != 0 && at_ms < FIRST_KEYS_MS {
-        let body = Body::new(format!("{} is before all keys", timestamp::format(at_ms)));
-        let help = "give the earliest time at which another person may have had the key; `--at all` is for everything that it signed";
+        let body = Body::new(format!("{} is earlier than any key", timestamp::format(at_ms)));
+        let help = "give the earliest time at which another person may have had the key, or `--at all` for everything that it signed";
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     }
     let revoked_at_ms = listed(&ring, &public).and_then(|key| key.revoked_at_ms);
     if let Some(before_ms) = revoked_at_ms.filter(|before_ms| *before_ms < at_ms) {
         let body = Body::new(format!(
-            "{} is revoked from {} on already, and a revocation is not moved to a later time",
+            "{} is already revoked from {} on, and a revocation cannot move to a later time",
             public.id(),
             timestamp::format(before_ms)
         ));
-        let help = "what it signed in between would count again; who means that edits the keyring, where others see it";
+        let help = "to make later signatures count again, edit the keyring, where others see the change";
         return Err(ServiceError::configuration(codes::KEY_REVOKED, body.help(help)));
     }
     Ok((ring, public))
 }
 
-/// The warning before a key is revoked from a past time: that cannot be undone.
+/// The warning before a key is revoked from a past time on, which cannot be undone.
 ///
 /// # Errors
 /// As [`revoke`].
@@ -296,7 +295,7 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
         let body =
             Body::new(format!("signatures of {id} since {} no longer count", timestamp::format(at_ms)));
         let help = "where it signed records since then, `quorate ledger verify` exits with 1 from now on: keep its report, and \
-                    a checkpoint from before, as evidence of what these records are";
+                    a checkpoint from before, as evidence for these records";
         report.warn(codes::REVOKED_BEFORE, body.help(help));
     }
     Ok(report)
@@ -311,10 +310,10 @@ pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKe
     let found: Vec<PublicKey> =
         all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
     match found.as_slice() {
-        // An unset shell variable gives an empty name, which would match a single key.
+        // An unset shell variable gives an empty name, which would match a keyring with a single key.
         _ if id.is_empty() => Err(ServiceError::not_found(
             codes::KEY_UNKNOWN,
-            Body::new("no key is named").help("`quorate keys list` shows those that there are"),
+            Body::new("no key is named").help("run `quorate keys list` to see the available keys"),
         )),
         [one] => Ok(*one),
         [] => {
@@ -324,23 +323,23 @@ pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKe
             ));
             Err(ServiceError::not_found(
                 codes::KEY_UNKNOWN,
-                body.help("`quorate keys list` shows those that there are"),
+                body.help("run `quorate keys list` to see the available keys"),
             ))
         }
         several => {
-            let body = Body::new(format!("`{id}` begins the names of {} keys", several.len()));
+            let body = Body::new(format!("`{id}` is a prefix of the names of {} keys", several.len()));
             Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
         }
     }
 }
 
-/// Refuses while a process works on a run: its next signatures would come after the key's end.
+/// Refuses while another process works on a run: its next signatures would come after the key's end.
 fn ensure_idle(keys: &Keys) -> Result<(), ServiceError> {
     let live = keys.ledger_dir.join("live");
     for found in disk::walk(&live).unwrap_or_default() {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
         if let Ok(None) = RunLock::try_acquire(&keys.ledger_dir, name) {
-            let body = Body::new(format!("{name} is being worked on, and may be signing with this key"));
+            let body = Body::new(format!("another process works on {name} and may be signing with this key"));
             return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("rotate when it has ended")));
         }
     }
@@ -391,12 +390,12 @@ fn set_timestamp(
 
 fn manual_edit_error(keys: &Keys, what: &str) -> ServiceError {
     let body = Body::new(format!(
-        "{} is written in a way that is not changed from here: keys are `[[keys]]` tables with a line for each",
+        "cannot edit {}: it is not in the form that this command edits, `[[keys]]` tables with one line for each key",
         keys.display_path(&keys.keyring_path())
     ));
     ServiceError::configuration(
         codes::KEYRING_INVALID,
-        body.help(format!("write it so, or edit it by hand: {what}")),
+        body.help(format!("rewrite it in that form, or edit it by hand: {what}")),
     )
 }
 
@@ -406,7 +405,7 @@ fn write(keys: &Keys, text: &str) -> Result<(), ServiceError> {
         let body = Body::new(format!("cannot write {}: {error}", keys.display_path(&path)));
         ServiceError::configuration(
             codes::KEYRING_INVALID,
-            body.help("the key is there; run it again when the file can be written"),
+            body.help("the key exists; run the command again when the file can be written"),
         )
     })
 }

@@ -2,11 +2,11 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
-use quorate_ledger::keys::Purpose;
+use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::note::Verifier;
 use quorate_ledger::signing::{KeyId, Keyring, PublicKey, RejectedSignature};
-use quorate_ledger::store::address::Address;
-use quorate_manifest::keyring::Key;
+use quorate_ledger::store::address::StoreAddress;
+use quorate_manifest::keyring::KeyringEntry;
 
 use super::{Keys, SigningKey, change};
 use crate::service::error::{ServiceError, error_chain};
@@ -16,11 +16,11 @@ use crate::service::error::{ServiceError, error_chain};
 pub struct KeyEntry {
     pub public: PublicKey,
     /// The purpose of its secret half, if that is on this machine.
-    pub purpose: Option<Purpose>,
+    pub purpose: Option<KeyPurpose>,
     /// Whether it may sign.
     pub state: State,
     pub label: Option<String>,
-    /// Where its secret half is, for people.
+    /// The source of its secret half, for people.
     pub from: Option<String>,
     /// Its entry in the keyring.
     pub entry: Option<Key>,
@@ -55,7 +55,7 @@ impl State {
     }
 }
 
-/// All keys, and why no key signs records, if so.
+/// All keys, and the reason if no key signs records.
 #[derive(Debug, Clone)]
 pub struct KeyList {
     /// The ledger's key, then the one that signs records, then the keyring's in file order.
@@ -78,17 +78,17 @@ pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
     let mut all = Vec::new();
     let ledger = |public, state, from| KeyEntry {
         public,
-        purpose: Some(Purpose::Ledger),
+        purpose: Some(KeyPurpose::Ledger),
         state,
         label: None,
         from,
         entry: None,
     };
-    if let Some(key) = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))? {
-        let from = keys.display_path(&directory.key_path(Purpose::Ledger));
+    if let Some(key) = directory.load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))? {
+        let from = keys.display_path(&directory.key_path(KeyPurpose::Ledger));
         all.push(ledger(key.public(), State::Usable, Some(from)));
     }
-    let retired = directory.retired(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    let retired = directory.retired(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
     all.extend(retired.into_iter().map(|public| ledger(public, State::Retired, None)));
     let (signing, mut unsigned) = match keys.signing_key().await? {
         SigningKey::Available(key, from) => (Some((key.public(), from)), None),
@@ -98,7 +98,7 @@ pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
         let entry = ring.keys.iter().find(|key| *key.public == public.to_string()).cloned();
         all.push(KeyEntry {
             public: *public,
-            purpose: Some(Purpose::Signing),
+            purpose: Some(KeyPurpose::Signing),
             state: key_state(&judge, public.id(), keys.now_ms()),
             label: entry.as_ref().and_then(|key| key.label.clone()),
             from: Some(from.clone()),
@@ -135,9 +135,9 @@ fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> State {
 /// Which key to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySelector {
-    /// The one that signs the ledger's checkpoints.
+    /// The key that signs the ledger's checkpoints.
     Ledger,
-    /// The one that signs records.
+    /// The key that signs records.
     Signing,
     /// A key of the keyring, by its name or a prefix of it.
     Prefix(String),
@@ -154,24 +154,24 @@ pub async fn export(keys: &Keys, which: &KeySelector) -> Result<PublicKey, Servi
         KeySelector::Signing => match keys.signing_key().await? {
             SigningKey::Available(key, _) => Ok(key.public()),
             SigningKey::Missing(why) => {
-                let body = Body::new(format!("there is no key that signs records: {why}"));
-                Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one")))
+                let body = Body::new(format!("no signing key: {why}"));
+                Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one")))
             }
         },
         KeySelector::Prefix(id) => change::find(keys, &keys.load_keyring()?, id),
     }
 }
 
-/// The ledger's key in the form of signed-note tools: `<name>+<id>+<key>`. The first checkpoint fixes the name.
+/// The ledger's key in the format of signed-note tools: `<name>+<id>+<key>`. The first checkpoint fixes the name.
 ///
 /// # Errors
-/// If there is no key or no checkpoint, or the ledger does not answer.
+/// If the key or a checkpoint is missing, or the ledger does not answer.
 #[crate::boxed]
-pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, ServiceError> {
+pub async fn export_note(keys: &Keys, address: &StoreAddress) -> Result<String, ServiceError> {
     let public = ledger_key(keys)?;
     let unsealed = || {
-        let body = Body::new("the ledger has no checkpoint yet, and its first one gives it the name");
-        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate ledger checkpoint` makes one"))
+        let body = Body::new("the ledger has no checkpoint yet, and the first checkpoint fixes its name");
+        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate ledger checkpoint` to make one"))
     };
     if !address.may_exist() {
         return Err(unsealed());
@@ -187,9 +187,9 @@ pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, Servi
 }
 
 fn ledger_key(keys: &Keys) -> Result<PublicKey, ServiceError> {
-    let key = keys.directory().load(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    let key = keys.directory().load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
     key.map(|key| key.public()).ok_or_else(|| {
         let body = Body::new("the ledger has no key");
-        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate keys init` makes one"))
+        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one"))
     })
 }

@@ -1,12 +1,12 @@
 //! Finds the key that signs records: in a variable, at the place that quorate.toml names, or in a file beside the ledger.
-//! The key is never printed, and no message quotes what was read.
+//! Never prints the key, and no message quotes what was read.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::process;
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::keys::{self, KeyPurpose};
 use quorate_ledger::signing::SecretKey;
 use quorate_manifest::config::KeySource;
 use zeroize::Zeroizing;
@@ -68,7 +68,7 @@ async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
     match process::run_command(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
         Ok(text) => from_text(&Zeroizing::new(text), from),
         // Its output may contain the key.
-        Err(_) => Ok(SigningKey::Missing(format!("{from} did not succeed; try it by hand"))),
+        Err(_) => Ok(SigningKey::Missing(format!("{from} failed; try it by hand"))),
     }
 }
 
@@ -91,7 +91,7 @@ fn find_without_command(all: &Keys) -> Result<FoundKey<'_>, ServiceError> {
         Some(KeySource::Command(command)) => return Ok(FoundKey::Printed(command)),
         None => {
             let directory = all.directory();
-            from_file(all, &directory.key_path(Purpose::Signing), directory.load(Purpose::Signing))
+            from_file(all, &directory.key_path(KeyPurpose::Signing), directory.load(KeyPurpose::Signing))
         }
     };
     found.map(FoundKey::Here)
@@ -110,7 +110,7 @@ fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceEr
     }
 }
 
-/// Why a key outside of the workspace is not used: it may be another key of the same person, for their own use only.
+/// Why a key outside of the workspace is not used: it may be the same person's key for another purpose.
 fn refuse_outside(all: &Keys, path: &std::path::Path) -> Result<Option<SigningKey>, ServiceError> {
     let Some(act) = boundary::of_key(&all.root, path) else { return Ok(None) };
     let why = untrusted(all, TrustRequest { file: all.config_path(), acts: vec![act] })?;
@@ -120,7 +120,7 @@ fn refuse_outside(all: &Keys, path: &std::path::Path) -> Result<Option<SigningKe
 fn from_file(
     all: &Keys,
     path: &std::path::Path,
-    read: Result<Option<SecretKey>, keys::Error>,
+    read: Result<Option<SecretKey>, keys::KeyFileError>,
 ) -> Result<SigningKey, ServiceError> {
     let shown = all.display_path(path);
     Ok(match read.map_err(|error| all.to_error(&error))? {
@@ -138,10 +138,10 @@ fn from_text(text: &str, from: String) -> Result<SigningKey, ServiceError> {
     match SecretKey::from_text(text) {
         Ok(key) => Ok(SigningKey::Available(Arc::new(key), from)),
         Err(error) => {
-            let body = Body::new(format!("{from} gives no secret key: {error}"));
+            let body = Body::new(format!("cannot read a secret key from {from}: {error}"));
             Err(ServiceError::configuration(
                 codes::KEY_UNUSABLE,
-                body.help("it is one line, as a key's file below `keys/` has it"),
+                body.help("pass a single line in the format of the files in `keys/`"),
             ))
         }
     }

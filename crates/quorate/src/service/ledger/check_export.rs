@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::export::read::{InvalidExport, Reader};
-use quorate_ledger::export::wire::{Header, Totals};
+use quorate_ledger::export::jsonl::{ExportHeader, ExportTotals};
+use quorate_ledger::export::jsonl::{InvalidExport, Reader};
 
 use super::check_proof::Request;
 use super::trust;
@@ -17,9 +17,9 @@ use crate::service::paths::absolute;
 /// A verified export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportCheck {
-    pub header: Header,
+    pub header: ExportHeader,
     /// The number of lines by kind.
-    pub counted: Totals,
+    pub counted: ExportTotals,
     /// The trusted key that signed its checkpoint; `None` means that the export proves nothing.
     pub vouched: Option<String>,
 }
@@ -42,8 +42,8 @@ pub fn check(environment: &Environment, request: &Request) -> Result<ExportCheck
         InvalidExport::Io(error) => unreadable(request, &error),
         InvalidExport::NotAnExport(_) => invalid_export(request, &flaw.to_string()),
         InvalidExport::InvalidLine { .. } => {
-            let body = Body::new(format!("{} does not hold: {flaw}", request.file));
-            let help = "have it exported again; it has to stay as it is, byte for byte";
+            let body = Body::new(format!("the export {} is invalid: {flaw}", request.file));
+            let help = "ask for a new export, and keep the file unchanged, byte for byte";
             ServiceError::new(ExitClass::Refused, codes::EXPORT_INVALID, body.help(help))
         }
     };
@@ -75,16 +75,16 @@ fn unreadable(request: &Request, error: &std::io::Error) -> ServiceError {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::EXPORT_INVALID,
             Body::new(format!("{} does not exist", request.file))
-                .help("`quorate ledger export --out FILE` writes an export"),
+                .help("run `quorate ledger export --out FILE` to write an export"),
         ),
         _ => invalid_export(request, &error_chain(error)),
     }
 }
 
 fn invalid_export(request: &Request, why: &str) -> ServiceError {
-    let body = Body::new(format!("{} is no export that can be read: {why}", request.file));
+    let body = Body::new(format!("cannot read {} as an export: {why}", request.file));
     ServiceError::configuration(
         codes::EXPORT_INVALID,
-        body.help("`quorate ledger export --out FILE` writes one"),
+        body.help("run `quorate ledger export --out FILE` to write one"),
     )
 }

@@ -26,13 +26,13 @@ pub struct Request {
     pub signers: Vec<String>,
 }
 
-/// How a report file is read and drawn, which the front end with pages knows.
+/// How a report file is read and drawn; the front end with pages supplies it.
 pub struct ReportFormat {
-    /// What a report starts with.
+    /// The beginning of every report.
     pub begins: &'static str,
-    /// The contents that are embedded in a report; why there are none, in words.
+    /// Reads the contents that are embedded in a report; the error is a reason in words.
     pub embedded: fn(&str) -> Result<Embedded, String>,
-    /// Draws the contents; why they cannot be drawn, in words.
+    /// Draws the contents; the error is a reason in words.
     pub draw: fn(&ReportFile) -> Result<String, String>,
 }
 
@@ -47,15 +47,16 @@ pub struct Embedded {
     pub this_program: String,
 }
 
-/// What was checked.
+/// The result of a check.
 pub struct Checked {
     pub proven: VerifiedProof,
-    /// Whether the file is a report: then it shows what its proof says.
+    /// Whether the file is a report. A report shows exactly what its proof says.
     pub is_report: bool,
 }
 
 /// Checks a proof or a report. If its key is not trusted, [`VerifiedProof::trusted_key`] is `None` and [`unvouched`] warns:
-/// it is consistent, but so is a forger's. A report is drawn again from its proof and has to be the same, byte for byte.
+/// the proof is consistent, but a forged one would be as well. Draws a report again from its proof; the result must be
+/// equal, byte for byte.
 ///
 /// # Errors
 /// If it is not a proof, is invalid, or shows something else than its proof says.
@@ -96,13 +97,13 @@ fn check_drawn(
     }
     if program != this_program {
         let what =
-            format!("{program} drew it, so this program, {this_program}, cannot compare what it shows");
+            format!("{program} drew it; this program, {this_program}, cannot compare its content");
         let help =
             format!("check it with {program}, or ask its sender for the proof (`quorate ledger prove`)");
         return Err(differs(request, &what, &help));
     }
     let line = drawn.lines().zip(text.lines()).take_while(|(ours, theirs)| ours == theirs).count() + 1;
-    let what = format!("line {line} of the file is not what its proof says");
+    let what = format!("line {line} of the file differs from what its proof says");
     Err(differs(request, &what, "do not rely on it; ask its sender for a new report"))
 }
 
@@ -117,7 +118,7 @@ fn invalid(request: &Request, failed: InvalidProof) -> ServiceError {
         InvalidProof::InvalidPart { .. } => ServiceError::new(
             ExitClass::Refused,
             codes::PROOF_INVALID,
-            Body::new(format!("{} proves nothing: {failed}", request.file))
+            Body::new(format!("{} is not proven: {failed}", request.file))
                 .help("ask its sender for a new proof, and for the key over another channel"),
         ),
     }
@@ -133,7 +134,7 @@ fn read_file(environment: &Environment, request: &Request) -> Result<String, Ser
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::PROOF_UNREADABLE,
             Body::new(format!("{} does not exist", request.file))
-                .help("`quorate ledger prove RUN` writes a proof"),
+                .help("run `quorate ledger prove RUN` to write a proof"),
         ),
         _ => unreadable(request, &error_chain(&error)),
     })?;
@@ -154,7 +155,7 @@ pub fn unvouched(request: &Request, proven: &VerifiedProof) -> ServiceError {
 }
 
 fn unreadable(request: &Request, why: &str) -> ServiceError {
-    let body = Body::new(format!("{} is no proof that can be read: {why}", request.file));
-    let help = "`quorate ledger prove RUN > proof.json` writes one; it has to stay as it is, byte for byte";
+    let body = Body::new(format!("cannot read {} as a proof: {why}", request.file));
+    let help = "run `quorate ledger prove RUN > proof.json` to write one, and keep the file unchanged, byte for byte";
     ServiceError::configuration(codes::PROOF_UNREADABLE, body.help(help))
 }

@@ -6,18 +6,18 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{STREAM, Succession};
-use quorate_ledger::verify::{Divergence, Part};
+use quorate_ledger::verify::{Divergence, LedgerPart};
 
 use super::verify;
 use crate::service::error::{ServiceError, error_chain};
 use crate::service::sealing::SealResult;
 use crate::service::session::LedgerSession;
 
-/// Verifies the whole ledger, and seals it as [`checkpoint`] does. A person who asks for it accepts the ledger: from now on
-/// it is known on this machine.
+/// Verifies the whole ledger, and seals it as [`checkpoint`] does. The user who runs it accepts the ledger: from now on this
+/// machine knows it.
 ///
 /// # Errors
-/// As [`checkpoint`], and when the ledger differs from what was recorded.
+/// As [`checkpoint`], and if the ledger differs from its records.
 #[crate::boxed]
 pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, ServiceError> {
     let sealing = session.sealer();
@@ -29,7 +29,7 @@ pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, 
     Ok(sealed)
 }
 
-/// Notes that a person accepted this ledger on this machine.
+/// Records that a person accepted this ledger on this machine.
 pub(super) fn accept_here(session: &LedgerSession, sealed: &SealResult) {
     if let Err(error) = session.sealer().copies().note_known(&sealed.sealed.origin) {
         let help = "make the state directory writable: hooks refuse a ledger that this machine does not know";
@@ -46,7 +46,7 @@ pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceEr
     session.sealer().seal().await
 }
 
-/// As [`checkpoint`], of a ledger whose rollback a person accepted: what its key signed before does not count.
+/// As [`checkpoint`], for a ledger whose rollback a person accepted: checkpoints signed before it do not count.
 ///
 /// # Errors
 /// As [`checkpoint`].
@@ -58,14 +58,14 @@ pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, Servi
 /// Signs records that an older version left unsigned in the ledger's own stream, and returns their numbers.
 ///
 /// # Errors
-/// When there is no key, when the ledger does not answer, and when anything else differs from what was recorded: a
-/// signature would make what was forged look true.
+/// If the key is missing, the ledger does not answer, or anything else differs from the records: a signature would make
+/// forged records look genuine.
 #[crate::boxed]
 pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = session.sealer().required_key().await?;
     let unsigned = session.store.unsigned_ledger_records().await?;
     let is_unsigned = |divergence: &Divergence| {
-        divergence.part == Part::Signature
+        divergence.part == LedgerPart::Signature
             && divergence.run.as_deref() == Some(STREAM)
             && divergence.n.is_some_and(|n| unsigned.contains(&n))
     };
@@ -73,8 +73,8 @@ pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, Servic
     Ok(session.store.sign_unsigned_ledger_records(&key).await?)
 }
 
-/// Makes a checkpoint that all these keys sign, even without new records: each key vouches for the others. `succession` says
-/// why they follow where none of them signed the last one.
+/// Makes a checkpoint that all these keys sign, even without new records: each key vouches for the others. `succession` is
+/// the reason why they follow if none of them signed the last checkpoint.
 ///
 /// # Errors
 /// As [`checkpoint`].

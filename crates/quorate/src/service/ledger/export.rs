@@ -1,4 +1,4 @@
-//! Exporting what the ledger has sealed.
+//! Exports sealed records.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
         let sealed: Option<record::Checkpoint> = record.and_then(|record| record.read().ok().flatten());
         return sealed
             .map(|sealed| sealed.size)
-            .ok_or_else(|| unknown_checkpoint(format!("{since} is no checkpoint of this ledger")));
+            .ok_or_else(|| unknown_checkpoint(format!("{since} is not a checkpoint of this ledger")));
     }
     let path = absolute(&session.environment.directory, Path::new(since));
     if path.is_file() {
@@ -149,7 +149,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
         Ok(None) => Ok(0),
         Ok(Some(at_ms)) => Ok(session.store.records_before(at_ms).await?),
         Err(error) => {
-            let help = "or give a checkpoint: its size, `ledger/<n>`, or the file of a note";
+            let help = "give a time, or a checkpoint: its size, `ledger/<n>`, or the file of a note";
             Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string()).help(help)))
         }
     }
@@ -160,7 +160,7 @@ async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Resu
     let text = match disk::read_text(path) {
         Ok(Text::Present(text)) => text,
         Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
-        Err(error) => return Err(unknown_checkpoint(format!("{since} cannot be read: {error}"))),
+        Err(error) => return Err(unknown_checkpoint(format!("cannot read {since}: {error}"))),
     };
     let parsed =
         Note::parse(text.as_bytes()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
@@ -172,20 +172,20 @@ async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Resu
     match ours.is_some() && root == Some(tree.root) {
         true => Ok(tree.size),
         false => {
-            Err(unknown_checkpoint(format!("{since} is a checkpoint that this ledger does not continue")))
+            Err(unknown_checkpoint(format!("this ledger does not extend the checkpoint {since}")))
         }
     }
 }
 
 fn unknown_checkpoint(what: String) -> ServiceError {
-    let help = "`quorate ledger checkpoint` prints the last one; `quorate ledger verify` says whether the ledger continues one";
+    let help = "run `quorate ledger checkpoint` to print the last one; `quorate ledger verify --since` checks that the ledger extends one";
     ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
 }
 
 fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
     match error {
         ExportError::NoCheckpoint => {
-            prove::unsealed_error(session, "nothing is sealed yet, so nothing can be exported")
+            prove::unsealed_error(session, "cannot export: nothing is sealed yet")
         }
         ExportError::UnknownRun { run } => {
             ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
@@ -194,7 +194,7 @@ fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
         ExportError::Ledger(error) => error.into(),
         ExportError::Write(error) => ServiceError::configuration(
             codes::FILE_UNWRITABLE,
-            Body::new(format!("the export cannot be written: {}", error_chain(&error))),
+            Body::new(format!("cannot write the export: {}", error_chain(&error))),
         ),
     }
 }
@@ -203,6 +203,6 @@ fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
 pub fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
     ServiceError::configuration(
         codes::FILE_UNWRITABLE,
-        Body::new(format!("{} cannot be written: {error}", path.display())),
+        Body::new(format!("cannot write {}: {error}", path.display())),
     )
 }

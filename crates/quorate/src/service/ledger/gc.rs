@@ -1,9 +1,9 @@
-//! Erases members' answers when they expire: after their days (D4), or at the end of a run that keeps none (D5). Hashes and
-//! outcomes stay.
+//! Erases members' answers when they expire: after their retention period (D4), or at the end of a run that keeps none (D5).
+//! Hashes and outcomes stay.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::RunOpened;
-use quorate_ledger::retention::{Plan, PlannedErasure, Settings};
+use quorate_ledger::retention::{ErasurePlan, PlannedErasure, RetentionSettings};
 use quorate_ledger::store::lease::LockOutcome;
 use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_protocol::Name;
@@ -14,14 +14,14 @@ use crate::service::paths::{display_ledger, display_path};
 use crate::service::run_opened::is_assembly_opening;
 use crate::service::session::LedgerSession;
 
-/// What was erased, or would be.
+/// Erased answers; in a dry run, those that would be erased.
 #[derive(Debug, Clone)]
 pub struct GcResult {
     /// The ledger's path as shown to the user.
     pub ledger: String,
     /// Whether it was a dry run.
     pub dry_run: bool,
-    /// What was erased, by run.
+    /// The erased records, by run.
     pub due: Vec<PlannedErasure>,
     /// Logs with answers of an erased run, by path as shown to the user.
     pub logs: Vec<String>,
@@ -38,15 +38,15 @@ pub struct GcResult {
 /// Erases expired answers; with `dry_run` it only lists them.
 ///
 /// # Errors
-/// When the ledger does not answer. Then nothing is erased.
+/// If the ledger does not answer. Then nothing is erased.
 #[crate::boxed]
 pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
     let days = session.workspace.host.ledger.retention_days;
     let unsaid = default_retention(days);
-    let mut plan: Plan = session
+    let mut plan: ErasurePlan = session
         .store
-        .plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: days })
+        .plan_erasure(&RetentionSettings { now_ms, default_days: &unsaid, conversation_days: days })
         .await?;
     let (held, open) = (std::mem::take(&mut plan.held), plan.open);
     let erased = match dry_run {
@@ -85,35 +85,35 @@ pub fn unfinished_error(collected: &GcResult) -> Option<ServiceError> {
 }
 
 fn erasure_incomplete(ledger: &str, why: &str) -> Body {
-    Body::new(format!("what was erased can still be found in the files of {ledger}: {why}"))
-        .help("end the processes that read the ledger or free disk space, and repeat `quorate ledger gc`: it continues where this stopped")
+    Body::new(format!("erased text may remain in the files of {ledger}: {why}"))
+        .help("end the processes that read the ledger or free disk space, then run `quorate ledger gc` again: it continues where this run stopped")
 }
 
 /// Ends a decided run that keeps no answers: erases its answers, then records the end. After a crash in between, the next
 /// process that opens the ledger continues. Does nothing for other runs.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 #[crate::boxed]
 pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
     let mut history = session.partial_history(run).await?;
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
     }
-    // Another process that holds the run ends it.
+    // If another process holds the run, that process ends it.
     let LockOutcome::Acquired(_held) = session.store.lock_run(run).await? else { return Ok(()) };
     let now_ms = session.environment.clock.now_ms();
-    let terms = Settings { now_ms, default_days: &default_retention(None), conversation_days: None };
+    let terms = RetentionSettings { now_ms, default_days: &default_retention(None), conversation_days: None };
     let plan = session.store.plan_erasure_at_end(run, &terms).await?;
     let key = match session.sealer().required_key().await {
         Ok(key) => key,
-        // They stay until they can be erased completely: the next process that opens the ledger retries.
+        // The answers stay until they can be erased completely: the next process that opens the ledger retries.
         Err(error) => {
             let body =
-                Body::new(format!("the answers of run {run} are not erased: {}", error.first_message()));
+                Body::new(format!("cannot erase the answers of run {run}: {}", error.first_message()));
             session.warn(
                 codes::ERASURE_BEHIND,
-                body.help("they are erased at the next start that has the ledger's key"),
+                body.help("the next command with the ledger's key erases them"),
             );
             return Ok(());
         }

@@ -15,7 +15,7 @@ pub struct HoldChange {
     pub run: Name,
     /// Whether the run is on hold now.
     pub held: bool,
-    /// Whether the command changed that.
+    /// Whether this command changed it.
     pub fresh: bool,
 }
 
@@ -30,7 +30,7 @@ pub async fn hold(
     reason: Option<&str>,
 ) -> Result<HoldChange, ServiceError> {
     if reason.is_some_and(|reason| reason.trim().is_empty()) {
-        let body = Body::new("the reason of a hold is empty").help("say why, or leave `--reason` out");
+        let body = Body::new("the reason of a hold is empty").help("give a reason, or leave `--reason` out");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason.trim()).0);
@@ -49,7 +49,7 @@ pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange
 /// The runs on hold, the oldest hold first.
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 #[crate::boxed]
 pub async fn holds(session: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
     Ok(session.store.holds().await?)

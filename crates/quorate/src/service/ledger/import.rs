@@ -29,7 +29,7 @@ pub struct Request {
     pub dry_run: bool,
 }
 
-/// What an import needs besides a ledger.
+/// The checked inputs of an import.
 struct PreparedImport {
     path: PathBuf,
     trusted: Vec<TrustedKey>,
@@ -48,25 +48,25 @@ impl PreparedImport {
         let path = absolute(&environment.directory, Path::new(&request.file));
         let unusable = |what: &str| {
             let body = Body::new(format!("cannot import {}: {what}", request.file));
-            body.help("`quorate ledger export --out FILE` writes one")
+            body.help("run `quorate ledger export --out FILE` to write an export")
         };
         match std::fs::metadata(&path) {
             Ok(found) if found.is_file() => {}
-            // The export is read twice, and only a regular file is known to end.
+            // The export is read twice, so a pipe cannot be used.
             Ok(_) => {
                 return Err(ServiceError::configuration(
                     codes::EXPORT_INVALID,
-                    unusable("it is no regular file"),
+                    unusable("it is not a regular file"),
                 ));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(ServiceError::not_found(
                     codes::EXPORT_INVALID,
-                    unusable("there is no such file"),
+                    unusable("the file does not exist"),
                 ));
             }
             Err(error) => {
-                let what = format!("it cannot be read: {error}");
+                let what = format!("cannot read it: {error}");
                 return Err(ServiceError::configuration(codes::EXPORT_INVALID, unusable(&what)));
             }
         }
@@ -90,8 +90,8 @@ impl PreparedImport {
     }
 }
 
-/// Verifies an export when there is no ledger yet, and lists what would be merged. A dry run and a refusal create no
-/// ledger.
+/// Verifies an export if no ledger exists yet, and lists the records that an import would merge. A dry run and a refusal
+/// create no ledger.
 ///
 /// # Errors
 /// As [`import()`].
@@ -131,7 +131,7 @@ fn import_error(request: &Request, error: ImportError) -> ServiceError {
         ImportError::InvalidExport(flaw) => ServiceError::configuration(
             codes::EXPORT_INVALID,
             Body::new(format!("cannot import {file}: {}", error_chain(&flaw)))
-                .help("have it exported again; it has to stay as it is, byte for byte"),
+                .help("ask for a new export, and keep the file unchanged, byte for byte"),
         ),
         ImportError::UntrustedKey { keys } => {
             let why = match keys.is_empty() {
@@ -147,7 +147,7 @@ fn import_error(request: &Request, error: ImportError) -> ServiceError {
         ImportError::Conflict { .. } => ServiceError::configuration(
             codes::IMPORT_CONFLICT,
             Body::new(format!("cannot import {file}: {error}")).help(
-                "import it into a ledger of its own with `--ledger`, and compare the run with `quorate show`",
+                "import it into a new ledger with `--ledger`, and compare the run with `quorate show`",
             ),
         ),
         ImportError::Ledger(error) => error.into(),

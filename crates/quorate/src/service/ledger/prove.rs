@@ -6,7 +6,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::prove::{Proof, ProveError};
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{Divergence, Part};
+use quorate_ledger::verify::{Divergence, LedgerPart};
 use quorate_protocol::Name;
 
 use super::{trust, verify};
@@ -38,10 +38,10 @@ async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
     }
 }
 
-/// Refuses to vouch for a run that `quorate ledger verify` would not let hold. Gives whether the rest of the ledger holds.
+/// Refuses to vouch for a run that `quorate ledger verify` rejects. Returns whether the rest of the ledger holds.
 ///
 /// # Errors
-/// With the first divergence that concerns the run, and if the ledger cannot be verified.
+/// The first divergence that concerns the run; or if the ledger cannot be verified.
 pub(in crate::service) async fn ensure_run_holds(
     session: &LedgerSession,
     run: &Name,
@@ -56,11 +56,11 @@ pub(in crate::service) async fn ensure_run_holds(
     Ok(others_hold.into_inner())
 }
 
-/// Whether a divergence is about a run: one of another run does not affect it.
+/// Whether a divergence concerns a run. A divergence of another run does not.
 fn concerns(divergence: &Divergence, run: &Name) -> bool {
     let other = divergence.run.as_ref().filter(|other| *other != run && &***other != STREAM);
-    // A text is reported once, but may belong to several runs.
-    other.is_none() || divergence.part == Part::Body
+    // A text may belong to several runs, but its divergence is reported once.
+    other.is_none() || divergence.part == LedgerPart::Body
 }
 
 /// The name of a run, a stream or a record.
@@ -85,34 +85,34 @@ pub(super) async fn is_stream(session: &LedgerSession, name: &str) -> Result<boo
     Ok(!session.store.tail(&name.into(), 1).await?.is_empty())
 }
 
-/// `is_checkpoint` says whether the unsealed record is that of the last checkpoint.
+/// `is_checkpoint` tells whether the unsealed record is that of the last checkpoint.
 fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> ServiceError {
     match error {
         ProveError::UnknownRecord { id } => {
             let body = Body::new(format!("the ledger has no record {id}"));
-            let help = format!("`quorate show {run}` shows what it has of the run");
+            let help = format!("run `quorate show {run}` to see the records of the run");
             ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
         }
         ProveError::NotSealed { id } if is_checkpoint => {
             let body = Body::new(format!(
-                "record {id} belongs to the last checkpoint, which does not cover it, so nothing proves it yet"
+                "cannot prove record {id}: it belongs to the last checkpoint, which does not cover it"
             ));
-            let help = "it is sealed by the next checkpoint, once something else was recorded; `quorate ledger prove ledger/<n>` proves an earlier record";
+            let help = "the next checkpoint seals it, once there is another record; `quorate ledger prove ledger/<n>` proves an earlier record";
             ServiceError::configuration(codes::RECORD_UNSEALED, body.help(help))
         }
         ProveError::NotSealed { id } => {
-            unsealed_error(session, &format!("record {id} is not sealed yet, so it cannot be proven"))
+            unsealed_error(session, &format!("cannot prove record {id}: it is not sealed yet"))
         }
         ProveError::UnsignedCheckpoint => {
-            let body = Body::new("the last checkpoint is unsigned, so a proof would prove nothing");
-            let help = "put the ledger's key back; where it is lost, see `quorate explain quorate:ledger_key_missing`";
+            let body = Body::new("cannot prove anything: the last checkpoint is unsigned");
+            let help = "restore the ledger's key; if it is lost, see `quorate explain quorate:ledger_key_missing`";
             ServiceError::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }
         ProveError::Ledger(error) => error.into(),
     }
 }
 
-/// The error of records without a checkpoint.
+/// The error for records that no checkpoint covers.
 pub(super) fn unsealed_error(session: &LedgerSession, what: &str) -> ServiceError {
     let help = format!("seal the ledger with `quorate ledger checkpoint{}`", session.ledger_flag());
     ServiceError::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))

@@ -13,14 +13,14 @@ use crate::service::session::LedgerSession;
 /// An accepted rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedRollback {
-    /// How the ledger departs from its local copies; `None` if it does not, and nothing changed.
+    /// How the ledger departs from its local copies; `None` if it does not, so that nothing changed.
     pub departs: Option<String>,
     /// The size of the checkpoint that replaces the copies.
     pub size: u64,
 }
 
-/// Accepts a rolled-back ledger: a record in the ledger's own stream says who accepted it, why, and what was lost; the
-/// copies move to `aside/`, and the next checkpoint replaces them.
+/// Accepts a rolled-back ledger. A record in the ledger's own stream has the person, the reason and the loss; the copies move
+/// to `aside/`, and the next checkpoint replaces them.
 ///
 /// # Errors
 /// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.
@@ -28,7 +28,7 @@ pub struct AcceptedRollback {
 pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRollback, ServiceError> {
     if reason.trim().is_empty() {
         let body = Body::new("cannot accept a rollback: the reason is empty")
-            .help("say what was restored, and from where");
+            .help("state in `--reason` what was restored, and from where");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);

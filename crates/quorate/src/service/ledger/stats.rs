@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quorate_ledger::stats::Stats;
+use quorate_ledger::stats::LedgerCounts;
 
 use crate::service::error::ServiceError;
 use crate::service::paths::display_ledger;
@@ -17,12 +17,12 @@ pub struct LedgerStats {
     pub ledger: String,
     /// The size of its files, or of its tables on a server, in bytes.
     pub file_bytes: u64,
-    pub stats: Stats,
+    pub stats: LedgerCounts,
 }
 
 ///
 /// # Errors
-/// When the ledger does not answer.
+/// If the ledger does not answer.
 #[crate::boxed]
 pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError> {
     let since_ms = session.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);

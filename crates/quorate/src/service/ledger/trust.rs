@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::keys::Purpose;
+use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::PublicKey;
 
@@ -45,7 +45,7 @@ fn parse_keys<T>(
                 "`quorate keys export ledger` prints a ledger's key, and `quorate keys export` a signer's";
             ServiceError::configuration(
                 codes::KEY_UNUSABLE,
-                Body::new(format!("`{value}` is no public key: {why}")).help(help),
+                Body::new(format!("`{value}` is not a public key: {why}")).help(help),
             )
         };
         let text = match path.is_file() {
@@ -57,7 +57,7 @@ fn parse_keys<T>(
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             all.push(read(line).map_err(|why| match path.is_file() {
                 true => unusable(&why),
-                false => unusable(&format!("{why}, and no file of this name is there")),
+                false => unusable(&format!("{why}, and no file has this name")),
             })?);
         }
         if all.len() == before {
@@ -73,18 +73,18 @@ fn parse_keys<T>(
 /// If one cannot be read.
 pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
     let directory = keys.directory();
-    let unreadable = |error: quorate_ledger::keys::Error| {
+    let unreadable = |error: quorate_ledger::keys::KeyFileError| {
         ServiceError::configuration(
             codes::KEY_UNUSABLE,
             Body::new(error_chain(&error)).help("see `quorate keys list`"),
         )
     };
-    let now = directory.load(Purpose::Ledger).map_err(unreadable)?.map(|key| key.public());
-    let retired = directory.retired(Purpose::Ledger).map_err(unreadable)?;
+    let now = directory.load(KeyPurpose::Ledger).map_err(unreadable)?.map(|key| key.public());
+    let retired = directory.retired(KeyPurpose::Ledger).map_err(unreadable)?;
     Ok(now.into_iter().chain(retired).map(TrustedKey::Public).collect())
 }
 
-/// The public keys that may have signed records here: the keyring's, the signing key's, retired ones. Skips unreadable
+/// The public keys that may have signed records here: the keyring's, the signing key's, and retired keys. Skips unreadable
 /// keys.
 #[crate::boxed]
 pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
@@ -94,6 +94,6 @@ pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
     if let Ok(SigningKey::Available(secret, _)) = keys.signing_key().await {
         known.push(secret.public());
     }
-    known.extend(keys.directory().retired(Purpose::Signing).unwrap_or_default());
+    known.extend(keys.directory().retired(KeyPurpose::Signing).unwrap_or_default());
     known
 }

@@ -6,16 +6,16 @@ pub mod json;
 
 use std::path::Path;
 
-use quorate_diagnostics::{Body, Report as Diagnostics, codes};
+use quorate_diagnostics::{Body, VerifyReport as Diagnostics, codes};
 use quorate_ledger::Store;
-use quorate_ledger::keys::Purpose;
+use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::note::{Checkpoint, Verifier};
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{
-    self, Divergence, KeyChangeReport, Options, Part, Report, StartPoint, VerifyError,
+    self, Divergence, KeyChangeReport, VerifyOptions, LedgerPart, VerifyReport, StartPoint, VerifyError,
 };
 use quorate_ledger::witness::Witness;
 
@@ -40,7 +40,7 @@ pub struct Request {
     pub witness: Option<String>,
     /// `--key`.
     pub keys: Vec<String>,
-    /// `--strict`: unsigned and unsealed records are divergences, and so is a machine without a local checkpoint.
+    /// `--strict`: unsigned and unsealed records are divergences, and so is the lack of a local checkpoint.
     pub strict: bool,
     /// The paths of configuration and ledger.
     pub places: PathOverrides,
@@ -55,7 +55,7 @@ pub struct Verification {
     pub log: String,
     /// The witness as shown to the user.
     pub witness: Option<String>,
-    pub report: Report,
+    pub report: VerifyReport,
     pub warnings: Diagnostics,
 }
 
@@ -63,15 +63,15 @@ pub struct Verification {
 ///
 /// # Errors
 /// If configuration, keys or witness are unusable, the ledger does not exist or cannot be read, or there is no such
-/// checkpoint. Divergences are no error.
+/// checkpoint. Divergences are part of the result, not an error.
 #[crate::boxed]
 pub async fn verify(environment: &Environment, request: &Request) -> Result<Verification, ServiceError> {
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
     let ledger = display_ledger(environment, &workspace.ledger);
     if !workspace.ledger.may_exist() {
-        let body = Body::new(format!("there is no ledger {ledger} yet"));
-        let help = "review something first, or name a ledger with `--ledger`";
+        let body = Body::new(format!("the ledger {ledger} does not exist yet"));
+        let help = "run `quorate review` first, or pass a ledger with `--ledger`";
         return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
     }
     let keys = Keys::of(environment, &workspace);
@@ -86,7 +86,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     let outside = keys.trusted_keys()?;
     let store = Store::open_read_only(&workspace.ledger).await;
     let store = store.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
-    // A ledger whose last checkpoint is unreadable is compared with the copies for its file.
+    // If the last checkpoint is unreadable, the ledger is compared with the copies for its file.
     let origin = store.last_checkpoint().await.ok().flatten().map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
     let cosigned = match &workspace.witness {
@@ -96,7 +96,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         }
         _ => None,
     };
-    let options = Options {
+    let options = VerifyOptions {
         ledger_keys: local_keys,
         trusted_keys: given_keys,
         candidate_keys: Vec::new(),
@@ -121,21 +121,21 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     Ok(Verification { ledger, log, witness: witness_shown, report, warnings })
 }
 
-/// Refuses to export or prove records of a ledger that diverges. `concerns` says whether a divergence affects those
-/// records. The log and the witness are not checked, and neither are keys that were revoked or expired: they do not alter
-/// what was signed.
+/// Refuses to export or prove records of a ledger that diverges. `concerns` tells whether a divergence affects those
+/// records. Does not check the log or the witness, nor whether keys were revoked or have expired: neither alters signed
+/// records.
 ///
 /// # Errors
-/// With the first divergence that concerns the records, and if the ledger cannot be verified.
+/// The first divergence that concerns the records; or if the ledger cannot be verified.
 pub(super) async fn ensure_unaltered(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
-    let help = "an altered ledger is not exported; `quorate ledger verify` shows what differs";
+    let help = "export after the ledger is restored; `quorate ledger verify` shows what differs";
     ensure_unaltered_or(session, concerns, ExitClass::Refused, help).await
 }
 
-/// As [`ensure_unaltered`], for those who vouch for a run: the log is checked, and so is whether its keys could sign then.
+/// As [`ensure_unaltered`], for vouching for a run: also checks the log, and that the run's keys could sign at the time.
 ///
 /// # Errors
 /// As [`ensure_unaltered`].
@@ -144,14 +144,14 @@ pub(super) async fn ensure_intact(
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
     let mut warnings = Diagnostics::new();
-    let options = Options {
+    let options = VerifyOptions {
         ledger_keys: own_keys(session.keys(), &mut warnings),
         keyring: session.keys().trusted_keys()?.keyring,
         log: Some(session.workspace.log.clone()),
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     session.absorb(warnings);
-    let help = "a run that does not hold is not attested; `quorate ledger verify` shows what differs";
+    let help = "attest a run that holds; `quorate ledger verify` shows what differs";
     ensure_report(session, options, concerns, ExitClass::Refused, help).await.map(drop)
 }
 
@@ -163,12 +163,12 @@ pub(super) async fn ensure_sealable(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
-    let help = "no checkpoint is made over an altered ledger; `quorate ledger verify` shows what differs";
+    let help = "restore the ledger before making a checkpoint; `quorate ledger verify` shows what differs";
     ensure_unaltered_or(session, concerns, ExitClass::Configuration, help).await
 }
 
-/// As [`ensure_sealable`], for a person who is about to accept keys: those of `candidates` that no key before them vouches for
-/// are no divergence. Gives what the ledger has of such keys.
+/// As [`ensure_sealable`], for accepting keys: a key of `candidates` that no earlier key vouches for is not a divergence.
+/// Returns the ledger's records of such keys.
 ///
 /// # Errors
 /// As [`ensure_sealable`].
@@ -179,8 +179,8 @@ pub(super) async fn ensure_acceptable(
 ) -> Result<KeyChangeReport, ServiceError> {
     let help = "no key is accepted for an altered ledger; a key that another machine brought in counts with `--key KEY`, if \
                 you have it from its owner; `quorate ledger verify` shows what differs";
-    // The key that is here need not have signed the last checkpoint.
-    let options = Options { candidate_keys: candidates, ..Options::default() };
+    // This machine's key need not have signed the last checkpoint.
+    let options = VerifyOptions { candidate_keys: candidates, ..VerifyOptions::default() };
     let report = ensure_report(session, options, concerns, ExitClass::Configuration, help).await?;
     Ok(report.key_changes)
 }
@@ -192,24 +192,24 @@ async fn ensure_unaltered_or(
     help: &str,
 ) -> Result<(), ServiceError> {
     let mut warnings = Diagnostics::new();
-    let options = Options { ledger_keys: own_keys(session.keys(), &mut warnings), ..Options::default() };
+    let options = VerifyOptions { ledger_keys: own_keys(session.keys(), &mut warnings), ..VerifyOptions::default() };
     session.absorb(warnings);
     ensure_report(session, options, concerns, class, help).await.map(|_| ())
 }
 
 async fn ensure_report(
     session: &LedgerSession,
-    options: Options,
+    options: VerifyOptions,
     concerns: impl Fn(&Divergence) -> bool,
     class: ExitClass,
     help: &str,
-) -> Result<Report, ServiceError> {
+) -> Result<VerifyReport, ServiceError> {
     let address = session.store.address();
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(address, session.environment.state_dir.as_deref());
     let ExternalKeys { keyring, signers } = session.keys().trusted_keys()?;
-    let options = Options {
-        // One that is given counts with the times of its keys.
+    let options = VerifyOptions {
+        // A given keyring counts with the validity periods of its keys.
         keyring: options.keyring.or_else(|| keyring.as_ref().map(Keyring::unbounded)),
         signers,
         local_checkpoints: Some(copies.read(origin.as_deref())),
@@ -217,10 +217,10 @@ async fn ensure_report(
     };
     let report = verify::verify(&session.store, options).await.map_err(verify_error)?;
     let listed = report.divergences.len() as u64;
-    // It is unknown what unlisted divergences concern.
+    // Divergences that are only counted may concern these records.
     let unlisted = report.divergence_count - listed;
-    // A run whose input is not its artifact does not count, and nothing of the ledger was altered.
-    let altered = report.divergences.iter().filter(|divergence| divergence.part != Part::Input);
+    // A run whose input is not its artifact does not count, but nothing in the ledger was altered.
+    let altered = report.divergences.iter().filter(|divergence| divergence.part != LedgerPart::Input);
     let found: Vec<&Divergence> = altered.filter(|divergence| concerns(divergence)).collect();
     let first = match found.first() {
         Some(first) => first,
@@ -242,14 +242,14 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
         report.divergence_count.saturating_sub(1),
     ));
     let parts = || report.divergences.iter().map(|divergence| divergence.part);
-    if parts().all(|part| part == Part::Conversation) {
+    if parts().all(|part| part == LedgerPart::Conversation) {
         return ServiceError::new(
             ExitClass::Refused,
             codes::CONVERSATION_ALTERED,
             body.help(alterations::HELP),
         );
     }
-    let is_rollback = report.divergences.iter().any(|divergence| divergence.part == Part::LocalCheckpoint);
+    let is_rollback = report.divergences.iter().any(|divergence| divergence.part == LedgerPart::LocalCheckpoint);
     let help = match is_rollback {
         false if report.ledger_key_signed == Some(false) || report.key_changes.own_refused => {
             "keep the files as they are; put the key back that signed the ledger; where that is lost and you have replaced it, \
@@ -260,7 +260,7 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
              begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger"
         }
         false => {
-            "keep the files as they are, and compare them with a copy; see `quorate explain quorate:ledger_diverges`"
+            "keep the files unchanged, and compare them with a copy; see `quorate explain quorate:ledger_diverges`"
         }
     };
     ServiceError::new(ExitClass::Refused, codes::LEDGER_DIVERGES, body.help(help))
@@ -268,7 +268,7 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
 
 fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
     let ledger = match first {
-        Some(first) if first.part == Part::Conversation => "a conversation",
+        Some(first) if first.part == LedgerPart::Conversation => "a conversation",
         _ => ledger,
     };
     let first = first.map_or_else(String::new, ToString::to_string);
@@ -276,7 +276,7 @@ fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> 
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    format!("{ledger} is not what it was: {first}{more}")
+    format!("{ledger} differs from its records: {first}{more}")
 }
 
 fn verify_error(error: VerifyError) -> ServiceError {
@@ -299,25 +299,25 @@ pub(super) fn to_public_key(key: &TrustedKey) -> PublicKey {
 /// The ledger's own keys. If they are unreadable, verification uses the others and warns.
 fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
-    // As when sealing, the variable overrides the file.
+    // As in sealing, the variable overrides the file.
     let now = match sealing::key_from_environment(&keys.environment) {
         Some(text) => SecretKey::from_text(text).map(Some).map_err(|error| error_chain(&error)),
-        None => directory.load(Purpose::Ledger).map_err(|error| error_chain(&error)),
+        None => directory.load(KeyPurpose::Ledger).map_err(|error| error_chain(&error)),
     };
     let now = now.map(|key| key.map(|key| key.public()));
-    let retired = directory.retired(Purpose::Ledger).map_err(|error| error_chain(&error));
+    let retired = directory.retired(KeyPurpose::Ledger).map_err(|error| error_chain(&error));
     match (now, retired) {
         (Ok(now), Ok(retired)) => now.into_iter().chain(retired).collect(),
         (Err(error), _) | (_, Err(error)) => {
-            let body = Body::new(format!("the ledger's own key cannot be read: {error}"));
-            let help = "its checkpoints are held against the keys that they name themselves, and those given with `--key`";
+            let body = Body::new(format!("cannot read the ledger's own key: {error}"));
+            let help = "verify checks the checkpoints against the keys that they name, and against those of `--key`";
             warnings.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             Vec::new()
         }
     }
 }
 
-/// The checkpoint that is trusted.
+/// The trusted checkpoint.
 fn parse_since<'a>(
     environment: &Environment,
     since: &str,
@@ -331,7 +331,7 @@ fn parse_since<'a>(
         return Ok(StartPoint::Number(n));
     }
     let unusable = |why: &str| {
-        let body = Body::new(format!("`{since}` is no checkpoint: {why}"));
+        let body = Body::new(format!("`{since}` is not a checkpoint: {why}"));
         let help = "give a number of records, `ledger/<n>`, or a file that `quorate ledger checkpoint` wrote";
         ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, body.help(help))
     };
@@ -339,7 +339,7 @@ fn parse_since<'a>(
     let text = match text.map_err(|error| unusable(&error_chain(&error)))? {
         Text::Present(text) => text,
         Text::Missing => {
-            let body = Body::new(format!("`{since}` is no checkpoint: no file of this name is there"));
+            let body = Body::new(format!("`{since}` is not a checkpoint: no file has this name"));
             return Err(ServiceError::not_found(codes::CHECKPOINT_UNKNOWN, body));
         }
     };
@@ -348,8 +348,8 @@ fn parse_since<'a>(
     let checkpoint = Checkpoint::parse(note.text()).map_err(|error| unusable(&error.to_string()))?;
     let known = keys.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok()).collect::<Vec<_>>();
     note.verify(&known).map_err(|error| {
-        let body = Body::new(format!("the checkpoint {since} cannot be trusted: {error}"));
-        let help = "give the ledger's key, as you have it from its owner, with `--key`";
+        let body = Body::new(format!("cannot trust the checkpoint {since}: {error}"));
+        let help = "get the ledger's key from its owner and pass it with `--key`";
         ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
     })?;
     Ok(StartPoint::Tree(*checkpoint.tree()))
@@ -370,10 +370,10 @@ fn witness_file(
         name => name,
     };
     let text = disk::read_text(&path).map_err(|error| {
-        let body = Body::new(format!("the witness {name} cannot be read: {}", error_chain(&error)));
+        let body = Body::new(format!("cannot read the witness {name}: {}", error_chain(&error)));
         ServiceError::configuration(
             codes::WITNESS_UNREADABLE,
-            body.help("it is a text file of signed checkpoints"),
+            body.help("pass a text file of signed checkpoints"),
         )
     })?;
     match text {
@@ -381,15 +381,15 @@ fn witness_file(
             let witness = Witness::parse(&text);
             if witness.notes.is_empty() {
                 let body = Body::new(format!("the witness {name} has no signed checkpoint"));
-                let help = "name the file that checkpoints were appended to; where they stood there before, get it back";
+                let help = "pass the file that checkpoints were appended to; if it had checkpoints before, restore it";
                 return Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
             }
             if !witness.fragments.is_empty() {
                 let body = Body::new(format!(
-                    "{} pieces of the witness {name} are no signed note",
+                    "{} parts of the witness {name} are not signed notes",
                     witness.fragments.len()
                 ));
-                let help = "they are passed over; if they were checkpoints, get the file back from where it was copied to";
+                let help = "they were skipped; if they were checkpoints, restore the file from its copy";
                 warnings.warn(codes::WITNESS_BEHIND, body.help(help));
             }
             Ok((Some(witness), Some(name)))
@@ -398,12 +398,12 @@ fn witness_file(
             let body = Body::new(format!("the witness {name} does not exist"));
             Err(ServiceError::not_found(
                 codes::WITNESS_UNREADABLE,
-                body.help("name the file with `--witness`"),
+                body.help("pass an existing file with `--witness`"),
             ))
         }
         Text::Missing => {
             let body = Body::new(format!("witness file {name} not found; witness check skipped"));
-            let help = "it is made by the next checkpoint; if it existed before, restore it first";
+            let help = "the next checkpoint creates it; if it existed before, restore it first";
             warnings.warn(codes::WITNESS_BEHIND, body.help(help));
             Ok((None, None))
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::loader::Refs;
-use quorate_manifest::playbook::catalog;
+use quorate_manifest::playbook;
 use quorate_manifest::tree::reader::nearest;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
@@ -15,8 +15,8 @@ use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::Manifests;
 use crate::service::operators::load_operator;
 
-/// Refuses an unknown operator, and a playbook that does not exist or does not target it: such runs would silently never
-/// count. Looks them up in each scope in turn.
+/// Refuses an unknown operator, and a playbook that does not exist or does not target it: such runs would never count, without
+/// a warning. Looks them up in each scope in turn.
 ///
 /// # Errors
 /// A usage error with a suggestion.
@@ -35,9 +35,9 @@ pub fn check(
     let is_here = |scope: &&Scope| operators(scope).contains(&producer.operator);
     let Some(scope) = scopes.iter().find(is_here) else {
         let known: Vec<String> = scopes.iter().flat_map(operators).collect();
-        let help = "an operator's manifest is operators/<slug>/OPERATOR.md";
+        let help = "create operators/<slug>/OPERATOR.md, or correct the name";
         return Err(unknown(
-            format!("there is no operator `{}`", producer.operator),
+            format!("unknown operator `{}`", producer.operator),
             &producer.operator,
             &known,
             help,
@@ -48,16 +48,16 @@ pub fn check(
     }
     let operating = load_operator(&loader, scope, &format!("ws://operators/{}", producer.operator))?;
     let subject = Subject::from_operator(&operating.operator);
-    let shelf = catalog::load_all(&loader, scope);
+    let shelf = playbook::load_all(&loader, scope);
     let known: Vec<String> = shelf.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
     for slug in &producer.trying {
         let Some(book) = shelf.playbooks.iter().find(|book| book.playbook.slug == *slug) else {
-            let help = "`quorate playbook list` shows those that there are";
-            return Err(unknown(format!("there is no playbook `{slug}`"), slug, &known, help));
+            let help = "run `quorate playbook list` to see the available playbooks";
+            return Err(unknown(format!("unknown playbook `{slug}`"), slug, &known, help));
         };
         if Binding::new(&book.playbook).matches(&subject).is_none() {
-            let body = Body::new(format!("the playbook `{slug}` is not for `{}`", producer.operator));
-            let help = format!("`quorate playbook show {slug}` says whom it is for");
+            let body = Body::new(format!("the playbook `{slug}` does not target `{}`", producer.operator));
+            let help = format!("run `quorate playbook show {slug}` to see its targets");
             return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
         }
     }

@@ -1,16 +1,16 @@
-//! Sentences that redaction would take out of a text.
+//! Finds sentences that redaction would remove from a text.
 
 use quorate_kernel::redact::REDACTED;
 
-/// How many words of a line no secret has: a phrase of eight words may be a password.
+/// Words in one line that make it prose: a phrase of eight words may be a password.
 const SENTENCE: usize = 9;
-/// How many words no secret of several lines has, its headers included.
+/// Words in several lines that make them prose. A secret with its headers has fewer.
 const SENTENCES: usize = 16;
-/// No word of a language that puts spaces between them is longer.
+/// The maximum length of a word, in languages that put spaces between words.
 const LONGEST: usize = 20;
 
-/// The first and the last line, from 1, of the first passage that `clean` lacks and that has sentences: a line, or lines that
-/// follow each other and of which no word is left, empty ones among them. Redaction leaves lines where they are.
+/// The first and the last line, from 1, of the first passage with sentences that `clean` lacks: a line, or successive lines of
+/// which no word is left, with the empty lines between them. Redaction keeps the number of lines.
 pub(super) fn find_hidden(text: &str, clean: &str) -> Option<(usize, usize)> {
     let mut passage = Passage::default();
     for (line, (before, after)) in (1..).zip(text.lines().zip(clean.lines())) {
@@ -35,7 +35,7 @@ pub(super) fn find_hidden(text: &str, clean: &str) -> Option<(usize, usize)> {
     passage.first.filter(|_| passage.hides()).map(|first| (first, passage.last))
 }
 
-/// Lines that follow each other and of which no word is left.
+/// Successive lines of which no word is left.
 #[derive(Default)]
 struct Passage {
     first: Option<usize>,
@@ -50,11 +50,11 @@ impl Passage {
     }
 }
 
-/// The words of a line. What base64 is written in is one token, and is no word if it has digits or signs or is long; letters
-/// outside of ASCII are in no secret, and some languages put no spaces between words.
+/// The number of words in a line. A run of base64 characters is one token, and not a word if it has digits or signs or is
+/// long. Letters outside of ASCII do not occur in secrets, and some languages put no spaces between words.
 fn words(line: &str) -> usize {
     let tokens = line.split(|c: char| !c.is_alphanumeric() && !"+/=-_".contains(c));
-    // Emphasis is no part of a word.
+    // Emphasis does not belong to a word.
     let trimmed = tokens.map(|token| token.trim_matches(['-', '_']));
     let word = |token: &str| match token.is_ascii() {
         true => usize::from(

@@ -1,4 +1,4 @@
-//! Notes of reports that are not of their verdict.
+//! Notes of reports that do not concern the verdict.
 
 use quorate_kernel::history::History;
 use quorate_kernel::redact::REDACTED;
@@ -7,14 +7,14 @@ use quorate_protocol::answers::deliberator::NOT_JUDGED;
 
 use super::Deliberator;
 
-/// The most parts that one member lists.
+/// The maximum number of parts that one member lists.
 const MAX_PARTS: usize = 20;
 
 /// The note about a run whose answers were erased.
 pub fn erased_note(history: &History) -> Option<String> {
     let records = history.erased.records;
     (records > 0).then(|| {
-        format!("Answers of this run were erased; the ledger has the hashes of {records} records, and what it came to.")
+        format!("Answers of this run were erased; the ledger keeps the hashes of {records} records, and the outcome.")
     })
 }
 
@@ -42,9 +42,9 @@ pub(super) fn not_judged_notes(deliberators: &[Deliberator]) -> Vec<String> {
     parts.into_iter().map(note).collect()
 }
 
-/// The note about what of a text, as it is recorded, was withheld from the members.
+/// The note on the parts of the recorded text that were withheld from the members.
 pub(super) fn withheld_note(text: &str) -> Option<String> {
-    /// More would fill the screen.
+    /// A longer list would fill the screen.
     const LISTED: usize = 10;
     let lines: Vec<String> = (1..)
         .zip(text.lines())

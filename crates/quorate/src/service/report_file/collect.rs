@@ -14,16 +14,16 @@ use crate::service::session::LedgerSession;
 /// A larger file is hard to send.
 pub const MAX_BYTES_WITHOUT_WARNING: usize = 5_000_000;
 
-/// What leaves the ledger.
+/// The parts of a run that leave the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// All records of the run, with its texts.
     Everything,
-    /// The data of outcomes and of people's decisions; of other records the heads alone.
+    /// The data of outcomes and of people's decisions; only the heads of other records.
     OutcomeOnly,
 }
 
-/// Seals what is not sealed yet, and collects what a report file of a run holds.
+/// Seals unsealed records, and collects the contents of a run's report file.
 ///
 /// # Errors
 /// If the run does not exist or cannot be proven, or the ledger does not answer.
@@ -62,11 +62,11 @@ fn text_of(proof: &quorate_ledger::prove::Proof) -> Result<String, ServiceError>
 }
 
 fn unreadable(run: &Name, error: &InvalidContents) -> ServiceError {
-    let body = Body::new(format!("run {run} cannot be reported: {error}"));
+    let body = Body::new(format!("cannot report run {run}: {error}"));
     ServiceError::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
 }
 
-/// Warns about what a sender may not want to send. `bytes` is the length of the drawn file.
+/// Warns about content that a sender may not want to send. `bytes` is the length of the drawn file.
 pub fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
     let paths = absolute_paths(file);
     if let Some(first) = paths.first() {
@@ -81,7 +81,7 @@ pub fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
     }
     if bytes > MAX_BYTES_WITHOUT_WARNING {
         let body = Body::new(format!("the report has {bytes} bytes"));
-        session.warn(codes::REPORT_LARGE, body.help("`--outcome-only` makes a small one"));
+        session.warn(codes::REPORT_LARGE, body.help("use `--outcome-only` for a small report"));
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the records of a proof say: the first one, the outcome, people's decisions, and the answers, each with its number,
-//! so that whatever is shown can name its record.
+//! The content of a proof's records: the first record, the outcome, people's decisions and the answers, each with its record
+//! number, so that every shown fact can name its record.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use crate::service::report::{Finding, Report, numbered_findings};
 use crate::service::run_opened;
 use crate::service::runs::RunReport;
 
-/// The field that keeps short data from being guessed by its hash.
+/// The field that prevents guessing short data from its hash.
 const SALT: &str = "salt";
 
-/// What a run's records say, as far as the proof has their data.
+/// The content of a run's records, as far as the proof has their data.
 pub struct Content {
     pub run: Name,
     pub opened_ms: i64,
-    /// How it was started; `None` where the proof omits that.
+    /// How the run was started; `None` if the proof omits it.
     pub opened: Option<RunOpened>,
-    /// The outcome that holds.
+    /// The final outcome.
     pub outcome: Option<Numbered<Outcome>>,
-    /// People's decisions beside it, oldest first.
+    /// People's decisions, oldest first.
     pub overrides: Vec<Numbered<Override>>,
-    /// Every answer that counts, and those that came too late.
+    /// Every answer that counts, and every late one.
     pub consultations: Vec<Consulted>,
     pub violations: Vec<Numbered<Violation>>,
-    /// The run as its own pages show it; `None` where the proof omits how it was started.
+    /// The report of the run; `None` if the proof omits how it was started.
     pub report: Option<RunReport>,
     history: Option<History>,
 }
@@ -72,7 +72,7 @@ impl Content {
             Some(_) => Some(History::from_remaining_records(&run, records.clone())?),
             None => None,
         };
-        // A run that was taken up again after an outcome is undecided.
+        // A run that was resumed after an outcome is undecided.
         let decided = records.iter().rposition(|record| record.is(Kind::Outcome));
         let taken_up = records.iter().rposition(|record| record.is(Kind::RunIntent));
         let outcome = numbered::<Outcome>(&records).pop().filter(|_| decided > taken_up);
@@ -102,7 +102,7 @@ impl Content {
         }
     }
 
-    /// What deliberators found, each with its place in the outcome.
+    /// The deliberators' findings, each with its place in the outcome.
     pub fn findings(&self) -> Vec<(usize, Finding)> {
         self.outcome.as_ref().map(|outcome| numbered_findings(&outcome.data)).unwrap_or_default()
     }
@@ -112,7 +112,7 @@ impl Content {
         self.consultations.iter().find(|asked| *asked.data.step == *step && *asked.data.member == *member)
     }
 
-    /// Texts with the names that the run has for them.
+    /// Texts with their names in the run.
     ///
     /// # Errors
     /// If one is not the text of its input, or they are not in order.
@@ -128,7 +128,7 @@ impl Content {
         Ok(named)
     }
 
-    /// With the report, for which a review needs its text.
+    /// Adds the report; that of a review needs its text.
     pub(super) fn with_report(mut self, texts: &[InputText]) -> Content {
         let is_assembly = self.is_assembly();
         self.report = self.history.as_ref().and_then(|history| {
@@ -149,7 +149,7 @@ fn numbered<T: RecordData>(records: &[Record]) -> Vec<Numbered<T>> {
     records.iter().filter_map(read).collect()
 }
 
-/// The consultations that the history has, in its order. A resumed run may have asked for one twice; the last one counts.
+/// The consultations of the history, in its order. If a resumed run asked for one twice, the last one counts.
 fn consulted(records: &[Record], history: &History) -> Vec<Consulted> {
     let all: Vec<Consulted> = numbered(records);
     let of = |counted: &Consultation| {

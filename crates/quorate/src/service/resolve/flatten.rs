@@ -1,5 +1,5 @@
-//! A resolved assembly as one manifest that needs no parent and can replace its leaf. Where one manifest cannot express
-//! the chain exactly, a note says so; where it would be less strict, it is refused.
+//! Writes a resolved assembly as one manifest that needs no parent and can replace its leaf. A remark states each difference
+//! from the chain; a manifest that would be less strict is refused.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::MatchMode;
@@ -9,19 +9,19 @@ use quorate_manifest::workspace::WorkspacePath;
 use super::Resolution;
 use crate::service::error::{ExitClass, ServiceError};
 
-/// One manifest, and its notes.
+/// One manifest, and its remarks.
 #[derive(Debug, Clone)]
 pub struct FlatManifest {
     pub root: Node,
-    /// Its differences from its chain, a sentence each.
+    /// Its differences from its chain, one sentence each.
     pub remarks: Vec<String>,
 }
 
 impl Resolution {
-    /// The merged manifest as a root of its own: without what binds it to a parent or a consumer.
+    /// The merged manifest as a root, without the keys that bind it to a parent or a consumer.
     ///
     /// # Errors
-    /// When one manifest cannot lock what the chain locks.
+    /// If one manifest cannot lock all locked traits of the chain.
     pub fn flatten(&self) -> Result<FlatManifest, ServiceError> {
         let mut root = self.resolved.chain.merged.clone();
         let mut remarks = Vec::new();
@@ -39,7 +39,7 @@ impl Resolution {
         Ok(FlatManifest { root, remarks })
     }
 
-    /// Traits in the one match mode that a manifest has (M9).
+    /// Converts the traits to the single match mode that a manifest has (M9).
     fn flatten_traits(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), ServiceError> {
         let Kind::Seq(items) = &mut traits.kind else { return Ok(()) };
         for (item, locked) in items.iter_mut().zip(&self.resolved.locked_traits) {
@@ -47,7 +47,7 @@ impl Resolution {
                 (MatchMode::Regex, MatchMode::Substring) => {
                     let escaped = regex::escape(&locked.text);
                     remarks.push(format!(
-                        "`{}` is text in {}, and a pattern here: lookalike letters are not seen through",
+                        "`{}` is text in {}, and a pattern here: it no longer matches lookalike letters",
                         locked.text,
                         self.document_name(locked.document)
                     ));
@@ -55,11 +55,11 @@ impl Resolution {
                 }
                 (MatchMode::Semantic, MatchMode::Regex) => {
                     let body = Body::new(format!(
-                        "one manifest cannot say that `{}` is a pattern, as {} does, where other traits are matched by meaning",
+                        "cannot flatten: `{}` is a pattern in {}, but other traits are matched by meaning, and a manifest has one match mode",
                         locked.text,
                         self.document_name(locked.document)
                     ));
-                    let help = "use the chain as it is; `--format json` has all that is merged";
+                    let help = "use the chain; `--format json` shows the merged manifest";
                     return Err(ServiceError::new(
                         ExitClass::Refused,
                         codes::MATCH_MODE_LOOSENED,
@@ -72,7 +72,7 @@ impl Resolution {
         Ok(())
     }
 
-    /// A path to a governance file, as it is from the leaf.
+    /// Makes the path to a governance file relative to the leaf.
     fn flatten_governance(&self, governance: &mut Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
         let from = &chain.document_of(governance).path;
@@ -83,12 +83,12 @@ impl Resolution {
         for document in &chain.documents {
             if document.root.key("governance").is_some() && document.path != *from {
                 remarks
-                    .push(format!("what the `governance` of {} asks for is not bound here", document.shown));
+                    .push(format!("the requirements of the `governance` of {} are not enforced here", document.shown));
             }
         }
     }
 
-    /// Refs of documents that are in another scope than the leaf (M10).
+    /// Remarks on refs of documents in another scope than the leaf (M10).
     fn remark_foreign_refs(&self, root: &Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
         let Some(leaf) = chain.documents.last() else { return };
@@ -99,7 +99,7 @@ impl Resolution {
                 Kind::Seq(items) => open.extend(items.iter().rev()),
                 Kind::Str(text) if text.starts_with("ws://") => {
                     let document = chain.document_of(node);
-                    let remark = format!("`{text}` names {}, which is in another scope", document.shown);
+                    let remark = format!("`{text}` refers to {}, which is in another scope", document.shown);
                     if document.path.scope() != leaf.path.scope() && !remarks.contains(&remark) {
                         remarks.push(remark);
                     }
@@ -114,7 +114,7 @@ impl Resolution {
     }
 }
 
-/// The path of a file from where another one stands.
+/// The path of a file relative to another file.
 fn relative_path(from: &WorkspacePath, file: &WorkspacePath) -> String {
     let (from, file) = (from.workspace_relative(), file.workspace_relative());
     let above: Vec<&str> = from.split('/').collect();

@@ -64,7 +64,7 @@ pub fn ensure_known_members(workspace: &Workspace) -> Result<(), ServiceError> {
     Err(executor::refuse_in(codes::HOST_INVALID, body.help(help), &table.source))
 }
 
-/// What names the executor of a member, and the model in place of the executor's own.
+/// The source of a member's executor, and the model that replaces the executor's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Choice<'w> {
     source: Source<'w>,
@@ -83,7 +83,7 @@ enum Source<'w> {
     CouncilRuntime,
     /// `[defaults] executor`.
     Default(&'w str),
-    /// None is named.
+    /// No executor is named.
     Unnamed,
 }
 
@@ -122,7 +122,7 @@ impl<'w> Choice<'w> {
         let place_of = |named: Option<&'_ (String, Place)>| named.map(|(_, place)| place.clone());
         let by_runtime = |member: Option<&str>, extra: Map<String, Json>| {
             let own = member.and_then(|member| council.runtime_of(member));
-            let mut table = own.or(council.runtime.as_ref()).expect("the choice found it").clone();
+            let mut table = own.or(council.runtime.as_ref()).expect("the choice found a runtime").clone();
             table.block.json.extend(extra);
             executor::by_runtime(registry, &table, &council.dir, council_file)
         };
@@ -139,7 +139,7 @@ impl<'w> Choice<'w> {
             Source::Default(name) => by_file(name, place_of(host.default_executor.as_ref()).as_ref(), extra),
             Source::Unnamed => executor::fallback_with(registry, host, extra),
         };
-        // `--model` stands in no file.
+        // `--model` has no place in a file.
         let of_table = |table: &&CouncilMember| table.model.as_ref().map(|(name, _)| &**name) == self.model;
         let table = table.filter(of_table);
         with_model(self.model.map(|name| NamedModel { name, table }), build)

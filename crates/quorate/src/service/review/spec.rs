@@ -1,4 +1,4 @@
-//! How a review is held: the council of the workspace, with the executor of each member.
+//! Builds the run of a review: the workspace's council, with the executor of each member.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
 use quorate_ledger::council_log::IndexedLog;
+use quorate_manifest::council;
 use quorate_manifest::council::tiers::UNCLASSIFIED;
-use quorate_manifest::council::{ContextFile, PolicyName, built_in};
+use quorate_manifest::council::{ContextFile, PolicyName};
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
@@ -39,23 +40,23 @@ impl ProtocolSetup for Setup {
     }
 }
 
-/// Every line of the log has the type.
+/// The maximum length of an artifact's type, in characters: every line of the log repeats it.
 pub(in crate::service) const MAX_TYPE_CHARS: usize = 200;
 
-/// An artifact as it is reviewed.
+/// An artifact to review.
 #[derive(Debug, Clone)]
 pub struct ReviewInput {
     pub artifact: Artifact,
     pub artifact_type: String,
     pub tier: u8,
-    /// How a model came to say the tier, if it was asked.
+    /// How a model chose the tier, if it was asked.
     pub tier_source: Option<TierSource>,
 }
 
-/// Puts a review together.
+/// Builds the run of a review.
 ///
 /// # Errors
-/// When the executor is refused.
+/// If the executor is refused.
 pub fn build(
     environment: &Environment,
     workspace: &Workspace,
@@ -115,10 +116,10 @@ pub fn build(
     })
 }
 
-/// Reviews an artifact, and gives the report.
+/// Reviews an artifact, and returns the report.
 ///
 /// # Errors
-/// When the ledger fails. What was recorded stays, and the run can be resumed.
+/// If the ledger fails. Recorded answers stay, and the run can be resumed.
 #[crate::boxed]
 pub async fn start(
     spec: &RunSpec<Setup>,
@@ -130,8 +131,12 @@ pub async fn start(
 ) -> Result<ReviewReport, ServiceError> {
     let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
     if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
-        let body = Body::new(format!("the type of the text is over {MAX_TYPE_CHARS} characters"));
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help("name it in a word or two")));
+        let body = Body::new(format!("the type of the text has more than {MAX_TYPE_CHARS} characters"));
+        return Err(ServiceError::new(
+            ExitClass::Usage,
+            codes::USAGE,
+            body.help("shorten it to a word or two"),
+        ));
     }
     let (shown, in_name) = redactor.redact(&input.artifact.display_name);
     let (text, in_text) =
@@ -139,7 +144,7 @@ pub async fn start(
     supersede::close_outdated(session, &input.artifact, &shown).await?;
     let signer = Signer::new(session.keys(), session.keys().signing_mode(), None).await?;
     let (artifact_type, in_type) = redactor.redact(&input.artifact_type);
-    // What no rule knows has nothing in common.
+    // Artifacts that no tier rule matches have no common type, so earlier verdicts say nothing about this one.
     let priors = match artifact_type.as_str() {
         UNCLASSIFIED => Vec::new(),
         _ => session.priors(indexed, &artifact_type).await?,
@@ -171,7 +176,7 @@ pub async fn start(
     Ok(load_report::of_own_run(session, &history, text))
 }
 
-/// A note for prompts that the workspace wrote and that the executors of their members do not read.
+/// A note on prompts of the workspace that the executors of their members do not read.
 pub fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<String> {
     let ready_made = built_in();
     let is_ready_made = |member: &&PreparedMember| {
@@ -184,7 +189,7 @@ pub fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<
     let kind = own_rules.first()?.executor.about().kind;
     let ids: Vec<&str> = own_rules.iter().map(|member| &*member.id).collect();
     Some(format!(
-        "The {kind} reads no prompts: what is written for {} had no effect. `--executor NAME` asks a model.",
+        "The {kind} reads no prompts: those of {} had no effect. `--executor NAME` asks a model.",
         ids.join(", ")
     ))
 }

@@ -1,5 +1,5 @@
-//! What a tool that people or agents write with has just written, reviewed as a sweep would: what is not due is left alone,
-//! and what this council has judged is not judged again.
+//! Reviews a file that a tool for people or agents has just written. As in a sweep, files that are not due are skipped, and
+//! content that this council has judged is not judged again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,31 +27,31 @@ use crate::service::workspace::{self, PathOverrides, Workspace};
 /// Which files are reviewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those below the folders that the council watches, of a tool that tells of every file.
+    /// Files below the folders that the council watches, for a tool that reports every file.
     Watched,
-    /// All, since the user has chosen them.
+    /// All files, since the user has chosen them.
     Named,
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Debug)]
 pub enum Written {
     /// Its content was judged, now or before.
     Judged(Box<Report>),
     /// It is not reviewed.
     NotDue {
-        /// Why, without a full stop.
+        /// The reason, without a full stop.
         why: String,
     },
 }
 
-/// A file's review that is about to begin.
+/// A file's review before it starts.
 pub struct WrittenReview {
     pub session: LedgerSession,
     artifact: artifact::Artifact,
 }
 
-/// Opens a session for a file of a tool; `None` where nothing watches its folder.
+/// Opens a session for a file of a tool; `None` if the council does not watch its folder.
 ///
 /// # Errors
 /// If the file cannot be read, or configuration or ledger are unusable.
@@ -68,13 +68,13 @@ pub async fn open(
         return Ok(None);
     }
     let read = artifact::read(&Subject::File(path.to_owned()), &environment.directory)?;
-    // As a sweep calls it.
+    // The name that a sweep uses.
     let artifact = artifact::Artifact { display_name: display_path(environment, path), ..read };
     workspace.guard.ensure_unrecorded(&artifact)?;
     let has_runs = ensure_known(environment, &workspace).await?;
     let session = open_session::open_for_writing(environment.clone(), workspace).await?;
     if !has_runs {
-        // From now on the ledger is known here, also if this command is killed.
+        // From now on this machine knows the ledger, even if this command is killed.
         session.seal().await;
     }
     Ok(Some(WrittenReview { session, artifact }))
@@ -84,8 +84,8 @@ impl WrittenReview {
     /// Reviews it, unless this council has judged the same content.
     ///
     /// # Errors
-    /// If the executor is refused, the ledger fails, or the members of the run that judged the same content were shown
-    /// another text.
+    /// If the executor is refused, the ledger fails, or the members of the run that judged the same content saw another
+    /// text.
     #[crate::boxed]
     pub async fn review(
         &self,
@@ -95,7 +95,7 @@ impl WrittenReview {
         let WrittenReview { session, artifact } = self;
         let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
         let _alone = hold_text(session, &artifact.sha256).await?;
-        // A person has the last word on a text, whichever council was asked before or since.
+        // A person's decision on a text takes precedence over any council's, earlier or later.
         let mut earlier = session.store.last_decision(&artifact.sha256).await?;
         if earlier.is_none() {
             let council = spec.fingerprint("").combined();
@@ -105,7 +105,7 @@ impl WrittenReview {
             let history = session.partial_history(&run).await?;
             ensure_shown_artifact(&history)?;
             let report = load_report::load_from(session, &history).await?;
-            // The same text may have had another name then.
+            // The earlier run may have had another name for the same text.
             return Ok(Written::Judged(Box::new(Report {
                 artifact: artifact.display_name.clone(),
                 ..report
@@ -120,18 +120,18 @@ impl WrittenReview {
     }
 }
 
-/// Whether a file is below a folder that the council watches, links followed, and none of its own files. Of one that is not
-/// there the place as it is named counts, so that it is missed.
+/// Whether a file is below a folder that the council watches, and not one of Quorate's own files. Follows links. A missing
+/// folder keeps its configured path, so files below it are not found.
 ///
 /// # Errors
-/// If none of the watched folders is there: then nothing would ever be reviewed.
+/// If none of the watched folders exists, because then no file would ever be reviewed.
 fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> {
     let council = &workspace.council;
     let watched: Vec<_> = council.watch.paths.iter().map(|written| council.dir.join(written)).collect();
     let folders: Vec<_> = watched.iter().filter_map(|folder| disk::canonical(folder)).collect();
     if folders.is_empty() && !watched.is_empty() {
-        let body = Body::new("none of the folders of `watch.paths` can be read");
-        let help = "make them, or correct their names in council.yaml";
+        let body = Body::new("cannot read any of the folders of `watch.paths`");
+        let help = "create them, or correct their names in council.yaml";
         return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
     }
     let real = disk::canonical_or_new(path);
@@ -139,8 +139,8 @@ fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> 
     Ok(folders.iter().any(|folder| real.starts_with(folder)) && !own.contains(&Some(path)))
 }
 
-/// Refuses a ledger that was not made on this machine, as one that came with a checkout: its verdicts, and the decisions of
-/// people in it, would let texts pass. One is known that was begun here, or that a person accepted. Gives whether it has runs.
+/// Refuses a ledger that this machine neither created nor accepted, such as one that came with a checkout: its verdicts, and
+/// the people's decisions in it, would let texts pass. Returns `true` if the ledger contains runs.
 async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
     if !workspace.ledger.may_exist() {
         return Ok(false);
@@ -153,7 +153,7 @@ async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Resul
         let origin = store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let files = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
         let kept = files.read(origin.as_deref());
-        // What lies beside the ledger may have come with it; a copy in the state directory is made by any command that writes.
+        // Files beside the ledger may have come with it; every command that writes makes a copy in the state directory.
         let is_known = !kept.copies.is_empty()
             && origin.as_deref().is_some_and(|origin| files.is_known(origin))
             && local_checkpoints::rollback_reason(environment, &store, &kept).await?.is_none();
@@ -168,8 +168,8 @@ async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Resul
     }
     let ledger = display_ledger(environment, &workspace.ledger);
     let body =
-        Body::new(format!("the ledger {ledger} was not made on this machine, or is not as it was left here"));
+        Body::new(format!("the ledger {ledger} was not created on this machine, or was changed elsewhere"));
     let help = "its verdicts and decisions would count: look at `quorate ledger verify` and `quorate runs`; \
-                `quorate ledger checkpoint` makes it known here";
+                run `quorate ledger checkpoint` to accept it here";
     Err(ServiceError::configuration(codes::LEDGER_UNKNOWN, body.help(help)))
 }

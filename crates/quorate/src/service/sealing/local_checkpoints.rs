@@ -1,4 +1,4 @@
-//! Whether a ledger leads to the checkpoints that are kept of it on this machine (D12).
+//! Compares a ledger with the checkpoints of it that this machine keeps (D12).
 
 use quorate_ledger::Store;
 use quorate_ledger::local_checkpoints::LocalCheckpoints;
@@ -8,10 +8,10 @@ use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::paths::display_path;
 
-/// How a ledger departs from what is kept of it, in words; `None` where it leads to every copy.
+/// How a ledger departs from its local copies, in words; `None` if it extends every copy.
 ///
 /// # Errors
-/// When the store does not answer.
+/// If the store does not answer.
 pub(crate) async fn rollback_reason(
     environment: &Environment,
     store: &Store,
@@ -21,22 +21,22 @@ pub(crate) async fn rollback_reason(
     if let Some(origin) = &kept.replaced_origin
         && store.last_checkpoint().await?.is_none_or(|sealed| sealed.origin != *origin)
     {
-        return Ok(Some(format!("the ledger {origin} was kept here, and another one is in its place")));
+        return Ok(Some(format!("another ledger has replaced the ledger {origin}, which this machine knows")));
     }
     for copy in &kept.copies {
         let file = display_path(environment, &copy.path);
         let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
             Ok(Ok(checkpoint)) => checkpoint,
             Ok(Err(why)) => {
-                return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
+                return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
             }
             Err(why) => {
-                return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
+                return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
             }
         };
         if !store.has_checkpoint(&checkpoint).await? {
             return Ok(Some(format!(
-                "it does not continue the checkpoint over {} records of {} that its key has signed ({file})",
+                "it does not extend the checkpoint over {} records of {} that its key signed ({file})",
                 checkpoint.tree().size,
                 checkpoint.origin()
             )));

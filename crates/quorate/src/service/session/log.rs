@@ -1,11 +1,11 @@
-//! The log of a session: which file a run's lines go to, and appending them.
+//! The log of a session: chooses the file of a run's lines, and appends them.
 
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_ledger::council_log::{self, IndexedLog, priors};
-use quorate_ledger::quarantine;
+use quorate_ledger::files;
 use quorate_protocol::Json;
 
 use super::LedgerSession;
@@ -18,31 +18,31 @@ impl LedgerSession {
     /// Brings the log's index up to date.
     ///
     /// # Errors
-    /// When log or ledger cannot be read.
+    /// If log or ledger cannot be read.
     #[crate::boxed]
     pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
         let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
         if indexed.newly_corrupt > 0 {
             let log = display_path(&self.environment, &self.workspace.log);
             let body = Body::new(format!(
-                "{} lines of {log} cannot be read and are passed over",
+                "skipped {} unreadable lines of {log}",
                 indexed.newly_corrupt
             ));
-            self.warn(codes::LOG_CORRUPT, body.help("they stay where they are; every other line counts"));
+            self.warn(codes::LOG_CORRUPT, body.help("they stay in the file, and every other line counts"));
         }
         Ok(indexed)
     }
 
-    /// Brings the index up to date for a reader, who is told of a last line that is not counted; an append mends it.
+    /// Updates the index for a reader, and warns about a torn last line, which does not count; the next append repairs it.
     ///
     /// # Errors
-    /// When log or ledger cannot be read.
+    /// If log or ledger cannot be read.
     #[crate::boxed]
     pub async fn read_log_index(&self) -> Result<IndexedLog, ServiceError> {
         let indexed = self.sync_log_index().await?;
         if indexed.is_cut {
             let log = display_path(&self.environment, &self.workspace.log);
-            let body = Body::new(format!("the last line of {log} has no line end and is passed over"));
+            let body = Body::new(format!("skipped the last line of {log}: it has no line end"));
             let help = "a line of Quorate ends with a line feed: a write was cut off, or the file was changed. \
                         The next verdict to be logged ends the line if it is whole; `quorate ledger verify` compares it with its run";
             self.warn(codes::LOG_CORRUPT, body.help(help));
@@ -50,11 +50,11 @@ impl LedgerSession {
         Ok(indexed)
     }
 
-    /// As [`LedgerSession::read_log_index`], for a reader of all of it: an index that differs from a log that is not large is
-    /// built again (D13).
+    /// As [`LedgerSession::read_log_index`], for readers of the whole log: rebuilds the index if it differs from a log that is
+    /// not large (D13).
     ///
     /// # Errors
-    /// When log or ledger cannot be read.
+    /// If log or ledger cannot be read.
     #[crate::boxed]
     pub async fn compared_log_index(&self) -> Result<IndexedLog, ServiceError> {
         let indexed = self.read_log_index().await?;
@@ -62,10 +62,10 @@ impl LedgerSession {
             None => Ok(indexed),
             Some((what, rebuilt)) => {
                 let log = display_path(&self.environment, &self.workspace.log);
-                let body = Body::new(format!("the index of {log} was altered and is built again: {what}"));
+                let body = Body::new(format!("rebuilt the index of {log}, which was altered: {what}"));
                 self.warn(
                     codes::LOG_CORRUPT,
-                    body.help("what is counted follows from the log's lines again"),
+                    body.help("counts come from the log's lines again"),
                 );
                 Ok(rebuilt)
             }
@@ -75,7 +75,7 @@ impl LedgerSession {
     /// Earlier verdicts on a type of artifact, as the adjudicator sees them.
     ///
     /// # Errors
-    /// When log or ledger cannot be read.
+    /// If log or ledger cannot be read.
     #[crate::boxed]
     pub async fn priors(&self, indexed: IndexedLog, artifact_type: &str) -> Result<Vec<Json>, ServiceError> {
         let priors = priors::priors(&self.store, &self.workspace.log, indexed, artifact_type).await?;
@@ -83,14 +83,14 @@ impl LedgerSession {
             let log = display_path(&self.environment, &self.workspace.log);
             let of = prior["artifact"].as_str().unwrap_or_default();
             let body = Body::new(format!("the line of {of} in {log} differs from the run's records"));
-            let help = "the adjudicator sees ALTERED in the place of its verdict; `quorate ledger verify` lists what differs";
+            let help = "the adjudicator sees ALTERED instead of its verdict; `quorate ledger verify` lists the differences";
             self.warn(codes::LOG_CORRUPT, body.help(help));
         }
         Ok(priors)
     }
 
-    /// Where a run's lines are appended, and behind how many bytes they can stand: in the log that its record names where
-    /// that is of this workspace, else in the workspace's own, which is said.
+    /// The file for a run's lines, and the offset after which they may be: the log in the run's record if it belongs to this
+    /// workspace, else the workspace's own log, with a warning.
     fn log_target(&self, history: &History) -> (PathBuf, u64) {
         let named = history.opened.log_path.as_deref().map(Path::new);
         match named {
@@ -105,7 +105,7 @@ impl LedgerSession {
                     history.run,
                     named.display()
                 ));
-                let help = "`quorate ledger verify` finds it here; give the command in the run's own workspace to have it there";
+                let help = "`quorate ledger verify` finds it here; to log it there, run the command in the run's own workspace";
                 self.warn(codes::LOG_ELSEWHERE, body.help(help));
             }
             None => {}
@@ -128,7 +128,7 @@ impl LedgerSession {
         self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log) && is_free())
     }
 
-    /// Whether a log, as a record names it, is the workspace's own. Recorded names are redacted.
+    /// Whether a log named in a record is the workspace's own. Recorded names are redacted.
     fn is_default_log(&self, log: &Path) -> bool {
         let own_path = &self.workspace.log;
         log == own_path
@@ -136,14 +136,14 @@ impl LedgerSession {
                 == *self.workspace.redaction.redactor.redact(&own_path.to_string_lossy()).0
     }
 
-    /// Appends a line to the run's log; `false` if that failed, which is reported.
+    /// Appends a line to the run's log; returns `false` after a warning if that fails.
     pub(in crate::service) async fn append_line(&self, history: &History, line: Json) -> bool {
         let (path, since) = self.log_target(history);
         let dir = self.store.dir().to_owned();
         let appended = {
             let path = path.clone();
             tokio::task::spawn_blocking(move || {
-                council_log::append::append_once(&path, &line.to_string(), since, &dir)
+                council_log::append_once(&path, &line.to_string(), since, &dir)
             })
             .await
         };
@@ -169,7 +169,7 @@ impl LedgerSession {
         }
     }
 
-    fn warn_torn_line(&self, log: &Path, piece: &quarantine::QuarantinedFile) {
+    fn warn_torn_line(&self, log: &Path, piece: &files::QuarantinedFile) {
         let (log, piece) =
             (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
         self.warn(

@@ -1,10 +1,10 @@
-//! What is a workspace's own, whatever configuration a run was started with: where it records, with which keys, in which log
-//! and before which witness. A run's record names paths, too, and anyone who can write the ledger can write these: they are
-//! never where a key is looked for, and a line is appended to no file outside of the workspace.
+//! The resources of a workspace, whatever configuration a run was started with: ledger, keys, log and witness. A run's record
+//! also names paths, but anyone who can write to the ledger can choose these. Keys are therefore never searched for there, and
+//! no line is appended to a file outside of the workspace.
 
 use std::path::PathBuf;
 
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 
 use crate::service::environment::Environment;
 use crate::service::guard::Guard;
@@ -15,7 +15,7 @@ use crate::service::workspace::Workspace;
 /// The resources that belong to a workspace.
 pub struct WorkspaceResources {
     pub(super) keys: Keys,
-    ledger: Address,
+    ledger: StoreAddress,
     log: PathBuf,
     witness: Option<Witness>,
     guard: Guard,
@@ -32,7 +32,7 @@ impl WorkspaceResources {
         }
     }
 
-    /// A configuration that is used from here.
+    /// Applies these resources to another workspace's configuration.
     pub(super) fn apply_to(&self, configuration: Workspace) -> Workspace {
         Workspace {
             ledger: self.ledger.clone(),

@@ -1,11 +1,11 @@
-//! What the session signs: it remembers the signer of each run that it works on, so that a key is fetched once.
+//! Signing in a session: it remembers the signer of each run that it works on, so that a key is fetched once.
 
 use std::sync::PoisonError;
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
 use quorate_kernel::record::Keyring;
-use quorate_manifest::assembly::audit::Signing;
+use quorate_manifest::assembly::Signing;
 use quorate_protocol::Name;
 use serde_json::json;
 
@@ -15,23 +15,23 @@ use crate::service::keys::Keys;
 use crate::service::signer::{KeySource, Signer};
 
 impl LedgerSession {
-    /// Where the keys are.
+    /// The locations of the keys.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Has the records of a run signed from here on, if its signer has a key.
+    /// Signs the records of a run from here on, if its signer has a key.
     pub fn start_signing(&self, run: &Name, signer: Signer) {
         signer.sign(&self.store, run);
         self.signers.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), signer);
     }
 
-    /// Signs appends to a run that began with signatures. If the key is newer than the run, a
-    /// record of who vouches for it is appended first, and `history` continues after that. `false` where another process was
-    /// faster, and the run has to be read again.
+    /// Signs appends to a run that began with signatures. If the key is newer than the run, first appends a record with its
+    /// voucher, and `history` continues after that. Returns `false` if another process was faster and the run must be read
+    /// again.
     ///
     /// # Errors
-    /// When the run is signed, and there is no key that may sign for it; and when the record cannot be appended.
+    /// If the run is signed and no key may sign for it, or the record cannot be appended.
     #[crate::boxed]
     pub async fn resume_signing(
         &self,
@@ -61,11 +61,11 @@ impl LedgerSession {
         Ok(true)
     }
 
-    /// Has what is appended to a stream beside the runs signed where it began so; a stream that begins with a run whose
-    /// signatures are required begins with signatures.
+    /// Signs appends to a stream beside the runs if the stream began signed. A new stream begins with signatures if it starts
+    /// with a run that requires them.
     ///
     /// # Errors
-    /// When the stream is signed, and there is no key that may sign for it.
+    /// If the stream is signed and no key may sign for it.
     #[crate::boxed]
     pub async fn sign_stream(&self, stream: &Name, run: Option<&Name>) -> Result<(), ServiceError> {
         if self.signer(stream).is_some() {

@@ -1,4 +1,4 @@
-//! Finds what a sweep reviews: files below the watched folders, by tier, content and history.
+//! Finds the files to review in a sweep: files below the watched folders, by tier, content and history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,18 +23,18 @@ use crate::service::tier_model::{SortedText, TierModel};
 use crate::service::trust::{self, Permit, TrustRequest};
 use crate::service::workspace::boundary;
 
-/// What a sweep finds.
+/// The files of a sweep.
 pub(in crate::service) struct Found {
-    /// What is not due, and in a dry run what is, by path.
+    /// Files that are not due, by path; in a dry run also those that are.
     pub(in crate::service) files: Vec<SweptFile>,
     pub(in crate::service) due: Vec<(SweptFile, Box<DueFile>)>,
-    /// What the reviews would cost, in a dry run.
+    /// The expected cost of the reviews, in a dry run.
     pub(in crate::service) estimate: Option<Estimate>,
-    /// What this council has judged; empty if it is judged again.
+    /// The content that this council has judged; empty if it is judged again.
     pub(in crate::service) judged: BTreeMap<String, Name>,
 }
 
-/// Finds the files below the watched folders, and what of them is due. Without a permit no model is asked for a tier.
+/// Finds the files below the watched folders, and those that are due. Without a permit, asks no model for a tier.
 pub(in crate::service) async fn find(
     session: &LedgerSession,
     request: &Request,
@@ -54,7 +54,7 @@ pub(in crate::service) async fn find(
     all.extend(unread);
     let sorted = sort_by_model(session, request, permit, &found).await?;
     for found in found {
-        // Lets an interruption through: reading files awaits nothing else.
+        // Lets an interruption through: reading files has no other await.
         tokio::task::yield_now().await;
         match triage(session, found, &sorted, &judged, &mut planned, request.judged) {
             Triage::Now(swept) => all.push(swept),
@@ -90,7 +90,7 @@ fn files(
 ) -> Result<(Vec<FileEntry>, Vec<SweptFile>), ServiceError> {
     let council = &session.workspace.council;
     if council.watch.paths.is_empty() {
-        let body = Body::new("there is nothing to sweep: no `watch.paths` in council.yaml");
+        let body = Body::new("cannot sweep: council.yaml has no `watch.paths`");
         return Err(ServiceError::configuration(
             codes::COUNCIL_INVALID,
             body.help("add `watch: {paths: [./drafts/]}`"),
@@ -112,8 +112,8 @@ fn files(
                 for entry in elsewhere {
                     let target = display_path(&session.environment, &entry.path);
                     let body =
-                        Body::new(format!("{target} leads out of the watched folder {written} by a link"));
-                    let help = "it is left out; watch the folder that it leads to, or review it by its name";
+                        Body::new(format!("skipped {target}: a link leads out of the watched folder {written}"));
+                    let help = "watch the folder that it leads to, or review the file by its name";
                     session.warn(codes::WATCH_UNREADABLE, body.help(help));
                 }
                 files.extend(inside.into_iter().filter(|entry| seen.insert(entry.path.clone())));
@@ -131,7 +131,7 @@ fn files(
             }
         }
     }
-    // A missing folder may be for later drafts; if all are missing, nothing was swept.
+    // A missing folder may be for later drafts; if all folders are missing, nothing was swept.
     let all_unread = unread.len() == council.watch.paths.len();
     unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
     let own_files = [Some(&*session.workspace.log), session.workspace.ledger.file()];
@@ -143,8 +143,7 @@ fn files(
     Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))
 }
 
-/// The tiers of the texts whose tier a model is to say, by the hash of the text. A dry run asks no model, and has those
-/// that are recorded.
+/// The tiers that a model chooses, by the hash of the text. A dry run asks no model and uses only recorded tiers.
 async fn sort_by_model(
     session: &LedgerSession,
     request: &Request,
@@ -153,8 +152,8 @@ async fn sort_by_model(
 ) -> Result<BTreeMap<String, SortedText>, ServiceError> {
     let council = &session.workspace.council;
     let read = |path: PathBuf| artifact::read(&Subject::File(path), &session.environment.directory).ok();
-    // Texts are read again when they are asked about: all together may exceed memory. What cannot be read is reported
-    // where it is triaged.
+    // Each text is read again when its question is put, since all texts together may exceed memory. The triage reports
+    // unreadable files.
     let mut questions: BTreeMap<String, PathBuf> = BTreeMap::new();
     for file in found {
         if council.tiers.classify(&review::relative_path(&council.dir, &file.path)).asks_model
@@ -187,7 +186,7 @@ async fn sort_by_model(
 
 enum Triage {
     Now(SweptFile),
-    /// The run that has judged it; its row has to be compared with its records (D13).
+    /// The run that judged it; its row must be compared with its records (D13).
     JudgedBefore(SweptFile, Name),
     Due(SweptFile, Box<DueFile>),
 }
@@ -195,20 +194,20 @@ enum Triage {
 /// A draft that is due. Its text is read again when its review starts: all texts together may exceed memory.
 pub(in crate::service) struct DueFile {
     path: PathBuf,
-    /// Its path when it was found: a link made since may lead out of the watched folder.
+    /// Its path when it was found: a link created since may lead out of the watched folder.
     place: Option<PathBuf>,
     pub(in crate::service) sha256: String,
     pub(in crate::service) tier_source: Option<TierSource>,
 }
 
 impl DueFile {
-    /// Reads it, unless it was moved since it was found.
+    /// Reads it, unless it was moved since the search.
     pub(in crate::service) fn read_in_place(
         &self,
         session: &LedgerSession,
     ) -> Result<Artifact, ServiceError> {
         if disk::canonical(&self.path) != self.place {
-            let body = Body::new("it was moved while the sweep went on");
+            let body = Body::new("it was moved during the sweep");
             return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
         }
         let artifact = self.read(session)?;

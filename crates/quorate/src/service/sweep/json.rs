@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Outcome, SweepReport, SweptFile};
 
-/// `{"files": [{path, tier, artifact_type, tier_reason, fate, run, verdict, why, fix_first}]}`, in the order given; with `estimate`
-/// where nothing was reviewed. What is queued has its `state`, too.
+/// `{"files": [{path, tier, artifact_type, tier_reason, fate, run, verdict, why, fix_first}]}`, in the order given. A dry run
+/// adds `estimate`, and a queued file its `state`.
 pub fn json(report: &SweepReport) -> String {
     let mut all = json!({ "files": report.files.iter().map(object).collect::<Vec<_>>() });
     if let Some(estimate) = &report.estimate {

@@ -1,4 +1,4 @@
-//! What a process trusts besides what was recorded: everything, what a person allowed for once, or who is asked.
+//! Trust of one process besides recorded trust: everything, a one-time permission, or a person to ask.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,30 +7,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A user's answer to the shown plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsentAnswer {
-    /// It is trusted until one of the files changes.
+    /// Trust the files until one of them changes.
     Always,
-    /// It is trusted by this process.
+    /// Trust the files for this process.
     Once,
     No,
 }
 
 /// Asks a person at a terminal.
 pub trait Consent: Send + Sync {
-    /// Shows what would be done, one line each, and asks.
+    /// Shows the planned side effects, one per line, and asks.
     ///
     /// # Errors
     /// If no answer can be obtained.
     fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer>;
 }
 
-/// What this process trusts.
+/// The trust of this process.
 #[derive(Clone, Default)]
 pub struct Trust {
     /// `--trust`.
     pub(super) all: bool,
-    /// The person who is asked, where there is one.
+    /// The person to ask.
     pub(super) consent: Option<Arc<dyn Consent>>,
-    /// What was trusted by this process alone.
+    /// Files that only this process trusts.
     trusted_once: Arc<Mutex<BTreeSet<(PathBuf, String)>>>,
 }
 
@@ -41,19 +41,19 @@ impl Trust {
         Trust { all: true, ..self }
     }
 
-    /// Has a person asked where something is not trusted.
+    /// Asks a person about untrusted files.
     #[must_use]
     pub fn with_consent(self, consent: Arc<dyn Consent>) -> Self {
         Trust { consent: Some(consent), ..self }
     }
 
-    /// The same, and no person is asked.
+    /// The same trust, without asking a person.
     #[must_use]
     pub fn without_asking(&self) -> Self {
         Trust { consent: None, ..self.clone() }
     }
 
-    /// What a person trusted for this process alone: files with the hashes of their bytes.
+    /// The files that a person trusted for this process alone, with the hashes of their bytes.
     pub(super) fn trusted_once(&self) -> BTreeSet<(PathBuf, String)> {
         self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

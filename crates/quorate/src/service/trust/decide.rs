@@ -14,28 +14,28 @@ use super::inventory;
 use super::requests::{Inventory, TrustRequest, canonical};
 use super::store::{Store, TrustRecord};
 
-/// What was done, and which files are trusted now.
+/// The result of a trust command, and the files that are trusted now.
 #[derive(Debug)]
 pub struct TrustChange {
     pub what: Action,
-    /// The files of the inventory that are trusted as they are now.
+    /// The files of the inventory that are trusted with their present bytes.
     pub trusted: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: it was looked at.
+    /// The inventory was shown.
     Inspected,
     /// The files of the inventory are trusted.
     Trusted,
-    /// Nothing below the root is.
+    /// No file below the root is trusted.
     Revoked,
 }
 
-/// The inventory of files that a person names. Each of them is covered, whether it would do anything now or not.
+/// The inventory of files that a person names. It covers each of them, whether or not it has side effects now.
 ///
 /// # Errors
-/// When one is not there.
+/// If a file does not exist.
 pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
     let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
     if let Some(at) = named.iter().position(|file| !file.is_file()) {
@@ -52,7 +52,7 @@ pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inve
 /// Reads which files are trusted.
 ///
 /// # Errors
-/// When the record of trust cannot be read.
+/// If the record of trust cannot be read.
 pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
     change_of(environment, inventory, Action::Inspected)
 }
@@ -60,7 +60,7 @@ pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<Trust
 /// Trusts the files of an inventory.
 ///
 /// # Errors
-/// When the record of trust cannot be written.
+/// If the record of trust cannot be written.
 pub fn trust(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
     if !inventory.files.is_empty() {
         store(environment)?.add(&inventory.files, environment.clock.now_ms())?;
@@ -68,7 +68,7 @@ pub fn trust(environment: &Environment, inventory: &Inventory) -> Result<TrustCh
     change_of(environment, inventory, Action::Trusted)
 }
 
-/// Trusts no file of an inventory any more, and none below its root.
+/// Revokes the trust in an inventory's files, and in all files below its root.
 ///
 /// # Errors
 /// As [`trust`].
@@ -80,10 +80,10 @@ pub fn revoke(environment: &Environment, inventory: &Inventory) -> Result<TrustC
     change_of(environment, inventory, Action::Revoked)
 }
 
-/// Lets a directory of another owner configure us, and gives its path.
+/// Allows a directory of another owner to configure Quorate, and returns its path.
 ///
 /// # Errors
-/// When there is no such directory, or as [`trust`].
+/// If the directory does not exist, or as [`trust`].
 pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
     let path = absolute(&environment.directory, directory);
     let Some(path) = disk::canonical(&path).filter(|path| path.is_dir()) else {
@@ -95,10 +95,10 @@ pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<Pat
     Ok(path)
 }
 
-/// Takes back what [`safe_directory`] recorded, and gives the directory's path. It need not be there any more.
+/// Revokes what [`safe_directory`] recorded, and returns the directory's path. The directory need not exist any more.
 ///
 /// # Errors
-/// When it is not recorded, or as [`trust`].
+/// If it is not recorded, or as [`trust`].
 pub fn revoke_safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
     let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
     let mut was_there = false;
@@ -107,7 +107,7 @@ pub fn revoke_safe_directory(environment: &Environment, directory: &Path) -> Res
         return Ok(path);
     }
     let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
-    let help = "name the directory that was given to `--safe-directory`, not one below it";
+    let help = "pass the directory that was given to `--safe-directory`, not one below it";
     Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)))
 }
 

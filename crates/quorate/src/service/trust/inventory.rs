@@ -1,5 +1,5 @@
-//! What a workspace names and would be done: the executors, hooks, servers and addresses of every file below its root
-//! that can name one. Nothing of it is started.
+//! The side effects that a workspace names: the executors, hooks, servers and addresses of every file below its root that
+//! can name one. Starts none of them.
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,10 @@ use super::super::{convene, runtime};
 use super::consent::Trust;
 use super::requests::{Inventory, TrustRequest};
 
-/// What the workspace around a directory names. Files that are refused name nothing: they are not used either.
+/// The side effects of the workspace around a directory. Refused files have none, since they are not used.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// If the directory cannot be read.
 pub fn of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, ServiceError> {
     let root = find_root(environment, None, start);
     let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
@@ -36,16 +36,16 @@ pub fn of_workspace(environment: &Environment, start: &Path) -> Result<Inventory
     )
 }
 
-/// What these files name, of the workspace with this root.
+/// The side effects of these files of the workspace with this root.
 ///
 /// # Errors
-/// When the root cannot be read.
+/// If the root cannot be read.
 pub fn of_files(
     environment: &Environment,
     root: PathBuf,
     files: Vec<PathBuf>,
 ) -> Result<Inventory, ServiceError> {
-    // Nothing is started here, so nothing has to be trusted in order to look.
+    // Nothing is started here, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let configuration = configuration(environment, &root);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
@@ -87,7 +87,7 @@ pub fn of_files(
     Ok(Inventory::new(root, needs))
 }
 
-/// The configuration of a root; one that is refused names nothing.
+/// The configuration of a root; the default if it is refused.
 fn configuration(environment: &Environment, root: &Path) -> Configuration {
     let path = root.join("quorate.toml");
     workspace::load_configuration(environment, &path).value.unwrap_or_default()

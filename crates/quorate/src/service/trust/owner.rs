@@ -1,5 +1,5 @@
-//! Who owns a file that configures us, and who can replace it. A directory that another user owns or can
-//! write to decides nothing here, as git has it with `safe.directory`.
+//! The ownership of files that configure Quorate. As with git's `safe.directory`, a directory that another user owns or can
+//! write to configures nothing.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn dubious(environment: &Environment, path: &Path) -> Option<String> {
     writable.then(|| format!("every user can write to `{}`", path.display()))
 }
 
-/// In a sticky directory, such as `/tmp`, other users cannot replace our files, and files that they add are theirs.
+/// In a sticky directory, such as `/tmp`, other users cannot replace our files, and files that they add belong to them.
 #[cfg(unix)]
 fn dubious_directory(environment: &Environment, directory: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
@@ -69,7 +69,7 @@ fn dubious_directory(environment: &Environment, directory: &Path) -> Option<Stri
         return Some(format!("every user can write to `{}`", directory.display()));
     }
     let owner = metadata.uid();
-    // A sticky directory is the system's; the owner of any other can replace what is in it.
+    // A sticky directory is the system's; the owner of any other directory can replace its files.
     (!environment.trusts_owner(owner) && owner != 0)
         .then(|| format!("`{}` belongs to user {owner}", directory.display()))
 }

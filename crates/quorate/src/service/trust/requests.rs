@@ -1,4 +1,4 @@
-//! What files of a workspace would do, and the hashes by which a person trusts these files.
+//! The side effects of workspace files, and the hashes by which a person trusts these files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use quorate_kernel::ports::executor::SideEffect;
 
 use crate::service::disk;
 
-/// What a file of a workspace names and would be done.
+/// The side effects of a workspace file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRequest {
     pub file: PathBuf,
-    /// What would be done.
+    /// Its side effects.
     pub acts: Vec<SideEffect>,
 }
 
-/// What a workspace names.
+/// The side effects of a workspace.
 #[derive(Debug)]
 pub struct Inventory {
     pub root: PathBuf,
-    /// What each file would do; files that would do nothing are left out.
+    /// The side effects of each file; files without any are left out.
     pub requests: Vec<TrustRequest>,
     /// The files that this covers, by canonical path, each with the hash of its bytes.
     pub files: BTreeMap<PathBuf, String>,
 }
 
 impl Inventory {
-    /// One hash over all files by their paths below the root, so that it is the same in every checkout.
+    /// One hash over all files by their paths below the root; the same in every checkout.
     pub fn hash(&self) -> String {
         let root = disk::canonical(&self.root).unwrap_or_else(|| self.root.clone());
         let lines = self.files.iter().map(|(file, hash)| {
@@ -44,7 +44,7 @@ impl Inventory {
     }
 }
 
-/// One need for each file, in the order of the files.
+/// One request for each file, in the order of the files.
 pub(super) fn merge_by_file(needs: Vec<TrustRequest>) -> Vec<TrustRequest> {
     let mut by_file: BTreeMap<PathBuf, Vec<SideEffect>> = BTreeMap::new();
     for need in needs.into_iter().filter(|need| !need.acts.is_empty()) {
@@ -58,8 +58,8 @@ pub(super) fn merge_by_file(needs: Vec<TrustRequest>) -> Vec<TrustRequest> {
     by_file.into_iter().map(|(file, acts)| TrustRequest { file, acts }).collect()
 }
 
-/// The files that needs cover, each with the hash of its bytes. One that cannot be read has no hash that a user could
-/// have trusted.
+/// The files of these requests, each with the hash of its bytes. An unreadable file gets no hash that a user could have
+/// trusted.
 pub(super) fn file_hashes(needs: &[TrustRequest]) -> BTreeMap<PathBuf, String> {
     let acts = needs.iter().flat_map(|need| &need.acts).flat_map(|act| &act.files);
     let files = needs.iter().map(|need| &need.file).chain(acts);

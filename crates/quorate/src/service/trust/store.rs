@@ -1,5 +1,5 @@
-//! Where trust is kept: one JSON file in the user's state directory, which no workspace can name. A file is trusted by
-//! its canonical path and the hash of its bytes, so one that changed or moved is asked for again.
+//! The store of trust decisions: one JSON file in the user's state directory, which no workspace can name. A file is trusted
+//! by its canonical path and the hash of its bytes, so trust ends when the file changes or moves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::super::error::ServiceError;
 const FILE_NAME: &str = "trust.json";
 const VERSION: u32 = 1;
 
-/// What a person trusts.
+/// The recorded trust of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRecord {
@@ -23,12 +23,12 @@ pub struct TrustRecord {
     /// By canonical path.
     #[serde(default)]
     pub files: BTreeMap<PathBuf, TrustedFile>,
-    /// Directories of other owners that a person has named.
+    /// Directories of other owners that a person has allowed.
     #[serde(default)]
     pub safe_directories: BTreeSet<PathBuf>,
 }
 
-/// A file that is trusted.
+/// A trusted file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustedFile {
@@ -49,7 +49,7 @@ impl TrustRecord {
         self.files.get(file).is_some_and(|known| known.sha256 == sha256)
     }
 
-    /// Whether a person has named this directory, or one above it.
+    /// Whether a person has allowed this directory, or one above it.
     pub fn is_safe(&self, directory: &Path) -> bool {
         directory.ancestors().any(|above| self.safe_directories.contains(above))
     }
@@ -61,14 +61,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store of this user; `None` where the environment names no home for it.
+    /// The store of this user; `None` if the environment has no state directory.
     ///
     /// # Errors
-    /// When it belongs to another user, or every user can write to it.
+    /// If it belongs to another user, or every user can write to it.
     pub fn of(environment: &Environment) -> Result<Option<Store>, ServiceError> {
         let Some(directory) = &environment.state_dir else { return Ok(None) };
         let path = directory.join(FILE_NAME);
-        // A user who can write to one of them could trust any file in our name.
+        // A user who can write to one of them could record trust in another user's name.
         for there in [&path, directory.as_path()] {
             if let Some(owner) = disk::owner(there).filter(|owner| !environment.trusts_owner(*owner)) {
                 return Err(unusable(there, &format!("it belongs to user {owner}")));
@@ -83,7 +83,7 @@ impl Store {
     /// Its content; empty if it does not exist yet.
     ///
     /// # Errors
-    /// When it cannot be read or is not what was written: then nothing is trusted.
+    /// If it cannot be read or is malformed: then nothing is trusted.
     pub fn read(&self) -> Result<TrustRecord, ServiceError> {
         let bytes = match disk::read(&self.path) {
             Ok(bytes) => bytes,
@@ -100,7 +100,7 @@ impl Store {
     /// Adds files by their hashes.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// If it cannot be read or written.
     pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), ServiceError> {
         self.change(|trusted| {
             let at = rfc3339(now_ms);
@@ -111,10 +111,10 @@ impl Store {
         })
     }
 
-    /// Changes it, one process after the other.
+    /// Changes the record under a lock, so that processes take turns.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// If it cannot be read or written.
     pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), ServiceError> {
         let to_error = |error: std::io::Error| unusable(&self.path, &error.to_string());
         let _lock = disk::lock_with_sidecar(&self.path).map_err(to_error)?;

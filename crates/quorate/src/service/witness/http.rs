@@ -1,25 +1,26 @@
-//! Asking a witness over HTTP. An answer is waited for a few seconds and read up to a bound; redirects are not followed.
+//! Requests to a witness over HTTP, with a deadline and a size limit, and without redirects.
 
 use std::sync::Once;
 use std::time::Duration;
 
 use quorate_ledger::note::Note;
 use quorate_ledger::store::CheckpointRecord;
-use quorate_ledger::witness::remote::{self, Answer, MAX_BYTES};
+use quorate_ledger::witness;
+use quorate_ledger::witness::{MAX_ANSWER_BYTES, WitnessAnswer};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use super::service::{Service, SubmitContext};
 use crate::service::error::error_chain;
 
-/// How long a witness may take, with everything.
+/// The deadline of a witness's answer, retries included.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Has a checkpoint signed by a witness, and keeps what it signed.
+/// Requests a witness's signature on a checkpoint, and stores it.
 ///
 /// # Errors
-/// Why it is not signed, in words.
+/// The reason why it is not signed, in words.
 pub(super) async fn cosign(
     service: &Service,
     telling: &SubmitContext<'_>,
@@ -32,22 +33,22 @@ pub(super) async fn cosign(
         return Ok(());
     }
     let mut old = before.filter(|before| *before <= size).unwrap_or(0);
-    // The witness answers a wrong size with its own, and is asked once more.
+    // The witness answers a wrong size with its own size, and is then asked once more.
     for again in [true, false] {
         match ask(service, telling, sealed, note, old).await? {
-            Answer::Cosigned(signed) => {
+            WitnessAnswer::Cosigned(signed) => {
                 return telling
                     .copies
                     .save_cosigned(&signed, &service.key)
                     .map_err(|error| error_chain(&error));
             }
-            Answer::Seen(seen) if seen > size => {
+            WitnessAnswer::Seen(seen) if seen > size => {
                 return Err(format!(
                     "it has seen {seen} records, and this ledger has {size}: it was rolled back"
                 ));
             }
-            Answer::Seen(seen) if again && seen != old => old = seen,
-            Answer::Seen(seen) => {
+            WitnessAnswer::Seen(seen) if again && seen != old => old = seen,
+            WitnessAnswer::Seen(seen) => {
                 return Err(format!("it has seen another tree of {seen} records than this ledger has"));
             }
         }
@@ -73,22 +74,22 @@ async fn ask(
     sealed: &CheckpointRecord,
     note: &str,
     old: u64,
-) -> Result<Answer, String> {
+) -> Result<WitnessAnswer, String> {
     let path = match old {
         0 => Vec::new(),
         old => telling.store.consistency(old, &sealed.tree).await.map_err(|error| error_chain(&error))?,
     };
-    let body = remote::request(old, &path, note);
+    let body = witness::witness_request(old, &path, note);
     let answered = tokio::time::timeout(REQUEST_TIMEOUT, send(&service.url, body)).await;
     let answered = answered
         .unwrap_or_else(|_| Err(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())));
     let (status, answer) = answered.inspect_err(|_| service.mark_unresponsive())?;
-    remote::answer(status, &answer, note, &service.key)
+    witness::read_witness_answer(status, &answer, note, &service.key)
 }
 
 async fn send(url: &str, body: String) -> Result<(u16, Vec<u8>), String> {
     let url = Url::parse(&format!("{url}/add-checkpoint"))
-        .map_err(|error| format!("its URL cannot be read: {error}"))?;
+        .map_err(|error| format!("its URL is invalid: {error}"))?;
     let client = client(&url).map_err(|error| error_chain(&error))?;
     let sent = client.post(url).body(body).send().await;
     let mut response = sent.map_err(|error| error_chain(&error.without_url()))?;
@@ -96,18 +97,18 @@ async fn send(url: &str, body: String) -> Result<(u16, Vec<u8>), String> {
     let mut answer = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| error_chain(&error.without_url()))? {
         answer.extend_from_slice(&chunk);
-        if answer.len() > MAX_BYTES {
-            return Err(format!("its answer is longer than {MAX_BYTES} bytes"));
+        if answer.len() > MAX_ANSWER_BYTES {
+            return Err(format!("its answer is longer than {MAX_ANSWER_BYTES} bytes"));
         }
     }
     Ok((status, answer))
 }
 
-/// A client that speaks TLS with ring, and goes past the proxy to our own machine.
+/// A client that uses TLS with ring, and no proxy for our own machine.
 fn client(url: &Url) -> Result<Client, reqwest::Error> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // Another provider that was installed before serves as well.
+        // A provider that was installed before works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     let builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(Policy::none());

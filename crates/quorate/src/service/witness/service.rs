@@ -1,4 +1,4 @@
-//! A witness that is asked over HTTP, and what a checkpoint is submitted with.
+//! A witness over HTTP, and the context of a submission.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +9,10 @@ use quorate_ledger::note::Cosigner;
 
 use crate::service::environment::Environment;
 
-/// A witness that is asked over HTTP.
+/// A witness over HTTP.
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// Its URL, to which `/add-checkpoint` is added.
+    /// Its URL, to which the client appends `/add-checkpoint`.
     pub url: String,
     pub key: Cosigner,
     unresponsive: Arc<AtomicBool>,
@@ -23,7 +23,7 @@ impl Service {
         Service { url, key, unresponsive: Arc::default() }
     }
 
-    /// Whether it left this process without an answer; it is not asked again then.
+    /// Whether it left a request of this process unanswered, so that it is not asked again.
     pub(super) fn is_unresponsive(&self) -> bool {
         self.unresponsive.load(Ordering::Relaxed)
     }
@@ -37,6 +37,6 @@ impl Service {
 pub struct SubmitContext<'a> {
     pub environment: &'a Environment,
     pub store: &'a Store,
-    /// Where cosigned checkpoints are kept.
+    /// The store of cosigned checkpoints.
     pub copies: &'a CheckpointFiles,
 }

@@ -1,11 +1,11 @@
-//! What a configuration has written or sent outside of its workspace: a ledger in a database or elsewhere on the disk, a
-//! witness, a log. Below the root it needs no trust, links included.
+//! Side effects of a configuration outside of its workspace: a ledger in a database or elsewhere on the disk, a witness, a
+//! log. Files below the root need no trust, links included.
 
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::executor::SideEffect;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::council::Council;
 use quorate_manifest::{Source, source};
@@ -14,7 +14,7 @@ use super::super::disk::{self, Disk};
 use super::super::error::ServiceError;
 use crate::service::paths::absolute;
 
-/// What a `quorate.toml` has kept outside of its directory.
+/// The side effects of a `quorate.toml` outside of its directory.
 pub fn of_configuration(host: &Configuration) -> Vec<SideEffect> {
     let key = host.keys.signing.as_ref().and_then(|(source, _)| match source {
         KeySource::File(path) => of_key(&host.dir, &absolute(&host.dir, path.as_ref())),
@@ -23,18 +23,18 @@ pub fn of_configuration(host: &Configuration) -> Vec<SideEffect> {
     of_ledger(host).into_iter().chain(of_witness(host)).chain(key).collect()
 }
 
-/// The ledger that a `quorate.toml` names, where it is elsewhere.
+/// The ledger of a `quorate.toml`, if it is outside.
 pub(super) fn of_ledger(host: &Configuration) -> Option<SideEffect> {
     let written = host.ledger.path.as_deref()?;
-    if Address::is_postgres(written) {
-        let address = Address::Postgres { url: written.to_owned(), dir: host.dir.clone() };
+    if StoreAddress::is_postgres(written) {
+        let address = StoreAddress::Postgres { url: written.to_owned(), dir: host.dir.clone() };
         return Some(SideEffect::new(format!("keep the ledger in {address}")));
     }
     let path = absolute(&host.dir, written.as_ref());
     (!is_inside(&host.dir, &path)).then(|| SideEffect::new(format!("keep the ledger at {}", path.display())))
 }
 
-/// The witness that a `quorate.toml` names, where it is elsewhere.
+/// The witness of a `quorate.toml`, if it is outside.
 pub(super) fn of_witness(host: &Configuration) -> Option<SideEffect> {
     let (written, _) = host.ledger.witness.as_ref()?;
     if written.contains("://") {
@@ -45,13 +45,13 @@ pub(super) fn of_witness(host: &Configuration) -> Option<SideEffect> {
         .then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
 }
 
-/// The key that a `quorate.toml` of a root names, where it is elsewhere.
+/// The key of a root's `quorate.toml`, if it is outside.
 pub fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
     (!is_inside(root, path)).then(|| SideEffect::new(format!("sign with the key {}", path.display())))
 }
 
-/// What a council reads and writes outside of a root and of its own directory: prompts and documents that members are
-/// shown, and its log.
+/// The files outside of a root and of its own directory that a council reads and writes: prompts and documents that it shows
+/// to members, and its log.
 pub fn of_council(council: &Council, root: &Path) -> Vec<SideEffect> {
     let outside = |path: &Path| {
         let path = absolute(&council.dir, path);
@@ -70,7 +70,7 @@ pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
     outside.map(|path| SideEffect::new(format!("show members the files below {}", path.display()))).collect()
 }
 
-/// Refuses a place that is below a root by its name, and elsewhere by its links.
+/// Refuses a path that is below a root by its name, but leads out by a link.
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
@@ -84,14 +84,14 @@ pub(super) fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), 
         path.display(),
         target.display()
     ));
-    let help = "remove the link, or name the place yourself: `--ledger PATH`";
+    let help = "remove the link, or choose the place yourself: `--ledger PATH`";
     Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
 }
 
-/// What is in a ledger's directory, or is made there, and must not lead elsewhere.
+/// The entries of a ledger's directory that must not lead elsewhere.
 const LEDGER_ENTRIES: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", ".gitignore"];
 
-/// Refuses a ledger's directory with something in it that leads out of a root by a link: a key, a checkpoint, what was set aside.
+/// Refuses a ledger's directory with an entry that leads out of a root by a link: a key, a checkpoint, a file moved aside.
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
@@ -108,11 +108,11 @@ pub(super) fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), Ser
     Ok(())
 }
 
-/// The disk for a file that was found in a workspace and not named by a person: where it is a link that leads out of the
-/// root, it is not read, and so no line of it is shown.
+/// The disk for a file that was found in a workspace and not named by a person. A file that is a link out of the root is not
+/// read, so that no line of it is shown.
 pub struct FoundFile<'a> {
     pub root: &'a Path,
-    /// The file; others are read as they are.
+    /// The checked file; other files are read without this check.
     pub file: &'a Path,
 }
 
@@ -125,13 +125,13 @@ impl Source for FoundFile<'_> {
     }
 }
 
-/// Whether a path is below a root by its name, and elsewhere by its links.
+/// Whether a path is below a root by its name, but leads out by a link.
 pub fn leads_out(root: &Path, path: &Path) -> bool {
     path.starts_with(root) && !is_inside(root, path)
 }
 
-/// Whether a path is below a root once links are followed. What is not there yet, root or path, lies where it would be
-/// made.
+/// Whether a path is below a root once links are followed. A root or path that does not exist counts at the place where it
+/// would be created.
 pub fn is_inside(root: &Path, path: &Path) -> bool {
     disk::canonical_or_new(path).starts_with(disk::canonical_or_new(root))
 }

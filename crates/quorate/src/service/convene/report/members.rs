@@ -13,17 +13,17 @@ use crate::service::failure::Failure;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     pub id: String,
-    /// What people call the role.
+    /// The title of the role.
     pub role: String,
     /// Advisory: the phase that it is asked in.
     pub phase: Option<String>,
     /// Voting: the classes that it votes on; `None` is all.
     pub classes: Option<Vec<String>>,
-    /// Hierarchy: to whom it reports.
+    /// Hierarchy: the node that it reports to.
     pub parent: Option<String>,
     /// The status of its last question; `not_asked` without one.
     pub status: String,
-    /// All of them, in order.
+    /// Its questions, in order.
     pub consultations: Vec<Consultation>,
 }
 
@@ -35,12 +35,12 @@ pub struct Consultation {
     pub status: String,
     /// The answer, as given.
     pub answer: Option<Map<String, Json>>,
-    /// The reason for a missing answer, where the record says more than the status.
+    /// The reason for a missing answer, if the record has more than the status.
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
     pub failure: Option<Failure>,
     pub executor: String,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub ms: u64,
 }
 

@@ -1,21 +1,21 @@
-//! What the yes side of a vote needs under the rules: the share of the deciding one, and the shares that quorums ask for.
+//! The share of yes votes that the rules ask for: that of the deciding rule, and those of quorums.
 
 use quorate_protocol::Json;
 use quorate_protocol::assembly::Rule;
-use quorate_protocol::rules::{majority, quorum, unanimity};
+use quorate_protocol::rules::votes;
 
 use super::{AppliedRule, Decision, Report};
 
 /// A share that the yes side needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Needed {
-    /// 0 to 1, of what the rule counts.
+    /// A fraction of the rule's base: 0 to 1.
     pub part: f64,
-    /// As the manifest has it, or in words.
+    /// The manifest's notation, or words.
     pub text: String,
     /// The rule that asks for it.
     pub rule: String,
-    /// The place on a line of all weights, the yes side first, up to which yes has to reach: 0 to 1.
+    /// The position of the threshold on a line of all weights that starts with the yes side: 0 to 1.
     pub place: f64,
 }
 
@@ -37,12 +37,12 @@ impl Report {
         needed(self.decision.as_ref()?, &rule.id, &rule.kind, self.declared_rule(&rule.id))
     }
 
-    /// The shares that declared quorums over all voters ask for, in order, besides the deciding rule.
+    /// The shares that declared quorums over all voters ask for, in order, besides that of the deciding rule.
     pub fn quorums(&self) -> Vec<Needed> {
         let Some(decision) = &self.decision else { return Vec::new() };
         let deciding = self.deciding_rule().map(|rule| &*rule.id);
         let others = self.declared_rules.iter().filter(|rule| {
-            *rule.kind == *quorum::KIND && rule.applies_to.is_none() && deciding != Some(&*rule.id)
+            *rule.kind == *votes::QUORUM && rule.applies_to.is_none() && deciding != Some(&*rule.id)
         });
         others.filter_map(|rule| needed(decision, &rule.id, &rule.kind, Some(rule))).collect()
     }
@@ -51,13 +51,13 @@ impl Report {
 fn needed(decision: &Decision, id: &str, kind: &str, declared: Option<&Rule>) -> Option<Needed> {
     let param = |key: &str| declared?.params.get(key);
     let (part, text) = match kind {
-        quorum::KIND => {
+        votes::QUORUM => {
             let threshold = param("threshold")?;
             let text = threshold.as_str().map_or_else(|| threshold.to_string(), str::to_owned);
             (text.parse().ok()?, text)
         }
-        majority::KIND => (0.5, "more than half".to_owned()),
-        unanimity::KIND => (1.0, "everybody".to_owned()),
+        votes::MAJORITY => (0.5, "more than half".to_owned()),
+        votes::UNANIMITY => (1.0, "everybody".to_owned()),
         _ => return None,
     };
     let all = decision.yes + decision.no + decision.abstain + decision.missing;

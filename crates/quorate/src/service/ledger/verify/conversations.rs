@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::Store;
-use quorate_ledger::verify::{Divergence, Kind, Part};
+use quorate_ledger::verify::{Divergence, DivergenceKind, LedgerPart};
 
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
@@ -16,7 +16,7 @@ use crate::service::talks;
 use crate::service::trust::Trust;
 use crate::service::workspace::PathOverrides;
 
-/// The altered turns of the conversations that the ledger has a stream of and a manifest below the root names. A
+/// The altered turns of the conversations that a manifest below the root names and of which the ledger has a stream. A
 /// conversation on a server is compared when it is read.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub(super) async fn divergences(
     if streams.is_empty() {
         return Ok(Vec::new());
     }
-    // Nothing is called or connected, so no trust is needed.
+    // No member is called and no server contacted, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let host: &Host = &environment.host;
     let mut divergences = Vec::new();
@@ -50,8 +50,8 @@ pub(super) async fn divergences(
             continue;
         }
         let divergence = |what: String| Divergence {
-            kind: Kind::Changed,
-            part: Part::Conversation,
+            kind: DivergenceKind::Changed,
+            part: LedgerPart::Conversation,
             run: Some(stream.clone()),
             n: None,
             seq: None,

@@ -2,7 +2,7 @@
 
 use quorate_kernel::entropy::hex;
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{AcceptedKey, Divergence, Report, Rollback};
+use quorate_ledger::verify::{AcceptedKey, Divergence, VerifyReport, Rollback};
 use serde_json::{Value, json};
 
 use super::Verification;
@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "quorate.verify/v1";
 /// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verification) -> String {
     let Verification { ledger, log, witness, report, .. } = verified;
-    let Report { tree, origin, since, records, erased, streams, texts, divergence_count: found, .. } = report;
+    let VerifyReport { tree, origin, since, records, erased, streams, texts, divergence_count: found, .. } = report;
     let kept = report.witness.as_ref().map(|kept| {
         json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.fragments})
     });
