@@ -232,7 +232,7 @@ fn a_council_replays_in_another_workspace_to_the_byte() {
     let shown = player.run(&["review", "draft.md"]).assert_code(0).stdout;
     assert_eq!(shown.matches("recorded answers; no model was asked").count(), 1, "{shown}");
     player.run(&["replay", &run(&replayed)]).assert_code(0);
-    player.run(&["doctor"]).assert_stdout_contains("10 recorded answers; it asks no model");
+    player.run(&["doctor"]).assert_stdout_contains("10 recorded answers; does not ask a model");
     player
         .run(&["review", "draft.md", "--model", "large"])
         .assert_code(64)

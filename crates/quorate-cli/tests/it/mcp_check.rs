@@ -55,7 +55,7 @@ fn only_a_posting_operator_is_warned_about() {
     assert!(check(&own, 0).contains("orchestrator_coexists"));
     // K17: `check` does not advise removing the operator: participants would then share one.
     let help = own.run(&["check", "swarm.yaml", "--format", "json"]).assert_code(0).stdout;
-    assert!(help.contains("does not route mentions to it") && !help.contains("asOperatorId"), "{help}");
+    assert!(help.contains("turn off routing of mentions to it") && !help.contains("asOperatorId"), "{help}");
     assert_eq!(check(&bridge(&format!("{{id: growth, {scripted}}}")), 0), "");
     // Only the commands that run it report it.
     for (arguments, reports) in [

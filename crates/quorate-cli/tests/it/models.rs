@@ -296,7 +296,7 @@ fn two_processes_share_the_calls_that_a_server_allows() {
     std::fs::remove_dir_all(&pools).unwrap();
     std::fs::write(&pools, "").unwrap();
     let doctor = place.run(&["doctor"]);
-    assert!(doctor.stdout.contains("not shared with other processes"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("cannot share limits of model services"), "{}", doctor.stdout);
     place.run(&["review", "a0.md", "--executor", &executor]).assert_code(0);
 }
 

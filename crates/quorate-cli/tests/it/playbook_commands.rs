@@ -51,7 +51,7 @@ fn a_person_at_a_terminal_says_yes_or_no() {
     assert!(is_woven(&place, "cite"));
     let text = place.read("playbooks/operator/alice/cite.md");
     assert!(text.contains("gate: human") && text.contains("It helps."), "{text}");
-    promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("active already");
+    promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("already active");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support;
 use crate::support::playbooks::workspace;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_testkit::rng::Rng;
+use quorate_testkit::scripted::Rng;
 use serde_json::{Value, json};
 use support::{TestDir, finish};
 use workspace::{SCORER, assert_all_refused, delta, files, log, prompt, propose, recorded, scorer};
@@ -192,7 +192,7 @@ fn a_plan_that_is_cut_is_said_and_nothing_is_guessed() {
         .run(&["playbook", "repair"])
         .assert_code(5)
         .assert_stderr_contains("playbook_unfinished")
-        .assert_stderr_contains("remove it then");
+        .assert_stderr_contains("if the file is truncated, remove it");
     std::fs::remove_file(place.path("playbooks/_pending.json")).expect("it is there");
     assert_eq!(files(&place, "playbooks"), before);
     place.run(&["check", "."]).assert_code(0);
@@ -219,7 +219,7 @@ fn a_plan_that_was_not_begun_here_is_not_finished() {
                 .run(&["playbook", "repair"])
                 .assert_code(5)
                 .assert_stderr_contains("playbook_unfinished")
-                .assert_stderr_contains("was not begun with this ledger");
+                .assert_stderr_contains("was not started with this ledger");
         };
         refused();
         // A note of it that came with a checkout can be read by others.

@@ -92,7 +92,7 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     place.write(CITE, forged.replace("status: active", "status: shadow"));
     assert_eq!(prompt(&place), prompt_before);
     promote(&place, "cite", "scorer").assert_code(5).assert_stderr_contains("history_mutation");
-    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("taken as it was found");
+    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("adopted from the file");
     promote(&place, "cite", "scorer").assert_code(0);
     let active = (place.read(CITE), place.read(CITE_HISTORY));
     assert_ne!(prompt(&place), prompt_before);
@@ -129,7 +129,7 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
     for arguments in [&["weave", "alice"][..], &["check", "."]] {
         let ran = place.run(arguments).assert_code(0);
         tells(&ran, "supersedes_without_effect");
-        tells(&ran, "`odd` supersedes `odl`, to no effect: there is no such playbook");
+        tells(&ran, "`odd` supersedes `odl` without effect: ");
         tells(&ran, "each of them supersedes the other");
     }
     assert!(prompt(&place).contains("the shelf.") && prompt(&place).contains("asks for a book."));
@@ -217,7 +217,7 @@ fn who_reflects_on_one_proposes_for_that_one_alone() {
     assembly::answers(&place, &json!({"reflect/alice": deltas, "alice": deltas, "reflect": deltas}));
     let ran =
         place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
-    ran.assert_stderr_contains("it is not for `alice` alone").assert_stderr_contains("unknown key `why`");
+    ran.assert_stderr_contains("it targets other operators than `alice`").assert_stderr_contains("unknown key `why`");
     let there = |slug: &str| place.path(&format!("playbooks/operator/alice/{slug}.md")).exists();
     assert!(there("fine") && there("named"), "{ran:?}");
     for refused in ["sneaky", "wider", "roles", "selecting", "odd"] {
@@ -240,12 +240,12 @@ fn repair_puts_lines_back_into_the_log() {
     place.run(&["playbook", "repair"]).assert_code(0);
     assert_eq!(place.read("playbooks/_log.md"), whole);
     remove(&place, "playbooks/_log.md");
-    tells(&place.run(&["playbook", "repair"]).assert_code(0), "lines back into the log");
+    tells(&place.run(&["playbook", "repair"]).assert_code(0), "lines of the log");
     assert_eq!(place.read("playbooks/_log.md"), whole);
     let cut: Vec<&str> =
         whole.lines().filter(|line| !line.contains("playbook.registered · `greet`")).collect();
     place.write("playbooks/_log.md", format!("{}\n", cut.join("\n")));
-    tells(&place.run(&["playbook", "repair"]).assert_code(0), "put a line back into the log");
+    tells(&place.run(&["playbook", "repair"]).assert_code(0), "restored a line of the log");
     assert_eq!(place.read("playbooks/_log.md"), whole);
 }
 

@@ -164,7 +164,7 @@ fn a_playbook_whose_files_were_removed_is_named() {
     place.run(&["weave", "alice"]).assert_code(0).assert_stderr_contains("playbook_gone");
     place.run(&["playbook", "list"]).assert_code(0).assert_stderr_contains("playbook_gone");
     // The index is rewritten, once.
-    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("wrote the index anew");
+    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("updated the index");
     place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("nothing");
     let checked = place.run(&["check", "."]).stdout;
     assert!(checked.contains("playbook_gone") && !checked.contains("playbook_index_stale"), "{checked}");

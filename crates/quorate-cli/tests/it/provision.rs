@@ -144,7 +144,7 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
     ];
     assert_eq!(actions(&forced), expected.map(|(dest, action)| (dest.to_owned(), action.to_owned())));
     let note = forced["files"][0]["notes"][0].as_str().unwrap();
-    let aside = note.strip_prefix("what was there is kept as ").unwrap();
+    let aside = note.strip_prefix("the earlier content is kept as ").unwrap();
     assert_eq!(place.read(&format!("into/{aside}")), "Edited.\n");
     provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(0);
     assert_eq!(place.read("into/.gitignore"), "*.log\nmine/\n");
@@ -166,7 +166,7 @@ fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
         .assert_stderr_contains(".claude/agents/reviewer.md was edited");
     let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).assert_code(0);
     for shown in
-        ["`permissions.allow` was changed since and is removed", "was appended was edited since and stays"]
+        ["`permissions.allow` was changed since and is removed", "the appended text was edited since and stays"]
     {
         assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
     }

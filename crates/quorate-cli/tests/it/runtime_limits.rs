@@ -138,7 +138,7 @@ fn events_that_are_not_read_keep_no_turn_waiting() {
     let mut events = std::fs::File::open(place.path("events")).unwrap();
     let ran = finish(child).assert_code(0);
     ran.assert_stderr_contains("1500 turns appended")
-        .assert_stderr_contains("events could not be written: its reader does not read");
+        .assert_stderr_contains("events could not be written: the reader does not read");
     let mut read = Vec::new();
     events.read_to_end(&mut read).unwrap();
     assert!(read.len() >= 4_096, "what was in the pipe is there");
@@ -174,7 +174,7 @@ fn a_pipe_that_nothing_reads_keeps_no_run_waiting() {
     assert!(Command::new("mkfifo").arg(place.path("events")).status().unwrap().success());
     let ran = place.run(&["run", "swarm.yaml", "--events", "events"]).assert_code(0);
     ran.assert_stderr_contains("1 turn appended")
-        .assert_stderr_contains("events could not be written: its reader does not read");
+        .assert_stderr_contains("events could not be written: the reader does not read");
 }
 
 #[test]

@@ -49,9 +49,9 @@ fn silent(place: &TestDir) {
 #[test]
 fn a_role_that_looks_like_a_path_is_reported() {
     for (role, help) in [
-        ("./roles/nofile", "the role is a file where it ends in .md, .markdown, .txt"),
+        ("./roles/nofile", "a role that names a file ends in .md, .markdown, .txt"),
         ("./roles/named", "did you mean `./roles/named.md`?"),
-        ("../../../etc/passwd", "the role is a file where"),
+        ("../../../etc/passwd", "a role that names a file ends in"),
     ] {
         let place = team(role, MEMORY, MEMORY);
         place.write("ws/team/roles/named.md", "Review.\n");
@@ -96,19 +96,19 @@ fn a_lookup_that_fails_says_which_configuration_was_read() {
     let run = || place.run_in("ws/team", &["run", "swarm.yaml", "--once"]).assert_code(5);
     let ran = run();
     ran.assert_stderr_contains("unknown executor `nobody`").assert_stderr_contains(&format!(
-        "the one that holds is {}",
+        "Quorate reads {}",
         place.path("ws/quorate.toml").display()
     ));
-    assert!(!ran.stderr.contains("was not read"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("and not"), "{}", ran.stderr);
     place.write("ws/team/quorate.toml", "[executors.nobody]\nkind = \"rubric\"\n");
-    run().assert_stderr_contains("/ws/quorate.toml, the outermost; quorate.toml is nearer and was not read");
+    run().assert_stderr_contains("/ws/quorate.toml, the outermost one, and not quorate.toml");
     // What has nothing to do with it is said as it was.
     place.write("ws/quorate.toml", "");
     place.write(
         "ws/team/swarm.yaml",
         place.read("ws/team/swarm.yaml").replace("kind: mention", "kind: mentoin"),
     );
-    assert!(!run().stderr.contains("the one that holds"), "it is no matter of quorate.toml");
+    assert!(!run().stderr.contains("Quorate reads"), "it is no matter of quorate.toml");
 }
 
 #[cfg(feature = "mcp")]
@@ -121,7 +121,7 @@ fn a_server_that_is_not_configured_is_missed_in_the_file_that_was_read() {
         let ran = place.run_in("ws", &["check", "team/swarm.yaml"]).assert_code(1);
         for part in [
             "no MCP server `guilde` is configured",
-            "the one that holds is quorate.toml, the outermost; team/quorate.toml is nearer and was not read",
+            "Quorate reads quorate.toml, the outermost one, and not team/quorate.toml",
         ] {
             assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
         }

@@ -97,14 +97,14 @@ fn the_evidence_of_a_gate_is_shown_with_its_runs() {
     assert!(rest.contains("passed the gate a-b") && human.contains("passed the gate a-b"), "{rest}");
     place.write(file, format!("{}\nBy hand.\n", place.read(file)));
     let page = served.get("/playbooks/cite").body;
-    let said = "It was changed by hand since: `quorate playbook repair` accepts the change.";
+    let said = "It was edited by hand since: run `quorate playbook repair` to accept the change.";
     place
         .run(&["playbook", "history", "cite"])
         .assert_code(0)
-        .assert_stdout_contains("It was changed by hand since");
+        .assert_stdout_contains("It was edited by hand since");
     assert!(
         page.contains(said)
-            && page.contains("active, never gated, and changed by hand since its last version"),
+            && page.contains("active, never gated, edited by hand since its last version"),
         "{page}"
     );
     assert!(served.get("/playbooks").body.contains("/playbooks/cite"));

@@ -1,6 +1,6 @@
-//! Commit events: a run has new records, or the queue new tasks. Readers of the ledger wait for them, so that they need not
-//! ask again and again; what there is they read in the ledger itself. An event is a hint: it may be lost, late, repeated
-//! or wrong, and each reader looks by itself from time to time.
+//! Commit events announce that a run has new records or that the queue has new tasks. Readers wait for an event instead of
+//! polling, and then read the ledger. An event is a hint: it may be lost, late, repeated or wrong, so each reader also
+//! polls at a slow rate.
 
 #[cfg(feature = "nats")]
 pub mod nats;
@@ -16,16 +16,16 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep_until};
 
-/// The tenant where none is named.
+/// The tenant of runs and tasks that name none.
 pub const DEFAULT_TENANT: &str = "default";
-/// How many events a reader may be behind before it looks at all runs.
+/// How many events a reader may be behind before it checks all runs.
 const CAPACITY: usize = 1024;
-/// How often a reader looks by itself while events of other processes arrive.
+/// How often a reader polls while events of other processes arrive.
 const SLOW_POLL: Duration = Duration::from_secs(2);
-/// The shortest time between two looks: whatever arrives, a reader asks the ledger no more often.
+/// The shortest time between two reads of the ledger, however many events arrive.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// Hears and tells of new records; at first within this process alone.
+/// Announces new records to the readers in this process, and to other processes once NATS is connected.
 #[derive(Clone)]
 pub struct CommitEvents(Arc<Shared>);
 
@@ -33,9 +33,9 @@ struct Shared {
     events: Sender<CommitEvent>,
     /// Whether events of other processes arrive.
     is_listening: AtomicBool,
-    /// Tells other processes of records of a tenant.
+    /// Announces records of a tenant to other processes.
     publish: Mutex<Option<Arc<Publish>>>,
-    /// The tenants of the runs that this process holds, where it knows them.
+    /// The tenants of the queued runs that this process executes.
     tenants: Mutex<BTreeMap<Name, String>>,
 }
 
@@ -48,7 +48,7 @@ enum CommitEvent {
     /// The queue has new tasks.
     #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "another process queues them"))]
     Tasks,
-    /// Something was missed: every run may have some.
+    /// Events were missed: every run may have new records.
     #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "within a process nothing is missed"))]
     All,
 }
@@ -65,7 +65,7 @@ impl Default for CommitEvents {
 }
 
 impl CommitEvents {
-    /// Takes note of records that this process has committed.
+    /// Announces records that this process has committed.
     pub(super) fn committed(&self, records: &CommittedRecords) {
         let publish = self.publish().clone();
         if let Some(publish) = publish {
@@ -75,7 +75,7 @@ impl CommitEvents {
         self.tell(CommitEvent::Run(records.run.clone()));
     }
 
-    /// From now on, or no longer, events of a run are of this tenant.
+    /// Sets the tenant of a run's events; `None` removes it.
     #[cfg(feature = "postgres")]
     pub(super) fn set_tenant(&self, run: &Name, tenant: Option<&str>) {
         match tenant {
@@ -84,7 +84,7 @@ impl CommitEvents {
         };
     }
 
-    /// For a reader that looks every `poll` where no events of other processes arrive.
+    /// Creates a reader, which polls every `poll` if no events of other processes arrive.
     pub fn reader(&self, poll: Duration) -> CommitEventReader {
         CommitEventReader {
             events: self.0.events.subscribe(),
@@ -95,7 +95,7 @@ impl CommitEvents {
     }
 
     fn tell(&self, event: CommitEvent) {
-        // It fails where there is no reader, who would need it.
+        // Sending fails only if no reader is subscribed.
         let _ = self.0.events.send(event);
     }
 
@@ -110,7 +110,7 @@ impl CommitEvents {
     #[cfg(feature = "nats")]
     fn set_listening(&self, is_listening: bool) {
         self.0.is_listening.store(is_listening, Ordering::Relaxed);
-        // Readers look, and wait as long as is right from now on.
+        // Wakes the readers, so that they switch to the new poll interval.
         self.tell(CommitEvent::All);
     }
 }
@@ -125,7 +125,7 @@ pub struct CommitEventReader {
 }
 
 impl CommitEventReader {
-    /// Waits until there may be new records of a run; with `None`, of any.
+    /// Waits until `run` may have new records; with `None`, any run.
     pub async fn wait(&mut self, run: Option<&Name>) {
         let is_listening = self.shared.0.is_listening.load(Ordering::Relaxed);
         let pause = if is_listening { SLOW_POLL.max(self.poll) } else { self.poll };
@@ -155,7 +155,7 @@ impl CommitEventReader {
         };
         let _ = tokio::time::timeout(pause, heard).await;
         sleep_until(self.last + MIN_PAUSE).await;
-        // The look that follows sees what the events until now are of.
+        // The read that follows covers every event so far.
         self.events = self.shared.0.events.subscribe();
         self.last = Instant::now();
     }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_heard_between_two_looks_ends_the_next_wait() {
+    async fn an_event_between_two_waits_ends_the_next_wait() {
         let events = CommitEvents::default();
         let mut reader = events.reader(LONG);
         events.committed(&records("r1"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_events_makes_no_flood_of_looks() {
+    async fn many_events_do_not_make_many_reads() {
         let events = CommitEvents::default();
         let mut reader = events.reader(LONG);
         let began = Instant::now();

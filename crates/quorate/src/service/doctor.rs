@@ -1,5 +1,5 @@
-//! Doctor: checks everything that a review needs. It calls each executor once: those that cost money only if asked to,
-//! recorded answers never.
+//! Doctor: checks everything that a review needs. It calls each executor once, except for recorded answers. It calls an
+//! executor that costs money only on request.
 
 #[cfg(feature = "postgres")]
 mod server;
@@ -11,7 +11,7 @@ use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::embedder::Meter;
 use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
 use quorate_kernel::probe;
-use quorate_ledger::stats::Stats;
+use quorate_ledger::stats::LedgerCounts;
 use quorate_playbook::index::NEVER_GATED;
 use quorate_protocol::{Json, answers};
 use serde_json::Map;
@@ -49,7 +49,7 @@ pub enum Status {
     Failed,
 }
 
-/// Runs all checks. `timeout` is each executor's deadline; `ask` allows questions that are paid for.
+/// Runs all checks. `timeout` limits each call of an executor; `ask` allows calls that cost money.
 ///
 /// # Errors
 /// If the configuration is refused; every other problem is a check.
@@ -98,7 +98,7 @@ pub async fn doctor(
     Ok(checks)
 }
 
-/// The ledger's size, and how it is sealed and signed.
+/// The ledger's size, checkpoint and signatures.
 async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check> {
     let path = display_ledger(environment, session.store.address());
     let mut checks = vec![match session.store.read_only_reason() {
@@ -109,7 +109,7 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check
         Ok(counted) => counted,
         Err(error) => return vec![failed("ledger", error_line(&error))],
     };
-    let Stats {
+    let LedgerCounts {
         records,
         runs,
         open,
@@ -132,17 +132,15 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check
     ));
     let warning = |detail: String| Check { name: "seal".into(), status: Status::Warning, detail };
     checks.push(match sealed {
-        None if *records == 0 => passed("seal", "there is nothing to seal yet".into()),
-        None => {
-            warning(format!("{unsealed} records, no checkpoint yet: `quorate ledger checkpoint` makes one"))
-        }
+        None if *records == 0 => passed("seal", "no records to seal".into()),
+        None => warning(format!("{unsealed} records and no checkpoint: run `quorate ledger checkpoint`")),
         Some((last, _)) if last.note.is_none() => {
-            warning(format!("the last checkpoint, over {} records, is unsigned", last.tree.size))
+            warning(format!("the last checkpoint, which covers {} records, is unsigned", last.tree.size))
         }
         Some((last, at_ms)) => passed(
             "seal",
             format!(
-                "the last checkpoint is over {} records, of {}; {unsealed} came since",
+                "the last checkpoint covers {} records, at {}; {unsealed} were appended since",
                 last.tree.size,
                 rfc3339(*at_ms)
             ),
@@ -174,7 +172,7 @@ fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check>
         let detail = format!("{}; {more}", warning.body.message);
         return Some(Check { name: "playbooks".into(), status: Status::Warning, detail });
     }
-    (count > 0).then(|| passed("playbooks", format!("{count}, as their histories and the ledger have them")))
+    (count > 0).then(|| passed("playbooks", format!("{count}, matching their histories and the ledger")))
 }
 
 fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check> {
@@ -184,7 +182,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
     };
     let council = match &workspace.council_path {
         Some(path) => display_path(environment, path),
-        None => "no council.yaml here or above; the built-in council sits".to_owned(),
+        None => "no council.yaml here or above; using the built-in council".to_owned(),
     };
     let mut checks = vec![passed("host", host), passed("council", council)];
     for warning in &workspace.report.warnings {
@@ -199,7 +197,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
     checks
 }
 
-/// Calls the executor that a review would use, and every one that quorate.toml names.
+/// Calls the executors that a review would use, and every executor of quorate.toml.
 async fn executors(
     environment: &Environment,
     workspace: &Workspace,
@@ -250,7 +248,9 @@ async fn executors(
                 let recordings = chosen.executor(admitted).recordings();
                 if let Some(recordings) = recordings {
                     checks.push(match recordings {
-                        Ok(count) => passed(&title, format!("{count} recorded answers; it asks no model")),
+                        Ok(count) => {
+                            passed(&title, format!("{count} recorded answers; does not ask a model"))
+                        }
                         Err(refused) => failed(&title, refused.message),
                     });
                     continue;
@@ -261,7 +261,7 @@ async fn executors(
                 match callable {
                     true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor)),
                     true => call(title, &chosen, admitted, timeout).await,
-                    false => failed(&title, "not asked: it cannot be called as a judge".to_owned()),
+                    false => failed(&title, "not asked: it cannot run as a judge".to_owned()),
                 }
             }
             Err(error) => failed(&format!("executor {name}"), error_line(&error)),
@@ -335,7 +335,7 @@ const REVIEW_CALLS: u64 = 9;
 /// The most tokens of one of their prompts for a text of a page or two.
 const REVIEW_PROMPT_TOKENS: u64 = 5_000;
 
-/// What a question cost, as far as the service says, and whether it kept to the answer's form by itself.
+/// The model, the tokens and whether the answer is plain JSON, as far as the service reports usage.
 fn spent(noted: &AttemptInfo, answer: &str) -> String {
     let Some(usage) = noted.usage else { return String::new() };
     let mut text = noted.model.as_ref().map_or(String::new(), |model| format!(", `{model}`"));
@@ -349,13 +349,13 @@ fn spent(noted: &AttemptInfo, answer: &str) -> String {
     text
 }
 
-/// Why a paid executor is not asked, and what asking it would cost.
+/// Why a paid executor is not asked, and the price of a review.
 fn not_asked(executor: &dyn Executor) -> String {
     let most = |limit: CallLimit| Some(limit.usd_nanos?.saturating_mul(REVIEW_CALLS));
     let cost = match executor.call_limit(REVIEW_PROMPT_TOKENS, answers::Schema::FirstAnswer).and_then(most) {
-        #[expect(clippy::cast_precision_loss, reason = "it is shown in cents")]
+        #[expect(clippy::cast_precision_loss, reason = "the message shows cents")]
         Some(nanos) => format!("a review of a page or two costs at most {:.2} USD", nanos as f64 / 1e9),
-        None => "what it costs is not known".to_owned(),
+        None => "the price of a review is unknown".to_owned(),
     };
     format!("not asked: `quorate doctor --ask` asks one small question; {cost}")
 }
@@ -380,7 +380,7 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
     let took = started.elapsed().as_millis();
     let about = chosen.about();
     let kind =
-        if about.asks_a_model { about.kind.to_owned() } else { format!("{}, asks no model", about.kind) };
+        if about.asks_a_model { about.kind.to_owned() } else { format!("{}, without a model", about.kind) };
     match replied {
         Ok(reply) => match answer::extract(probe::SCHEMA, &reply.text, &[]) {
             Ok(_) => Check {
@@ -391,7 +391,7 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
             Err(why) => Check {
                 name: title,
                 status: Status::Warning,
-                detail: format!("called in {took} ms, but its answer does not fit: {}", why.join("; ")),
+                detail: format!("answered in {took} ms, but its answer does not match: {}", why.join("; ")),
             },
         },
         Err(Failure::TimedOut) => Check {
@@ -412,30 +412,30 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
 
 fn processes() -> Check {
     match quorate_adapters::process::adopt_orphans() {
-        true => passed("processes", "members and everything they start are ended whole".into()),
+        true => passed("processes", "ending a member ends every process that it started".into()),
         false => Check {
             name: "processes".into(),
             status: Status::Warning,
-            detail: "this system ends a member's process group; what left it is not found".into(),
+            detail: "ending a member ends its process group, but not processes that left the group".into(),
         },
     }
 }
 
-/// Whether this process can share its pools of model services with others; `None` where it can.
+/// A warning if this process cannot share its pools of model services with other processes.
 fn pools() -> Option<Check> {
     let failure = quorate_adapters::executor::llm::sharing_failure()?;
     Some(Check {
         name: "pools".into(),
         status: Status::Warning,
-        detail: format!("limits of model services are not shared with other processes: {failure}"),
+        detail: format!("cannot share limits of model services with other processes: {failure}"),
     })
 }
 
-/// Which members can reach the keys.
+/// Warns about executors that can read the signing keys.
 fn sandbox(workspace: &Workspace) -> Check {
     let warning = |detail: String| Check { name: "sandbox".into(), status: Status::Warning, detail };
     if let Err(why) = quorate_adapters::process::can_confine() {
-        return warning(format!("{why}: a command that is asked can read the signing keys"));
+        return warning(format!("{why}: the commands of executors can read the signing keys"));
     }
     let registry = &workspace.registry;
     let starts = |block: &Map<String, Json>| block.contains_key("command") || block.contains_key("preset");
@@ -447,9 +447,9 @@ fn sandbox(workspace: &Workspace) -> Check {
     });
     let names: Vec<String> = reaches.map(|(name, _)| format!("`{name}`")).collect();
     match names.is_empty() {
-        true => passed("sandbox", "presets are kept from keys, ledger and log by Landlock".into()),
+        true => passed("sandbox", "Landlock keeps presets from reading keys, ledger and log".into()),
         false => warning(format!(
-            "{} can read the signing keys; `sandbox = true` in its table keeps it from them",
+            "{} can read the signing keys; set `sandbox = true` in its table to prevent this",
             names.join(", ")
         )),
     }

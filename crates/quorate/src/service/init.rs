@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::council::prompts;
+use quorate_manifest::council;
 use quorate_manifest::doctype::COUNCIL_FILES;
 use quorate_manifest::workspace::is_device_name;
 
@@ -18,7 +18,7 @@ use super::error::{ExitClass, ServiceError};
 use super::guard;
 use super::manifests::find_root;
 use super::paths::{absolute, find_outermost};
-use super::workspace::boundary;
+use super::workspace;
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");
@@ -62,8 +62,10 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
         (dir.join("council.yaml"), COUNCIL.to_owned()),
         (dir.join("drafts/example_blog_post.md"), DRAFT.to_owned()),
     ];
-    files
-        .extend(prompts::all().map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
+    files.extend(
+        council::built_in_prompts()
+            .map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())),
+    );
     let councils = COUNCIL_FILES.map(|name| dir.join(name));
     let existing = files.iter().map(|(path, _)| path).chain(&councils).find(|path| path.exists());
     if let Some(path) = existing {
@@ -139,8 +141,9 @@ fn check_name(name: &str) -> Result<(), ServiceError> {
         && !name.ends_with('-')
         && name.chars().all(inner);
     if is_device_name(name) {
-        let body =
-            Body::new(format!("`{name}` is the name of a device on Windows, where no file can have it"));
+        let body = Body::new(format!(
+            "`{name}` is the name of a device on Windows and cannot be the name of a file"
+        ));
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help("give it another name")));
     }
     if kebab {
@@ -163,7 +166,7 @@ fn title(name: &str) -> String {
 }
 
 fn already_exists(path: &Path, help: &str) -> ServiceError {
-    let body = Body::new(format!("{} is there already; nothing was written", path.display()));
+    let body = Body::new(format!("{} already exists; nothing was written", path.display()));
     ServiceError::configuration(codes::FILE_EXISTS, body.help(help))
 }
 
@@ -181,11 +184,11 @@ fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
 
 /// Refuses a directory that is a link, and paths that links lead out of it.
 fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), ServiceError> {
-    let leads_out = |path: &Path| path == root && path.is_symlink() || !boundary::is_inside(root, path);
+    let leads_out = |path: &Path| path == root && path.is_symlink() || !workspace::is_inside(root, path);
     let Some(path) = std::iter::once(root).chain(paths).find(|path| leads_out(path)) else { return Ok(()) };
     let target = disk::canonical_or_new(path);
     let body = Body::new(format!(
-        "{} leads out of the directory by a link, to {}",
+        "{} is or contains a link that leads out of the directory, to {}",
         path.display(),
         target.display()
     ));

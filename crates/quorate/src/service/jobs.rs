@@ -29,17 +29,17 @@ const MAX_ENDED: usize = 256;
 /// How long a cancellation waits for the work to be dropped, which happens at its next `await`.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Why a job failed, as its server says it. It is kept for later polls.
+/// A job's failure in the form of its server, kept for later polls.
 pub trait Failure: Clone + From<ServiceError> + Send + Sync + 'static {}
 
 impl<F: Clone + From<ServiceError> + Send + Sync + 'static> Failure for F {}
 
-/// Who waits for a job.
+/// A caller that waits for a job.
 pub trait Waiter: Sync {
-    /// Returns when the waiter has taken its request back.
+    /// Returns when the waiter has cancelled its request.
     fn cancelled(&self) -> impl Future<Output = ()> + Send;
 
-    /// Tells the waiter how far the job is; returns false if it is not to be told again.
+    /// Reports progress to the waiter; returns false if it wants no further reports.
     fn report_progress(&self, progress: &Progress) -> impl Future<Output = bool> + Send;
 }
 
@@ -83,7 +83,7 @@ impl<F> Default for Jobs<F> {
     }
 }
 
-/// What a job leaves when it is ended early.
+/// What remains of a job that is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residue {
     /// Runs in the ledger, which `quorate resume` can finish.
@@ -118,8 +118,8 @@ enum WaitOutcome<F> {
 }
 
 impl<F: Failure> Jobs<F> {
-    /// Starts work and waits up to `wait` for it. If the caller cancels the request, it never learns the job's id, so the job
-    /// ends, too.
+    /// Starts work and waits up to `wait` for it. A caller that cancels the request never learns the job's id, so
+    /// cancelling also ends the job.
     pub async fn start<W>(
         &self,
         wait: Duration,
@@ -146,8 +146,8 @@ impl<F: Failure> Jobs<F> {
         job_status(&job, waited)
     }
 
-    /// Ends a job; returns false if it had ended before. Work that is computing is dropped at its next `await`, which this
-    /// does not wait for.
+    /// Ends a job; returns false if it had already ended. The work is dropped at its next `await`, for which this waits at
+    /// most 500 ms.
     #[crate::boxed]
     pub async fn cancel(&self, id: &str) -> Result<bool, F> {
         let job = self.find(id)?;
@@ -180,8 +180,8 @@ impl<F: Failure> Jobs<F> {
     {
         let mut all = self.lock();
         if all.values().filter(|job| job.is_working()).count() >= MAX_RUNNING {
-            let body = Body::new(format!("{MAX_RUNNING} jobs are at work already"));
-            let help = "wait until one has ended, or cancel one";
+            let body = Body::new(format!("cannot start a job: {MAX_RUNNING} jobs are already running"));
+            let help = "wait until a job has ended, or cancel one";
             return Err(ServiceError::configuration(codes::JOBS_BUSY, body.help(help)).into());
         }
         while all.len() >= MAX_ENDED {
@@ -207,9 +207,9 @@ impl<F: Failure> Jobs<F> {
 
     fn find(&self, id: &str) -> Result<Arc<Job<F>>, F> {
         self.lock().values().find(|job| job.id == id).cloned().ok_or_else(|| {
-            let body = Body::new(format!("there is no job `{id}`"));
+            let body = Body::new(format!("no job has the id `{id}`"));
             let help = format!(
-                "jobs are forgotten when the server ends, and once {MAX_ENDED} younger ones are kept"
+                "start the job again: the server forgets its jobs when it stops, and keeps the last {MAX_ENDED}"
             );
             ServiceError::not_found(codes::JOB_UNKNOWN, body.help(help)).into()
         })
@@ -267,23 +267,21 @@ fn job_status<F: Failure>(job: &Job<F>, waited: WaitOutcome<F>) -> Result<JobSta
     match waited {
         WaitOutcome::Ended(outcome) => Ok(status(Some(outcome?), None)),
         WaitOutcome::NotYet(progress) => Ok(status(None, Some(progress))),
-        WaitOutcome::Deserted => Err(ended_early("the request was taken back", job.ending.leaves).into()),
+        WaitOutcome::Deserted => Err(ended_early("the request was cancelled", job.ending.leaves).into()),
     }
 }
 
 fn ended_early(reason: &str, leaves: Residue) -> ServiceError {
     let body = Body::new(format!("the job ended without a result: {reason}"));
     let help = match leaves {
-        Residue::Runs => {
-            "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on"
-        }
+        Residue::Runs => "run `quorate runs` to find its run, and `quorate resume` to continue it",
         Residue::Nothing => "start it again",
     };
     ServiceError::configuration(codes::JOB_ENDED, body.help(help))
 }
 
 /// The reason in the failure of a cancelled job.
-const CANCELLED: &str = "it was cancelled";
+const CANCELLED: &str = "the job was cancelled";
 
 /// Reports a job's end to its waiters.
 struct Completion<F> {
@@ -304,7 +302,7 @@ struct CompletionGuard<F: Failure>(Arc<Completion<F>>);
 
 impl<F: Failure> Drop for CompletionGuard<F> {
     fn drop(&mut self) {
-        let reason = if std::thread::panicking() { "a bug of Quorate stopped it" } else { CANCELLED };
+        let reason = if std::thread::panicking() { "a bug in Quorate" } else { CANCELLED };
         self.0.complete(Err(ended_early(reason, self.0.leaves).into()));
     }
 }
@@ -332,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    /// A failure as a server keeps it.
+    /// A failure in the form of a server.
     #[derive(Debug, Clone)]
     struct Kept(#[expect(dead_code, reason = "tests read what `Debug` prints")] String);
 
@@ -347,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_ends_soon_is_given_at_once_and_what_does_not_is_polled() {
+    async fn start_returns_a_quick_result_and_a_slow_job_is_polled() {
         let jobs = jobs();
         let quick = jobs
             .start(Duration::from_secs(60), &Patient, Residue::Runs, |_| async { Ok(json!(1)) })
@@ -384,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_computing_job_blocks_no_other_and_is_cancelled_at_once() {
+    async fn a_computing_job_does_not_block_others_and_is_cancelled_at_once() {
         // One thread, so that the work blocks the runtime.
         let jobs = jobs();
         let (go, released) = std::sync::mpsc::channel::<()>();
@@ -415,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_caller_that_leaves_runs_is_shown_runs() {
+    async fn only_a_job_with_runs_has_help_about_resuming() {
         for (leaves, mentions_resume) in [(Residue::Runs, true), (Residue::Nothing, false)] {
             let jobs = jobs();
             let job =
@@ -427,7 +425,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_the_request_back_takes_the_job_back() {
+    async fn cancelling_the_request_cancels_the_job() {
         let jobs = jobs();
         let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let start = jobs.start(Duration::from_secs(60), &Patient, Residue::Runs, |_| async move {
@@ -439,7 +437,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_is_an_end_to_how_many_work_at_once() {
+    async fn the_number_of_running_jobs_is_limited() {
         let jobs = jobs();
         for _ in 0..MAX_RUNNING {
             jobs.start(Duration::ZERO, &Patient, Residue::Runs, |_| std::future::pending()).await.unwrap();

@@ -1,5 +1,5 @@
-//! What operators measure: appends, calls of executors, and the queue. The numbers go to the recorder that the embedding
-//! program has installed (crate `metrics`); without one they cost nothing.
+//! Metrics of appends, executor calls and the queue. The values go to the recorder that the embedding program has installed
+//! (crate `metrics`); without a recorder they cost nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::environment::Environment;
 #[cfg(feature = "postgres")]
 pub mod queue;
 
-/// The histogram of appends, which are a thousand times as fast as calls and need buckets of their own.
+/// The histogram of appends. Appends are a thousand times faster than calls, so it needs its own buckets.
 pub const APPEND_SECONDS: &str = "quorate_append_seconds";
 const APPENDS: &str = "quorate_appends_total";
 const INVOCATIONS: &str = "quorate_invocations_total";
@@ -25,11 +25,11 @@ const INVOCATION_SECONDS: &str = "quorate_invocation_seconds";
 const TOKENS: &str = "quorate_tokens_total";
 const COST: &str = "quorate_cost_usd_nanos_total";
 
-/// Says to the installed recorder what each number means.
+/// Registers the descriptions of all metrics with the installed recorder.
 pub fn describe() {
     describe_histogram!(
         APPEND_SECONDS,
-        "How long an append to the ledger took, the wait for others included."
+        "How long an append to the ledger took, including the wait for other writers."
     );
     describe_counter!(
         APPENDS,
@@ -37,11 +37,11 @@ pub fn describe() {
     );
     describe_counter!(
         INVOCATIONS,
-        "Invocations of members, by executor and status; one has one or more calls."
+        "Invocations of members, by executor and status. An invocation has one or more calls."
     );
     describe_histogram!(INVOCATION_SECONDS, "How long an invocation took from question to end, by executor.");
     describe_counter!(TOKENS, "Tokens that executors report, by executor and direction: in, out.");
-    describe_counter!(COST, "What executors report as cost, in billionths of a US dollar, by executor.");
+    describe_counter!(COST, "Cost that executors report, in billionths of a US dollar, by executor.");
     #[cfg(feature = "postgres")]
     queue::describe();
 }
@@ -56,7 +56,7 @@ fn count_call(ended: &Consultation) {
     if let Some(ms) = spent.ms {
         #[expect(
             clippy::cast_precision_loss,
-            reason = "no call takes as many milliseconds as a float is exact for"
+            reason = "a call takes fewer than 2^53 milliseconds, so the conversion is exact"
         )]
         histogram!(INVOCATION_SECONDS, "executor" => executor.clone()).record(ms as f64 / 1000.0);
     }
@@ -70,7 +70,7 @@ fn count_call(ended: &Consultation) {
     }
 }
 
-/// The ledger for what runs in an environment; its appends are measured where that is asked for.
+/// The store as a [`Ledger`] port. Measures appends if the environment is metered.
 pub(super) fn ledger(environment: &Environment, store: &Arc<Store>) -> Arc<dyn Ledger> {
     match environment.is_metered {
         true => Arc::new(MeteredLedger(store.clone())),
@@ -78,7 +78,7 @@ pub(super) fn ledger(environment: &Environment, store: &Arc<Store>) -> Arc<dyn L
     }
 }
 
-/// A ledger whose appends are measured.
+/// A ledger that measures its appends.
 struct MeteredLedger(Arc<Store>);
 
 #[async_trait]

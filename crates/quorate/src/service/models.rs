@@ -11,10 +11,10 @@ use super::executor::{self, SelectedBy};
 use super::trust;
 use super::workspace::{self, PathOverrides};
 
-/// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` is for the whole list.
+/// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` limits the whole call.
 ///
 /// # Errors
-/// If there is no such executor, its key is missing, it cannot list models, or the service does not answer.
+/// If the executor is unknown, its key is missing, it cannot list models, or the service does not answer.
 #[crate::boxed]
 pub async fn models(
     environment: &Environment,
@@ -39,7 +39,7 @@ pub async fn models(
         ServiceError::new(ExitClass::Configuration, codes::EXECUTOR_INVALID, body)
     };
     match chosen.executor(admitted).models(deadline).await {
-        None => Err(failed("it does not say which there are".to_owned())),
+        None => Err(failed("this kind of executor has no list of models".to_owned())),
         Some(Err(failure)) => Err(failed(failure.to_string())),
         Some(Ok(models)) => Ok(models),
     }

@@ -26,7 +26,7 @@ use super::session::LedgerSession;
 
 /// The prefix of an assembly's overlay stream.
 const STREAM_PREFIX: &str = "overlays/";
-/// Attempts of an append that another process outruns.
+/// The most retries of an append that conflicts with another process.
 const MAX_ATTEMPTS: usize = 50;
 
 /// The stream of an assembly.
@@ -135,7 +135,7 @@ fn overlay(
     })
 }
 
-/// A text as it goes into a prompt: no invisible characters, line breaks as `\n`.
+/// Prepares a text for a prompt: removes invisible characters and `\r`.
 pub(super) fn sanitize_text(text: &str) -> String {
     let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
     for (at, c) in find_invisible(text) {
@@ -180,12 +180,12 @@ async fn append_with_retry(
     }
 }
 
-/// Whose overlays are meant.
+/// Selects overlays by tenant and assembly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OverlayFilter {
-    /// Only those of this tenant's assemblies; a workspace sees all.
+    /// Selects the assemblies of this tenant; `None` selects all.
     pub tenant: Option<String>,
-    /// Only those of this assembly, by its name in its scope.
+    /// Selects this assembly, by its name in its scope.
     pub assembly: Option<String>,
 }
 
@@ -207,7 +207,7 @@ impl OverlayFilter {
     }
 }
 
-/// An overlay as it is listed.
+/// An entry of the overlay list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlayEntry {
     pub overlay: Overlay,
@@ -256,12 +256,12 @@ pub async fn find(
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {
-            let body = Body::new(format!("there is no overlay `{prefix}`"));
-            let help = "`quorate overlays list` shows those that there are";
+            let body = Body::new(format!("no overlay has an id that starts with `{prefix}`"));
+            let help = "run `quorate overlays list` to see the available overlays";
             Err(ServiceError::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
         }
         _ => {
-            let body = Body::new(format!("`{prefix}` begins the ids of {} overlays", found.len()));
+            let body = Body::new(format!("{} overlays have an id that starts with `{prefix}`", found.len()));
             Err(ServiceError::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
         }
     }
@@ -306,7 +306,7 @@ pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec
     Ok(evicted)
 }
 
-/// The overlays of one assembly, or of all, that were not evicted; a weave checks itself which have expired.
+/// The overlays that were not evicted, of one assembly or of all. It includes expired overlays, which a weave filters.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_prompt_reads_what_came_since_the_last_one() {
+    async fn the_cache_reads_only_new_records() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("ledger.db");
         let store = Store::open(&path).await.expect("it opens").store;

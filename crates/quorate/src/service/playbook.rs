@@ -1,8 +1,8 @@
-//! Playbooks: how agents get better. Most files below are one thing that can be done to playbooks. What they share:
-//! `playbook/library.rs` reads playbooks and operators, `playbook/catalogue.rs` finds those that match an operator,
-//! `playbook/versions.rs` and `playbook/recorded_versions.rs` know earlier versions from files and from the ledger,
-//! `playbook/writer.rs` changes files and ledger together, `playbook/consultant.rs` asks a member, and `playbook/traits.rs`
-//! says which traits are locked.
+//! Playbooks: what agents learn from their runs. Most files below own one operation on playbooks. The others are shared:
+//! `playbook/library.rs` reads playbooks and operators, `playbook/catalogue.rs` finds the playbooks of an operator,
+//! `playbook/versions.rs` and `playbook/recorded_versions.rs` read earlier versions from files and from the ledger,
+//! `playbook/writer.rs` changes files and ledger together, `playbook/consultant.rs` asks an executor, and
+//! `playbook/traits.rs` determines the locked traits.
 
 pub mod archive;
 pub mod catalogue;

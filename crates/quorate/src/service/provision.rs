@@ -1,7 +1,7 @@
 //! Provisioning: installs a package's files into a folder, and removes them. `install.rs`, `uninstall.rs` and `status.rs`
-//! are the
-//! use cases. `install_plan.rs` and `uninstall_plan.rs` decide what happens to one file, `share.rs` to one that several
-//! profiles share; `apply.rs` writes in an order that survives a crash, and `setup.rs` owns the record of what is installed.
+//! are the use cases. `install_plan.rs` and `uninstall_plan.rs` plan the change of a file, and `share.rs` plans it for a
+//! file of several profiles. `apply.rs` writes in an order that survives a crash, and `setup.rs` owns the record of the
+//! installed files.
 //!
 //! Packages come from any adapter of the provisioning port; installing works the same for all.
 
@@ -48,7 +48,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens it.
+    /// Opens the folder.
     ///
     /// # Errors
     /// If it does not exist or is not a folder.
@@ -67,7 +67,11 @@ impl Target {
                 _ => ExitClass::Configuration,
             };
             let body = Body::new(format!("cannot open the folder {named}: {error}"));
-            ServiceError::new(class, codes::PROFILE_TARGET, body.help("install into a folder that is there"))
+            ServiceError::new(
+                class,
+                codes::PROFILE_TARGET,
+                body.help("name an existing folder with `--into`"),
+            )
         })?;
         Ok(Target { files, path, shown: named })
     }
@@ -84,10 +88,10 @@ impl Target {
     }
 }
 
-/// What a user's path refers to: a profile, or the `provisioning` of a runtime's manifest.
+/// The package that a user's path names: a profile, or the `provisioning` of a runtime's manifest.
 ///
 /// # Errors
-/// If it is a manifest that is refused or has no `provisioning`.
+/// If the manifest is refused or has no `provisioning`.
 pub fn source(
     environment: &Environment,
     path: &Path,
@@ -115,7 +119,7 @@ const MANIFESTS: [&str; 4] = ["yaml", "yml", "md", "mdx"];
 /// Installs a package.
 ///
 /// # Errors
-/// If there is no package, or the folder or its store is unusable. Refused files are in the outcome.
+/// If the package is missing, or the folder or its store is unusable. Refused files are in the outcome.
 #[crate::boxed]
 pub async fn install(
     environment: &Environment,

@@ -1,6 +1,6 @@
-//! The queue: runs that workers hold, on any machine that reaches the database. `enqueue.rs` puts them in, `worker.rs`
-//! takes them out, `signature.rs` signs and checks what passes between them, `lines.rs` logs their verdicts where they were
-//! queued.
+//! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `enqueue.rs` adds tasks, `worker.rs`
+//! claims them, `signature.rs` signs and verifies them, and `lines.rs` logs their verdicts in the workspace that queued
+//! them.
 
 pub mod bundle;
 pub mod convene;
@@ -17,7 +17,7 @@ pub mod worker;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::{Producer, TierSource};
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use serde::{Deserialize, Serialize};
 
 pub use super::commit_events::DEFAULT_TENANT;
@@ -29,16 +29,16 @@ use super::review::spec::MAX_TYPE_CHARS;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 
-/// The class of tasks where none is named.
+/// The class of tasks that name none.
 pub const DEFAULT_CLASS: &str = "default";
 
-/// Who queues, and how urgent it is.
+/// The tenant, the class and the priority of queued tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueOptions {
     pub tenant: String,
-    /// Which workers take it.
+    /// Workers claim only the tasks of their classes.
     pub class: String,
-    /// From 0, the most urgent, to 2.
+    /// 0 to 2; 0 is the most urgent.
     pub priority: u8,
 }
 
@@ -48,31 +48,31 @@ impl Default for QueueOptions {
     }
 }
 
-/// What a worker needs of one task: hashes of texts in the queue, and names.
+/// The body of a task: the hashes of its texts, which the queue stores, and its metadata.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct TaskBody {
     /// The hash of the council or assembly.
     bundle: String,
-    /// The hash of the text, without its secrets.
+    /// The hash of the redacted text.
     text: String,
     /// The hash of the earlier verdicts.
     priors: Option<String>,
-    /// The hash of the text as it was read.
+    /// The hash of the text before redaction.
     artifact_sha256: String,
     artifact_type: Option<String>,
     tier: Option<u8>,
     tier_source: Option<TierSource>,
     producer: Option<Producer>,
-    /// How many messages a conversation has.
+    /// The number of messages, if the subject is a conversation.
     messages: Option<u64>,
     redactions: u32,
     batch: String,
-    /// The log of the workspace that queued it, and how long it was.
+    /// The log of the workspace that queued the task, and its length in bytes.
     log: Option<(String, u64)>,
 }
 
 impl TaskBody {
-    /// Why no run can be made of it, if so: a table's index does not take what is too long, and would fail each attempt.
+    /// Why the task cannot run, if it is malformed. A value that is too long for a database index would fail every attempt.
     fn malformed(&self) -> Option<String> {
         let digests = [&self.bundle, &self.text, &self.artifact_sha256].into_iter().chain(&self.priors);
         if let Some(digest) = digests.into_iter().find(|digest| !is_sha256(digest)) {
@@ -80,7 +80,7 @@ impl TaskBody {
             return Some(format!("`{}` is not a SHA-256", begins.escape_debug()));
         }
         let is_long = self.artifact_type.as_ref().is_some_and(|word| word.chars().count() > MAX_TYPE_CHARS);
-        is_long.then(|| format!("its type is over {MAX_TYPE_CHARS} characters"))
+        is_long.then(|| format!("its type has more than {MAX_TYPE_CHARS} characters"))
     }
 }
 
@@ -96,17 +96,17 @@ pub fn ensure_queue(session: &LedgerSession) -> Result<(), ServiceError> {
     ensure_has_queue(&session.environment, session.store.address())
 }
 
-/// As [`ensure_queue`], before a ledger is opened or made.
+/// As [`ensure_queue`], before the ledger is opened or created.
 ///
 /// # Errors
 /// As [`ensure_queue`].
-pub fn ensure_has_queue(environment: &Environment, address: &Address) -> Result<(), ServiceError> {
+pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Result<(), ServiceError> {
     if address.file().is_none() {
         return Ok(());
     }
     let ledger = display_ledger(environment, address);
-    let body = Body::new(format!("the ledger {ledger} is a file, and a queue is in a Postgres database"));
-    let help = "name the database: `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
+    let body = Body::new(format!("the ledger {ledger} is a file, and a queue needs a Postgres database"));
+    let help = "name a database with `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
     Err(ServiceError::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
 }
 
@@ -121,7 +121,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
     open_session::open(environment.clone(), workspace).await
 }
 
-/// As [`open`], for a command that fills the queue or works.
+/// As [`open`], for a command that adds tasks or executes them.
 ///
 /// # Errors
 /// As [`open`], and if the ledger or the log cannot be written.
@@ -138,7 +138,7 @@ pub async fn open_for_writing(
 /// Checks the name of a tenant or a class.
 ///
 /// # Errors
-/// If it is not 1 to 64 small letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
+/// If it is not 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
 pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
     if !name.is_empty()
@@ -149,6 +149,6 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
         return Ok(());
     }
     let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
-        .help("use 1 to 64 small letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
+        .help("use 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
     Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
 }

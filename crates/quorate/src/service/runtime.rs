@@ -1,8 +1,8 @@
 //! A runtime: an AIP-48 manifest with an adapter in each port, and the commands on it. `runtime/load.rs` reads the
 //! manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` composes the participants' prompts,
-//! `runtime/drive.rs` runs the loop, `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs` and
-//! `runtime/config_provenance.rs` warn of surprises: writes outside of the workspace, and a configuration in a parent
-//! folder. `runtime/alterations.rs` compares whole conversations with the ledger.
+//! `runtime/drive.rs` runs the loop, and `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs`
+//! warns about writes outside of the workspace, and `runtime/config_provenance.rs` names the `quorate.toml` that was read.
+//! `runtime/alterations.rs` compares whole conversations with the ledger.
 
 pub mod alterations;
 pub mod build;
@@ -35,7 +35,7 @@ use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{self, Begin, Forecast, Runner, Swarm};
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::timestamp::format;
 use quorate_protocol::Name;
@@ -72,9 +72,9 @@ pub struct Runtime {
     /// The conversation's substrate.
     pub substrate: Arc<dyn Substrate>,
     pub state: Arc<dyn State>,
-    /// The setup of its files, if the manifest has one.
+    /// The package of its files, if the manifest names one.
     pub provisioning: Option<Arc<dyn Provisioning>>,
-    pub ledger: Address,
+    pub ledger: StoreAddress,
     /// The guard of the workspace's files.
     pub guard: Guard,
     /// Warnings of the manifest and of the configuration.
@@ -133,8 +133,8 @@ pub fn open(
     })
 }
 
-/// Problems that `check` reports of a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, names
-/// that select each other.
+/// The findings of `check` in a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, and
+/// ambiguous names.
 pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
     // Nothing is connected or called, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
@@ -162,7 +162,7 @@ impl Runtime {
         Runner::stream(&self.id, &self.substrate.about().place)
     }
 
-    /// The refusal of a participant that the manifest does not have.
+    /// The error of an unknown participant.
     fn no_such_participant(&self, id: &str) -> ServiceError {
         let ids: Vec<&str> = self.participants.iter().map(|participant| &*participant.id).collect();
         let body = Body::new(format!("`{}` has no participant `{id}`", self.id));
@@ -170,12 +170,11 @@ impl Runtime {
         ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help))
     }
 
-    /// The caps on what a run asks.
+    /// The budget of a run.
     pub fn caps(&self) -> Caps {
         self.caps
     }
 
-    /// Sets the caps on what a run asks.
     pub fn set_caps(&mut self, caps: Caps) {
         self.caps = caps;
     }
@@ -185,8 +184,8 @@ impl Runtime {
         self.ports.policy.window.max(1)
     }
 
-    /// Who would answer the last turn of a window, as far as that is known without asking an executor. `records` are the last
-    /// ones of the conversation.
+    /// Forecasts who answers the last turn of a window, without asking an executor. `records` are the last records of the
+    /// conversation.
     #[crate::boxed]
     pub async fn forecast(&self, window: &[Turn], records: &[Record]) -> Forecast {
         let Ports { dispatcher, policy, .. } = &self.ports;
@@ -207,11 +206,10 @@ pub struct OpenRuntime {
 }
 
 impl Runtime {
-    /// Opens the ledger, which a runner records in and overlays are woven from. From here on the report includes warnings
-    /// for the person who runs it.
+    /// Opens the ledger. The report then includes the warnings for a process that runs the manifest.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the ledger cannot be opened.
     #[crate::boxed]
     pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
         self.report.absorb(self.ports.cautions.clone());
@@ -253,7 +251,7 @@ impl Runtime {
 }
 
 impl OpenRuntime {
-    /// Acquires the conversation exclusively: another process with the same manifest blocks it.
+    /// Locks the conversation against other processes, and opens a runner.
     ///
     /// # Errors
     /// If another process runs it, or substrate or ledger fail.
@@ -284,7 +282,7 @@ impl OpenRuntime {
                 ));
                 return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,
-                    body.help("try again after that; its lease renews while it runs"),
+                    body.help("try again after that; the other machine renews its lease while it runs"),
                 ));
             }
         };
@@ -306,7 +304,7 @@ impl OpenRuntime {
     ///
     /// # Errors
     /// If the manifest's commands or servers are not trusted, an executor's program is not installed, or a budget cannot be
-    /// held.
+    /// enforced.
     pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
         let environment = &self.runtime.environment;
         trust::admit(environment, self.runtime.trust_requests())?;

@@ -1,8 +1,8 @@
 //! The conversations of a workspace, for front ends that have no manifest at hand: every runtime manifest below the root has
 //! one, under an id that follows from the manifest's path.
 //!
-//! `talks/state.rs` says how a conversation stands, `talks/activity.rs` who is being asked now, and `talks/answer.rs` has open
-//! turns answered.
+//! `talks/state.rs` reports the state of a conversation, `talks/activity.rs` the participants that are being asked, and
+//! `talks/answer.rs` answers open turns.
 
 pub mod activity;
 pub mod answer;
@@ -61,7 +61,7 @@ pub fn list(environment: &Environment, root: &Root, host: &Host) -> Result<Vec<T
     let mut talks = Vec::new();
     for path in found.into_iter().map(|entry| entry.path).chain(hidden(root)).filter(is_candidate) {
         let Ok(location) = location(root.dir(), &path) else { continue };
-        // What leads out of the root by a link cannot be opened.
+        // The loader does not open a link that leads out of the root.
         let OpenResult::Document(document) = loader.open(&location) else { continue };
         if document.doctype != Doctype::Runtime {
             continue;
@@ -75,7 +75,7 @@ pub fn list(environment: &Environment, root: &Root, host: &Host) -> Result<Vec<T
     Ok(talks)
 }
 
-/// The public place of a manifest in a hidden directory, which walks pass over.
+/// The manifest in the hidden directory `.runtime`, which walks skip.
 fn hidden(root: &Root) -> Option<PathBuf> {
     Some(root.dir().join(".runtime/multi-agent.yaml")).filter(|path| path.is_file())
 }
@@ -83,7 +83,7 @@ fn hidden(root: &Root) -> Option<PathBuf> {
 /// The conversation with an id, or of the only runtime with that id.
 ///
 /// # Errors
-/// `quorate:conversation_unknown` if there is none.
+/// `quorate:conversation_unknown` if no conversation matches.
 pub fn find(environment: &Environment, root: &Root, host: &Host, id: &str) -> Result<Talk, ServiceError> {
     let talks = list(environment, root, host)?;
     let mut of_runtime = talks.iter().filter(|talk| talk.runtime.as_deref() == Some(id));
@@ -93,7 +93,7 @@ pub fn find(environment: &Environment, root: &Root, host: &Host, id: &str) -> Re
         let body = Body::new(format!("the workspace has no conversation `{id}`"));
         let known: Vec<&str> = talks.iter().map(|talk| &*talk.id).collect();
         let help = match known.is_empty() {
-            true => "a runtime manifest makes one: `quorate init runtime`".to_owned(),
+            true => "run `quorate init runtime` to create a runtime manifest".to_owned(),
             false => format!("the conversations are {}", known.join(", ")),
         };
         ServiceError::not_found(codes::CONVERSATION_UNKNOWN, body.help(help))
@@ -110,7 +110,7 @@ pub enum Access {
 /// Opens the runtime of a conversation, by the manifest's current content.
 ///
 /// # Errors
-/// As [`runtime::open`]; and when only reading is permitted and reading would create a database.
+/// As [`runtime::open`]; and if `access` is read-only and reading would create a database.
 pub fn open(
     environment: &Environment,
     places: &PathOverrides,
@@ -126,7 +126,7 @@ pub fn open(
     let runtime = runtime::open(environment, places, &request, host)?;
     if let (Access::ReadOnly, Some(missing)) = (access, runtime.missing_databases.first()) {
         let message = format!("the database {} of `{}` does not exist yet", missing.display(), runtime.id);
-        let help = "nothing was said yet: `quorate say` or `quorate run` begins the conversation";
+        let help = "run `quorate say` or `quorate run` to begin the conversation";
         return Err(ServiceError::not_found(codes::CONVERSATION_UNKNOWN, Body::new(message).help(help)));
     }
     Ok(runtime)
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_runtime_below_the_root_has_one_with_an_id_that_stays() {
+    fn every_runtime_below_the_root_has_a_conversation_with_a_stable_id() {
         let paths = [
             ("a.yaml", "one"),
             ("deep/b.yml", "two"),
@@ -185,7 +185,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_out_of_the_root_is_no_conversation() {
+    fn a_link_out_of_the_root_does_not_count_as_a_conversation() {
         let (dir, environment, root) = workspace(&[("a.yaml", "one")]);
         let link = root.dir().join("link.yaml");
         std::os::unix::fs::symlink(dir.path().join("outside.yaml"), link).unwrap();

@@ -6,8 +6,8 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::loader::{Loader, Refs};
+use quorate_manifest::playbook::FOLDER;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::{RUNTIME, SKILL};
@@ -34,11 +34,11 @@ use super::workspace::{self, PathOverrides, Workspace};
 #[derive(Debug, Clone)]
 pub struct Request {
     pub target: Target,
-    /// Only the overlays of this assembly, for any operator.
+    /// Weaves only the overlays of this assembly, whatever operator they are for.
     pub assembly: Option<String>,
     /// The skill in use; `None` for every skill of the operator.
     pub skill: Option<String>,
-    /// The runtime it works in; `None` for the operator's.
+    /// The runtime in which the operator works; `None` for the runtime of its manifest.
     pub runtime: Option<String>,
     /// A shadow playbook to weave as if it were active.
     pub trying: Option<String>,
@@ -46,7 +46,7 @@ pub struct Request {
     pub root: Option<PathBuf>,
 }
 
-/// Whose prompt to compose: a slug, or a `ws://` ref.
+/// The owner of the prompt, as a slug or a `ws://` ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An operator, which playbooks can target.
@@ -69,13 +69,13 @@ pub struct Prompt {
     pub shadows: Vec<ShadowPrompt>,
     /// The shadow playbook that was requested.
     pub trying: Option<String>,
-    /// The ids of the woven overlays of assemblies.
+    /// The woven overlays of assemblies.
     pub overlays: Vec<overlay::Overlay>,
-    /// Inactive playbooks that target it, with their status.
+    /// Inactive playbooks that target the operator, with their status.
     pub resting: Vec<(String, &'static str)>,
     /// The active playbooks that passed no gate.
     pub never_gated: Vec<String>,
-    /// SHA-256 of the prompt, hexadecimal.
+    /// SHA-256 of the prompt, in hexadecimal.
     pub sha256: String,
     /// Warnings, and problems of playbooks.
     pub report: Report,
@@ -88,7 +88,7 @@ impl Prompt {
     }
 }
 
-/// Composes the prompt. Records shadow playbooks, and those that a lock kept out.
+/// Composes the prompt. Records shadow playbooks and the playbooks that a lock kept out.
 ///
 /// # Errors
 /// If the operator or persona does not exist or is refused, or the ledger cannot be read. Without a ledger there are no
@@ -116,10 +116,10 @@ pub async fn weave(
     }
     let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
-    let is_to_be_recorded = sources.candidates().iter().any(|candidate| candidate.status == Status::Shadow)
+    let must_record = sources.candidates().iter().any(|candidate| candidate.status == Status::Shadow)
         || sources.candidates().iter().any(|candidate| !candidate.violations.is_empty())
         || sources.has_pattern_matches();
-    let store = match (workspace.ledger.may_exist(), is_to_be_recorded) {
+    let store = match (workspace.ledger.may_exist(), must_record) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
         // If no ledger can be created, the prompt is the same.
         (false, true) => match Box::pin(Store::open_at(&workspace.ledger)).await {
@@ -139,7 +139,7 @@ pub async fn weave(
     }
     let composed = sources.compose(&advice, now_ms);
     if let Some(store) = store {
-        let noted = if is_to_be_recorded { sources.record(&store, &composed, now_ms).await } else { Ok(()) };
+        let noted = if must_record { sources.record(&store, &composed, now_ms).await } else { Ok(()) };
         store.close().await;
         if let Err(error) = noted {
             report.warn(codes::WEAVE_UNRECORDED, unrecorded(&error.first_message()));
@@ -172,10 +172,10 @@ pub async fn weave(
     })
 }
 
-/// A failed record is only a warning: the prompt is for display.
+/// A failure to record is only a warning, because the prompt is for display.
 fn unrecorded(why: &str) -> Body {
-    Body::new(format!("what was computed in shadow or kept out by a lock is not recorded: {why}"))
-        .help("name a ledger that can be written to with `--ledger`")
+    Body::new(format!("cannot record the playbooks in shadow or kept out by a lock: {why}"))
+        .help("name a writable ledger with `--ledger`")
 }
 
 /// The prompt with a shadow playbook woven in.
@@ -187,8 +187,8 @@ fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceE
         Some(Ok(prompt)) => Ok(prompt.clone()),
         Some(Err(why)) => refused(format!("`{slug}` would not be woven: {why}"), "correct it first"),
         None => refused(
-            format!("no playbook `{slug}` in shadow is for this operator"),
-            "`quorate playbook list` shows those that there are",
+            format!("this operator has no playbook `{slug}` in shadow"),
+            "run `quorate playbook list` to see the available playbooks",
         ),
     }
 }

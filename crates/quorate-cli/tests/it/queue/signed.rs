@@ -168,7 +168,7 @@ fn without_a_key_another_text_than_the_artifact_is_not_judged() {
                 "dead quorate:queue_invalid: cannot read the task: `../../etc/passwd` is not a SHA-256"
             }
             "drafts/04.md" | "drafts/05.md" => {
-                "dead quorate:queue_invalid: cannot read the task: its type is over 200 characters"
+                "dead quorate:queue_invalid: cannot read the task: its type has more than 200 characters"
             }
             "drafts/06.md" => "dead quorate:fingerprint_changed",
             _ => "dead quorate:artifact_unreadable",
@@ -193,7 +193,7 @@ fn a_ready_task_whose_run_has_ended_is_settled_once() {
     let (settled, other): (Vec<_>, Vec<_>) =
         ends(&machine).into_iter().partition(|(_, end)| end.starts_with("done"));
     assert!(settled.is_empty(), "{settled:?}");
-    assert!(other.iter().any(|(_, end)| end.contains("was not begun for this task")), "{other:?}");
+    assert!(other.iter().any(|(_, end)| end.contains("was started for another task")), "{other:?}");
 
     wait(database.run(
         "UPDATE task SET state = 'ready', attempts = 1, run = (SELECT run FROM run WHERE subject = 'drafts/00.md') \

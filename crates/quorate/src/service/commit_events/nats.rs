@@ -1,6 +1,6 @@
-//! Commit events over NATS: after a commit `{run, n, kind, at}` of each record on `q1.<tenant>.ev.run.<run>`, after tasks
-//! were queued a message on `q1.<tenant>.ev.queue`, and subscriptions to those of all. Nothing waits for NATS: where it is away, readers look into the ledger as they do
-//! without it.
+//! Commit events over NATS. A commit publishes `{run, n, kind, at}` for each record on `q1.<tenant>.ev.run.<run>`, and
+//! queueing tasks publishes a message on `q1.<tenant>.ev.queue`. Listeners subscribe to the subjects of all tenants. No
+//! work waits for NATS: while it is unreachable, readers poll the ledger.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,31 +26,31 @@ use crate::service::error::ServiceError;
 const ALL_RUNS: &str = "q1.*.ev.run.*";
 /// The subjects of all tenants' queues.
 const ALL_QUEUES: &str = "q1.*.ev.queue";
-/// How many messages wait for a connection that is slow or lost; what is more is dropped.
+/// How many messages wait for a slow or lost connection; further messages are dropped.
 const MAX_OUTGOING: usize = 10_000;
-/// The largest message that is read, in bytes.
+/// The largest message that a listener reads, in bytes.
 const MAX_MESSAGE: usize = 4096;
-/// What the server's monitoring shows.
+/// The client name in the server's monitoring.
 const CLIENT_NAME: &str = "quorate";
-/// How long connecting and an event to oneself may take.
+/// The timeout of [`round_trip`], connecting included.
 const ROUND_TRIP_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long the last messages may take to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long those who queue wait for the servers: workers look every second without them.
+/// How long a command that queues tasks waits for the servers. Workers also poll every second.
 #[cfg(feature = "postgres")]
 const TELL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where the servers are, who connects, and what for.
+/// The servers, the credentials, and what the connection is for.
 #[derive(Clone)]
 pub struct NatsOptions {
     pub servers: NatsServers,
-    /// Whether to tell others of what this process commits.
+    /// Whether to announce this process's commits to others.
     pub publishes: bool,
-    /// What to hear of that others commit.
+    /// Which events of other processes to subscribe to.
     pub listens: Option<Heard>,
 }
 
-/// What is heard of.
+/// The events that a process subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// New records of runs.
@@ -59,13 +59,13 @@ pub enum Heard {
     Tasks,
 }
 
-/// What is sent of a record. More is in the ledger.
+/// The part of a message that listeners read.
 #[derive(Debug, Deserialize)]
 struct Message {
     run: Name,
 }
 
-/// A connection of this process's commit events. Without it they go on within the process.
+/// Connects this process's commit events to other processes. Events within the process do not need it.
 pub struct NatsEvents {
     events: CommitEvents,
     notices: UnboundedReceiver<String>,
@@ -74,10 +74,10 @@ pub struct NatsEvents {
 }
 
 impl NatsEvents {
-    /// Connects. A server that does not answer is said, and tried again and again.
+    /// Connects. If no server answers, sends a notice and keeps trying in the background.
     ///
     /// # Errors
-    /// [`codes::NATS_UNUSABLE`] for an address that is none, credentials that cannot be read, and a server that refuses.
+    /// [`codes::NATS_UNUSABLE`] for an invalid address, unreadable credentials, or a server that refuses the connection.
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
         let address = events_address(&options.servers)?;
         let (notice, notices) = mpsc::unbounded_channel();
@@ -92,7 +92,7 @@ impl NatsEvents {
         Ok(NatsEvents { events: events.clone(), notices, sending, listening })
     }
 
-    /// The next sentence for the user: that the server is away, or back, or refuses something.
+    /// The next notice for the user: the server does not answer, answers again, or refuses a request.
     pub async fn notice(&mut self) -> String {
         match self.notices.recv().await {
             Some(notice) => notice,
@@ -100,7 +100,7 @@ impl NatsEvents {
         }
     }
 
-    /// Sends what is not sent yet, for a moment, and disconnects.
+    /// Sends the remaining events for up to 2 s, and disconnects.
     pub async fn close(self) {
         *self.events.publish() = None;
         if let Some(sending) = self.sending {
@@ -112,7 +112,7 @@ impl NatsEvents {
     }
 }
 
-/// The address of servers; the error is a sentence about it.
+/// Parses the address of servers; the error is a message for the user.
 pub(crate) fn address(servers: &NatsServers) -> Result<Address, String> {
     let NatsServers { urls, credentials, inbox } = servers;
     Address::parse(urls, credentials.clone(), inbox.clone())
@@ -132,10 +132,10 @@ fn unusable(what: String) -> ServiceError {
     ServiceError::configuration(codes::NATS_UNUSABLE, Body::new(what).help(help))
 }
 
-/// Sends an event of no run and waits for it; says which server carried it, and how fast.
+/// Sends an event of a run that does not exist, and waits for it. Returns a line with the server and the time it took.
 ///
 /// # Errors
-/// [`codes::NATS_UNUSABLE`] where it does not come back.
+/// [`codes::NATS_UNUSABLE`] if the event does not come back.
 pub async fn round_trip(servers: &NatsServers) -> Result<String, ServiceError> {
     let address = events_address(servers)?;
     let run: Name = format!("doctor-{}", entropy::run_id()).into();
@@ -165,16 +165,16 @@ pub async fn round_trip(servers: &NatsServers) -> Result<String, ServiceError> {
     }
 }
 
-/// What the state of the connection means for readers.
+/// Translates changes of the connection for readers and for the user.
 struct Link {
     events: CommitEvents,
     address: Address,
     notice: UnboundedSender<String>,
     is_subscribed: AtomicBool,
     is_connected: AtomicBool,
-    /// The server refuses the subscription.
+    /// Whether the server refuses the subscription.
     is_refused: AtomicBool,
-    /// It was said that the server does not answer.
+    /// Whether the user was told that the server does not answer.
     is_away: AtomicBool,
 }
 
@@ -236,7 +236,7 @@ async fn connect(link: &Arc<Link>) -> Result<Connection, ConnectError> {
     }
 }
 
-/// Has what is committed sent, by a task that ends when it is not told of commits any more.
+/// Publishes commits from a background task, which ends when [`NatsEvents::close`] removes the sender.
 fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
     let (sender, mut outgoing) = mpsc::channel(MAX_OUTGOING);
     *events.publish() = Some(Arc::new(move |records: &CommittedRecords, tenant: &str| {
@@ -244,21 +244,21 @@ fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
         for (n, (kind, at_ms)) in (records.from..).zip(&records.records) {
             let message =
                 json!({"run": &*records.run, "n": n, "kind": kind, "at": timestamp::format(*at_ms)});
-            // A server that is away for long misses some.
+            // A full queue drops the event: the server has been unreachable for long.
             let _ = sender.try_send((subject.clone(), message.to_string().into_bytes()));
         }
     }));
     tokio::spawn(async move {
         while let Some((subject, message)) = outgoing.recv().await {
-            // An event that cannot be sent is lost, as others may be.
+            // An event is a hint, so a failed one is dropped.
             let _ = connection.publish(subject, message).await;
         }
         connection.flush().await;
     })
 }
 
-/// Tells workers that a tenant has new tasks. Without an answer of the servers within a moment they are not told, and find
-/// the tasks when they next look.
+/// Tells workers that a tenant has new tasks. If the servers do not answer within a second, workers find the tasks at
+/// their next poll.
 #[cfg(feature = "postgres")]
 pub(in crate::service) async fn tell_of_tasks(servers: &NatsServers, tenant: &str) {
     let telling = async {
@@ -276,8 +276,8 @@ pub(in crate::service) async fn tell_of_tasks(servers: &NatsServers, tenant: &st
     }
 }
 
-/// The subject of a run. What would end a name there is a `/`: a conversation may be called anything, and its message has
-/// the name as it is.
+/// The subject of a run. `/` replaces characters that a subject cannot contain, since a conversation may have any name;
+/// the message carries the unchanged name.
 fn subject(tenant: &str, run: &Name) -> String {
     format!("q1.{}.ev.run.{}", token(tenant), token(run))
 }
@@ -286,7 +286,7 @@ fn token(name: &str) -> String {
     name.replace(|c: char| c.is_whitespace() || c.is_control() || ".*>".contains(c), "/")
 }
 
-/// Hears of runs or tasks, in a task of its own.
+/// Subscribes to runs or tasks, and forwards the events from a background task.
 async fn listen(
     link: Arc<Link>,
     connection: &Connection,

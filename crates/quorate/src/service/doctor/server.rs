@@ -1,16 +1,16 @@
-//! Checks of a ledger that several machines write to: its server, its clock, and the queue.
+//! Checks of a Postgres ledger: its server, its clock, and the queue.
 
-use quorate_ledger::store::server_facts::ServerFacts;
+use quorate_ledger::store::postgres::ServerFacts;
 use quorate_ledger::store::tasks::TaskState;
 
 use super::{Check, Status, error_line, failed, passed};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
 
-/// The difference of clocks from which times in records mislead people, in milliseconds.
+/// The smallest difference of clocks that makes times in records misleading, in milliseconds.
 const MAX_CLOCK_DIFFERENCE: i64 = 2_000;
 
-/// None for a ledger in a file.
+/// The checks of the server; empty for a ledger in a file.
 pub(super) async fn checks(session: &LedgerSession) -> Vec<Check> {
     let before_ms = session.environment.clock.now_ms();
     let facts = match session.store.server_facts().await {
@@ -29,14 +29,14 @@ fn database(facts: &ServerFacts) -> Check {
         settings => failed(
             "database",
             format!(
-                "{version} has `{} = off`: a crash of its machine loses what it acknowledged",
+                "{version} has `{} = off`: a crash of its machine loses acknowledged records",
                 settings.join("` and `")
             ),
         ),
     }
 }
 
-/// Leases, quotas and the queue go by the server's clock; times in records are this machine's.
+/// Leases, quotas and the queue use the server's clock; times in records come from this machine's clock.
 fn clock(ahead_ms: i64) -> Check {
     let seconds = ahead_ms.unsigned_abs().div_ceil(1000);
     let (name, side) = ("clock".to_owned(), if ahead_ms < 0 { "behind" } else { "ahead of" });
@@ -67,14 +67,14 @@ async fn queue(session: &LedgerSession, facts: &ServerFacts) -> Check {
             name: "queue".into(),
             status: Status::Warning,
             detail: format!(
-                "{detail}; this user may neither queue nor work: see docs/postgres.md, \"Roles\""
+                "{detail}; this user may neither queue nor execute tasks: see docs/postgres.md, \"Roles\""
             ),
         },
         (true, 0) => passed("queue", detail),
         (true, _) => Check {
             name: "queue".into(),
             status: Status::Warning,
-            detail: format!("{detail}: `quorate queue list --dead` says why"),
+            detail: format!("{detail}: run `quorate queue list --dead` to see why"),
         },
     }
 }

@@ -1,5 +1,5 @@
-//! Wiring: files that have other tools call Quorate. Nothing that exists is changed, and what was written can be removed
-//! again as long as it is unchanged.
+//! Wiring: files that make other tools call Quorate. Existing files are never changed, and `unwire` removes a written file
+//! while its text is unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ const GITHUB: &str = include_str!("wiring/github.yml");
 const GITHUB_COMMENT: &str = include_str!("wiring/github-comment.yml");
 const GITLAB: &str = include_str!("wiring/gitlab.yml");
 
-/// What stands for this program's version in a template.
+/// The placeholder for this program's version in a template.
 const VERSION: &str = "{version}";
-/// The longest text that can stand for a version.
+/// The longest text that counts as a version.
 const MAX_VERSION: usize = 32;
 
-/// A tool that is wired.
+/// A tool that can call Quorate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     Claude,
@@ -40,14 +40,14 @@ pub enum Tool {
     PreCommit,
 }
 
-/// What was done with each file.
+/// The files of a wiring, by what was done with each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WiringResult {
-    /// Files that were written, or removed.
+    /// Written or removed files.
     pub done: Vec<PathBuf>,
-    /// Files that are there with the same text already.
+    /// Files that already had the same text.
     pub same: Vec<PathBuf>,
-    /// Files with another text, which are left as they are, with the text that would have been written.
+    /// Files with another text, which stay unchanged. Each comes with the text that would have been written.
     pub other: Vec<(PathBuf, String)>,
 }
 
@@ -62,7 +62,7 @@ impl Tool {
         Tool::PreCommit,
     ];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Tool::Claude => "claude",
@@ -75,7 +75,7 @@ impl Tool {
         }
     }
 
-    /// What the files have it do.
+    /// The effect of the files, for the list of tools.
     pub fn about(self) -> &'static str {
         match self {
             Tool::Claude => "Claude Code: a hook that reviews drafts, skills, MCP tools",
@@ -88,7 +88,7 @@ impl Tool {
         }
     }
 
-    /// What a person does next.
+    /// The user's next step.
     pub fn next(self) -> &'static str {
         match self {
             Tool::Claude | Tool::Cursor => {
@@ -135,11 +135,11 @@ impl Tool {
     }
 }
 
-/// Writes the files that are not there.
+/// Writes the missing files.
 ///
 /// # Errors
-/// If a file cannot be read or written, or a link leads out of the directory, or the tool reads its files only in a repository's root and
-/// the directory is below one.
+/// If a file cannot be read or written, if a link leads out of the directory, or if the tool reads its files only in the
+/// root of a repository and the directory is below it.
 pub fn wire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
     ensure_root(dir, tool)?;
     let mut result = WiringResult::default();
@@ -157,7 +157,7 @@ pub fn wire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
     Ok(result)
 }
 
-/// Removes the files that are as this program, or another version of it, wrote them, and the directories that are empty then.
+/// Removes the files that any version of this program wrote and that are unchanged since, and then the empty directories.
 ///
 /// # Errors
 /// If a file cannot be read or removed.
@@ -170,7 +170,7 @@ pub fn unwire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
             None => {}
             Some(there) if is_from(template, &there) => {
                 disk::remove(&path).map_err(|error| unusable(&path, "removed", &error))?;
-                // One that has other files stays.
+                // `remove_dir` fails on a directory with other files.
                 let below = |parent: &&Path| parent.starts_with(dir) && *parent != dir;
                 for parent in path.ancestors().skip(1).take_while(below) {
                     if fs::remove_dir(parent).is_err() {
@@ -180,7 +180,7 @@ pub fn unwire(dir: &Path, tool: Tool) -> Result<WiringResult, ServiceError> {
                 result.done.push(path);
             }
             Some(there) if there.contains("quorate") => result.other.push((path, there)),
-            // It is the user's alone.
+            // The user's own file, unrelated to Quorate.
             Some(_) => {}
         }
     }
@@ -192,18 +192,18 @@ fn ensure_root(dir: &Path, tool: Tool) -> Result<(), ServiceError> {
     let root = dir.ancestors().find(|dir| entry_exists(&dir.join(".git"))).filter(|root| *root != dir);
     let Some(root) = root.filter(|_| is_read_in_root) else { return Ok(()) };
     let body = Body::new(format!(
-        "these files are read only in the root of a repository, which is {}",
+        "the tool reads these files only in the root of the repository, which is {}",
         root.display()
     ))
     .help(format!(
-        "`quorate init wiring {} {}` writes them there",
+        "run `quorate init wiring {} {}`",
         tool.word(),
         shell_quoted(&root.to_string_lossy())
     ));
     Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
 }
 
-/// Whether a text was made from a template, by whichever version.
+/// Whether a text is the template filled in by any version.
 fn is_from(template: &str, text: &str) -> bool {
     let Some((before, after)) = template.split_once(VERSION) else { return text == template };
     let version = text.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -213,13 +213,13 @@ fn is_from(template: &str, text: &str) -> bool {
     })
 }
 
-/// A file's text; `None` where nothing has its name.
+/// A file's text; `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<String>, ServiceError> {
     if path.symlink_metadata().is_err() {
         return Ok(None);
     }
     match disk::read_up_to(path, crate::service::artifact::MAX_BYTES) {
-        // A file that is not text was not written by this program.
+        // A lossy conversion is enough: the text is only compared with a template.
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) => Err(unusable(path, "read", &error)),
     }
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_fits_what_any_version_wrote_and_nothing_else() {
+    fn a_template_matches_the_files_of_any_version_and_no_others() {
         for tool in [Tool::ClaudePlugin, Tool::Github, Tool::Gitlab] {
             let (_, template) = tool.files().iter().find(|(_, text)| text.contains(VERSION)).unwrap();
             assert!(tool.files().iter().all(|(_, text)| text.matches(VERSION).count() <= 1));

@@ -43,7 +43,6 @@ impl Progress {
     }
 }
 
-/// The state of a job.
 #[derive(Debug, Clone)]
 pub struct State<F> {
     pub progress: Progress,
@@ -57,7 +56,7 @@ impl<F> Default for State<F> {
     }
 }
 
-/// Passes on what happens in a job.
+/// Updates a job's state from the events of its run, sweep or conversation.
 pub struct Reporter<F> {
     state: watch::Sender<State<F>>,
 }
@@ -71,7 +70,7 @@ impl<F> Reporter<F> {
         self.state.send_modify(|state| change(&mut state.progress));
     }
 
-    /// Says which run the job continues; one that it begins is known from its events.
+    /// Sets the run that the job continues. A new run is known from its events.
     pub fn continues(&self, run: &str) {
         self.update(|progress| progress.continues = Some(run.to_owned()));
     }

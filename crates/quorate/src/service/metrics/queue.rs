@@ -1,4 +1,4 @@
-//! What is measured of the queue and of a worker.
+//! Metrics of the queue and of a worker.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -26,14 +26,14 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(super) fn describe() {
     describe_gauge!(
         TASKS,
-        "Tasks in the queue, by tenant and state: ready, leased, dead. All workers and servers of a queue say the same."
+        "Tasks in the queue, by tenant and state: ready, leased, dead. All workers and servers of a queue report the same values."
     );
     describe_gauge!(OLDEST, "How long the oldest ready task has been waiting, by tenant.");
     describe_counter!(CLAIMS, "Tasks that this worker has claimed, by tenant.");
-    describe_counter!(TAKEOVERS, "Claims of a task that another worker had before, by tenant.");
+    describe_counter!(TAKEOVERS, "Claims of a task that another worker had claimed before, by tenant.");
     describe_counter!(
         ENDS,
-        "What became of tasks of this worker, by tenant and end: done, later, dead, lost, released."
+        "Ended attempts of this worker, by tenant and end: done, later, dead, lost, released."
     );
     describe_histogram!(
         QUOTA_WAIT,
@@ -56,7 +56,7 @@ pub(in crate::service) fn waits_for_quota(pool: &str, wait: Duration) {
     histogram!(QUOTA_WAIT, "pool" => pool.to_owned()).record(wait);
 }
 
-/// Counts the queue of a workspace's ledger again and again, until it is dropped. One in a file has no queue.
+/// Counts the queue of a workspace's ledger every five seconds until the future is dropped. A ledger in a file has no queue.
 pub async fn count_of_workspace(environment: &Environment, places: &PathOverrides) -> Infallible {
     if !environment.is_metered {
         return pending().await;
@@ -67,7 +67,7 @@ pub async fn count_of_workspace(environment: &Environment, places: &PathOverride
         else {
             return pending().await;
         };
-        // A server that is away is waited for.
+        // Retries while the server does not answer.
         if let Ok(opened) = Box::pin(Store::open_at(&ledger)).await {
             return count(Arc::new(opened.store)).await;
         }
@@ -75,11 +75,11 @@ pub async fn count_of_workspace(environment: &Environment, places: &PathOverride
     }
 }
 
-/// Counts the queue's tasks again and again, until it is dropped.
+/// Counts the queue's tasks every five seconds until the future is dropped.
 pub(in crate::service) async fn count(store: Arc<Store>) -> Infallible {
     let mut known = BTreeSet::new();
     loop {
-        // While the server is away the last numbers stand.
+        // The gauges keep the last values while the server does not answer.
         if let Ok(counts) = store.count_tasks().await {
             let states =
                 [(TaskState::Ready, "ready"), (TaskState::Leased, "leased"), (TaskState::Dead, "dead")];
@@ -102,7 +102,7 @@ pub(in crate::service) async fn count(store: Arc<Store>) -> Infallible {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "neither tasks nor milliseconds are as many as a float is exact for"
+    reason = "tasks and milliseconds are below 2^53, so the conversion is exact"
 )]
 fn number(count: u64) -> f64 {
     count as f64

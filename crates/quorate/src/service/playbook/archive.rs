@@ -3,9 +3,9 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_manifest::playbook::EntryKind;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::load;
 use quorate_manifest::timestamp;
 use serde_json::json;

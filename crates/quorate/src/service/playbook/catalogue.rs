@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::loader::Loader;
-use quorate_manifest::playbook::catalog::{self, Catalog, PlaybookFile};
+use quorate_manifest::playbook;
+use quorate_manifest::playbook::{Catalog, PlaybookFile};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{BindingIndex, MatchKind};
 use quorate_playbook::gate::TextIdentity;
@@ -34,12 +35,12 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// Loads the playbooks of a scope, and what the ledger has recorded of them.
-    pub fn open(loader: &Loader<'_>, scope: &Scope, ledger: &Address) -> Self {
+    pub fn open(loader: &Loader<'_>, scope: &Scope, ledger: &StoreAddress) -> Self {
         // Lock matchers are compiled while files are read, since every playbook needs them.
-        if catalog::exists(loader, scope) {
+        if playbook::exists(loader, scope) {
             traits::precompile();
         }
-        let mut catalogue = Catalogue::from(catalog::load_all(loader, scope));
+        let mut catalogue = Catalogue::from(playbook::load_all(loader, scope));
         catalogue.recorded = RecordedVersions::load_blocking(ledger, scope);
         catalogue.targeting_all = targeting_all(&catalogue.books, loader, scope);
         for body in catalogue.missing_bodies() {

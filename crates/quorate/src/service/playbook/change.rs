@@ -12,8 +12,8 @@ use quorate_kernel::consultation::object;
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
 use quorate_ledger::Store;
-use quorate_ledger::export::wire;
-use quorate_manifest::playbook::catalog::FOLDER;
+use quorate_ledger::export::jsonl;
+use quorate_manifest::playbook::FOLDER;
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::Name;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ use crate::service::playbook::event::stream;
 
 /// The planned change.
 pub const PENDING_FILE: &str = "_pending.json";
-/// Attempts of an append that another process outruns.
+/// The most retries of an append that conflicts with another process.
 const MAX_ATTEMPTS: usize = 50;
 
 /// A file that is replaced as a whole.
@@ -80,7 +80,7 @@ impl Change {
         change
     }
 
-    /// Its events, as they are appended to a stream.
+    /// The append of the change's events to a stream.
     fn append(&self, stream: &Name, from: u64, bodies: Vec<ledger::Body>) -> Append {
         let entry = |event: &ChangeEvent| {
             let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == event.event)?;
@@ -127,9 +127,9 @@ pub(super) async fn append(
     }
 }
 
-/// Names in the first record the texts that no record names: every stored text must be named by a record (D12).
+/// Adds the hashes of texts that no record names to the first record: every stored text needs a record that names it (D12).
 fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
-    let named: BTreeSet<&str> = entries.iter().flat_map(|entry| wire::named_hashes(&entry.data)).collect();
+    let named: BTreeSet<&str> = entries.iter().flat_map(|entry| jsonl::named_hashes(&entry.data)).collect();
     let unnamed = bodies.iter().map(|body| &body.sha256).filter(|sha256| !named.contains(sha256.as_str()));
     let unnamed: Vec<String> = unnamed.cloned().collect();
     if let (Some(first), false) = (entries.first_mut(), unnamed.is_empty()) {
@@ -137,8 +137,8 @@ fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
     }
 }
 
-/// Records events of a weave, without changing files. Their change's id is unique, so only the end of the stream is read;
-/// `next` is where that was.
+/// Records events of a weave, without changing files. The id of the change is unique, so only the end of the stream is
+/// read. `next` is the number of the next record, as far as the caller knows.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -159,7 +159,7 @@ pub async fn record_events(
     Ok(())
 }
 
-/// Appends the events of a new change. `next` is where the stream ended, and where it ends afterwards.
+/// Appends the events of a new change. `next` is the number of the next record, before and after the call.
 pub(super) async fn append_from(
     store: &Store,
     stream: &Name,
@@ -188,12 +188,12 @@ pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str)
     (!logging::mentions(&folder, slug, &words)).then(event)
 }
 
-/// What an interrupted change left undone, in words.
+/// The message about an interrupted change of a folder; `None` if there is none.
 pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> {
     let path = folder.join(PENDING_FILE);
     matches!(disk::read_text(&path), Ok(Text::Present(_)) | Err(_)).then(|| {
         Body::new(format!("{} has an unfinished change", display_path(environment, &path)))
-            .help("`quorate playbook repair` finishes it")
+            .help("run `quorate playbook repair` to finish it")
     })
 }
 

@@ -29,7 +29,7 @@ impl Consultant {
     /// The named executor of `quorate.toml`, preset or kind; without a name the rubric.
     ///
     /// # Errors
-    /// If there is no such executor, or its settings are refused.
+    /// If the executor is unknown, or its settings are refused.
     pub fn resolve(
         keeping: &LibraryWriter,
         named: Option<&str>,
@@ -38,7 +38,7 @@ impl Consultant {
         let workspace = &keeping.library.workspace;
         let registry = &workspace.registry;
         let file = workspace.host.path();
-        // Only a file has a place to point at.
+        // A place exists only if a file names the executor.
         let selected_by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
         let chosen = match named {
             Some(name) => executor::by_name(registry, &workspace.host, name, place, selected_by)?,
@@ -65,7 +65,7 @@ impl Consultant {
         &self.config.executor_name
     }
 
-    /// Asks; an error says why there is no answer.
+    /// Asks a question. The inner error is the reason for a missing answer.
     ///
     /// # Errors
     /// When the ledger fails.

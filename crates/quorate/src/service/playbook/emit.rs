@@ -1,5 +1,5 @@
-//! Emit: makes shadow playbooks of an advisory run's fragments, each with its mentor's id below `metadata`. Advice that
-//! holds for two weeks as an overlay can become permanent this way, once it has passed a gate.
+//! Emit: turns the fragments of an advisory run into shadow playbooks, each with its mentor's id below `metadata`. Advice
+//! lasts two weeks as an overlay, and becomes permanent as a playbook that passes a gate.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::Fragment;
@@ -18,7 +18,7 @@ const MAX_TITLE_CHARS: usize = 120;
 /// The fragments of an advisory run as proposals for its operators.
 ///
 /// # Errors
-/// If there is no such run, or it has no fragments.
+/// If the run is unknown, or has no fragments.
 #[crate::boxed]
 pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
     let run = keeping.session.find_run(prefix).await?.run;
@@ -26,7 +26,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} has no advice"));
-        let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
+        let help = "name a run of an advisory assembly: `quorate runs` lists all runs";
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };
     let known = keeping.library.operators.iter();
@@ -35,7 +35,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
         .map(|known| json!({"kind": "operator", "ref": known.slug}))
         .collect();
     if targets.is_empty() {
-        let body = Body::new(format!("run {run} is about no operator of this workspace"));
+        let body = Body::new(format!("run {run} does not advise an operator of this workspace"));
         let help = "name one in `appliesTo` or `executor` of the assembly";
         return Err(ServiceError::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
     }

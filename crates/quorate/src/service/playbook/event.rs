@@ -26,7 +26,7 @@ impl ChangeEvent {
     }
 }
 
-/// What a record says of a playbook; `None` where it was erased or cannot be read.
+/// The playbook event of a record; `None` if the record was erased or is malformed.
 pub fn event(record: &Record) -> Option<PlaybookEventData> {
     record::read(record.data.as_ref()?).ok()
 }

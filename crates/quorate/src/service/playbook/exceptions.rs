@@ -1,6 +1,6 @@
-//! Exceptions (B4): a person lets one text of one playbook touch one locked trait, and says why. Traits match by few words,
-//! so that a harmless text may look like a touch. The person decides at a terminal, and the ledger records it; a playbook's
-//! file cannot grant itself an exception.
+//! Exceptions (B4): a person allows one text of one playbook to touch one locked trait, with a reason. Traits match single
+//! words, so a harmless text may seem to touch one. The person decides at a terminal, and the ledger records the decision;
+//! a playbook's file cannot grant itself an exception.
 //!
 //! An exception names the text by its hash: another text of the same playbook is checked as usual.
 
@@ -12,7 +12,7 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent, Record};
 use quorate_kernel::record::{LockException, PlaybookEventData};
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::curate::Objection;
 use quorate_playbook::lock::Violation;
@@ -22,8 +22,6 @@ use serde_json::json;
 use super::event::{ChangeEvent, event, stream};
 use super::gate::evidence::Approver;
 use crate::service::workspace::Workspace;
-
-/// The key of a record that holds exceptions.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
@@ -39,7 +37,7 @@ pub struct Exception {
 /// The exceptions of a scope, read once, when a text first touches a trait.
 #[derive(Debug, Clone, Default)]
 pub struct Exceptions {
-    of: Option<(Address, Name)>,
+    of: Option<(StoreAddress, Name)>,
     read: Arc<OnceLock<Vec<Exception>>>,
 }
 
@@ -74,7 +72,7 @@ impl Exceptions {
 }
 
 /// Reads a ledger from synchronous code, on its own thread.
-fn read(address: Address, stream: Name) -> Option<Vec<Exception>> {
+fn read(address: StoreAddress, stream: Name) -> Option<Vec<Exception>> {
     let read = async move {
         let store = Store::open_at(&address).await.ok()?.store;
         let records = store.records(&stream).await;
@@ -124,14 +122,14 @@ impl ExceptionRequest<'_> {
         };
         if let Some(id) = self.traits.iter().find(|id| !touched(id)) {
             refuse(
-                format!("an exception is asked for from `{id}`, which `{slug}` does not touch"),
+                format!("`{slug}` does not touch `{id}`, so it needs no exception"),
                 "remove that `--except-trait`: unneeded exceptions are refused".to_owned(),
             );
             return None;
         }
         if self.reason.trim().is_empty() || first_invisible(self.reason).is_some() {
             refuse(
-                "the reason of an exception is empty, or has an invisible character".to_owned(),
+                "the reason of the exception is empty, or has an invisible character".to_owned(),
                 "give the reason why the text does not harm the trait with `--reason`".to_owned(),
             );
             return None;
@@ -145,14 +143,14 @@ impl ExceptionRequest<'_> {
         let answer = match self.person.ask(&shown) {
             Ok(answer) => answer,
             Err(shut) => {
-                refuse(format!("no exception is made: {}", shut.message), shut.help);
+                refuse(format!("cannot make an exception: {}", shut.message), shut.help);
                 return None;
             }
         };
         if !answer.yes {
             refuse(
-                format!("no exception is made: {} refuses it", answer.by),
-                "say it in other words".to_owned(),
+                format!("cannot make an exception: {} refuses it", answer.by),
+                "rephrase the text, so that it does not touch the trait".to_owned(),
             );
             return None;
         }

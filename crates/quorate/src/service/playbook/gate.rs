@@ -6,8 +6,8 @@ pub mod governance;
 pub mod human;
 pub mod scorer;
 
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::Gate;
+use quorate_manifest::playbook::Gate;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_playbook::gate::Thresholds;
 
 use super::trials::NewAttempt;
@@ -17,10 +17,10 @@ use crate::service::host::Host;
 
 pub use evidence::{Answer, Approver, GateClosed, GateEvidence};
 
-/// Tries a gate.
+/// Asks a gate. A closed gate is the inner error.
 ///
 /// # Errors
-/// If a file cannot be read or the gate cannot be asked at all.
+/// If a file cannot be read, or the gate cannot be asked.
 #[crate::boxed]
 pub async fn attempt(
     keeping: &LibraryWriter,

@@ -1,14 +1,14 @@
-//! Whether an active playbook passed a gate (B13). A file that a person made active by hand is woven without one where a
-//! gate would be the person's choice; where only governance promotes, it is not woven.
+//! Whether an active playbook passed a gate (B13). A file that a person made active by hand is woven without a gate, unless
+//! only governance may promote it.
 
 use std::collections::BTreeSet;
 
 use quorate_diagnostics::Body;
 use quorate_manifest::frontmatter;
 use quorate_manifest::loader::Loader;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::{EntryKind, Gate};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
@@ -18,17 +18,17 @@ use super::known_operator::subject;
 use super::versions::{VersionedFile, gate_word};
 use crate::service::operators::load_operator;
 
-/// The result of the gate of a playbook that may be woven.
+/// Whether a playbook may be woven, by the gates that it passed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gating {
-    /// It passed one, or is not active.
+    /// It passed a gate, or is not active.
     Passed,
-    /// No gate passed it, and none has to.
+    /// It passed no gate, and needs none.
     NeverGated,
-    /// Only governance promotes it, and did not: it is not woven.
+    /// Only governance may promote it, and did not: it is not woven.
     Denied {
         body: Body,
-        /// Whether no other gate passed it either.
+        /// Whether it passed no other gate.
         never_gated: bool,
     },
 }
@@ -39,7 +39,7 @@ impl Gating {
         matches!(self, Gating::NeverGated | Gating::Denied { never_gated: true, .. })
     }
 
-    /// The gating of a playbook by its versions. The gate has to have passed the text that the file has now.
+    /// The gating of a playbook by its versions. A gate counts if it passed the current text of the file.
     pub fn of(file: &PlaybookFile, record: &VersionedFile, targets_all: bool) -> Gating {
         let playbook = &file.playbook;
         if playbook.status != Status::Active {

@@ -8,7 +8,7 @@ use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
-use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
+use quorate_manifest::playbook::{HISTORY_SUFFIX, PlaybookFile};
 use quorate_manifest::playbook::{Playbook, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::compose::Candidate;
@@ -41,7 +41,7 @@ const CROWDED_PERCENT: usize = 75;
 /// A text parsed as a playbook, with its `history` as JSON and its fragment.
 ///
 /// # Errors
-/// If the text is not a playbook, which no recorded version is.
+/// If the text is not a playbook. Every recorded version was one when it was recorded.
 pub(super) fn parse_playbook(
     keeping: &LibraryWriter,
     text: &str,
@@ -59,7 +59,7 @@ pub(super) fn parse_playbook(
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body));
         }
     };
-    let loaded = load::load(&loader, &document);
+    let loaded = load::load_playbook(&loader, &document);
     let Some(playbook) = loaded.value else { return Err(unusable(loaded.report)) };
     let history = document.root.key("history").map(quorate_manifest::tree::Node::to_json);
     Ok((playbook, history, document.body().trim().to_owned()))
@@ -110,13 +110,11 @@ pub fn findings(
         warn_crowded(library, operator, all, now_ms, &mut report);
     }
     for orphan in orphans {
-        let body = Body::new(format!(
-            "{} is the history of a playbook that is gone",
-            display_path(environment, &orphan)
-        ));
+        let body =
+            Body::new(format!("{} is the history of a missing playbook", display_path(environment, &orphan)));
         report.refuse(
             codes::HISTORY_MUTATION,
-            body.help("`quorate playbook repair` puts the playbook back as it was"),
+            body.help("run `quorate playbook repair` to restore the playbook"),
         );
     }
     check_log(environment, library, &folder, &mut report);
@@ -125,7 +123,7 @@ pub fn findings(
     let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
     if !is_true && (kept || current != Text::Missing) {
         let body = Body::new(format!("{} differs from the playbooks", display_path(environment, &index)));
-        report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("`quorate playbook repair` writes it again"));
+        report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("run `quorate playbook repair` to update it"));
     }
     report
 }
@@ -162,7 +160,7 @@ enum Trial {
     None,
 }
 
-/// Its effect, or its potential effect, on prompts.
+/// Checks the effect of a playbook on the prompts of its operators.
 fn check_prompts(
     library: &Library,
     book: &PlaybookFile,
@@ -213,7 +211,7 @@ pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
     document.place(span.start + document.body.start..span.end + document.body.start, "body")
 }
 
-/// Whether it passed the gate that it needs, or any.
+/// Reports a playbook that passed no gate, or not the gate that it needs.
 fn check_gates(library: &Library, book: &PlaybookFile, report: &mut Report) {
     let document = &book.document;
     match library.gating(book) {
@@ -229,7 +227,7 @@ fn check_gates(library: &Library, book: &PlaybookFile, report: &mut Report) {
     }
 }
 
-/// Warns of pairs of playbooks that state the opposite of each other, for those that are checked.
+/// Warns about pairs of playbooks that state the opposite of each other, if one of them is in `books`.
 fn warn_contradictions(
     books: &[&PlaybookFile],
     candidates: &[(String, Vec<Candidate>)],
@@ -262,7 +260,7 @@ fn check_log(environment: &Environment, library: &Library, folder: &Path, report
         Ok(missing) => format!("{shown} lacks {missing} lines that the ledger has"),
         Err(error) => format!("cannot read {shown}: {error}"),
     };
-    let help = "`quorate playbook repair` puts lines back from the ledger";
+    let help = "run `quorate playbook repair` to restore the lines from the ledger";
     report.warn(codes::PLAYBOOK_LOG_TRUNCATED, Body::new(message).help(help));
 }
 
@@ -276,8 +274,8 @@ fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i6
     let count = all.iter().filter(active).count();
     if count * 100 > most * CROWDED_PERCENT {
         let body =
-            Body::new(format!("`{operator}` has {count} active playbooks, of {most} that are allowed"));
-        let help = "archive those that do no good: many small changes can lead an agent off its mission";
+            Body::new(format!("`{operator}` has {count} active playbooks, and at most {most} are allowed"));
+        let help = "archive playbooks that do not help: many small changes can lead an agent off its mission";
         report.warn(codes::PLAYBOOKS_MANY, body.help(help));
     }
 }
@@ -314,7 +312,7 @@ fn lacks_frontmatter(path: &Path) -> bool {
 /// Records of playbooks, oldest first; only those of `slug`, if given.
 ///
 /// # Errors
-/// If there is no ledger, or it does not answer.
+/// If the ledger does not exist, or does not answer.
 #[crate::boxed]
 pub async fn log(
     environment: &Environment,

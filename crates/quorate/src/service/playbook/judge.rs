@@ -33,7 +33,7 @@ impl Judge {
     /// The configured judge, or the default executor if it asks a model; `None` without either.
     ///
     /// # Errors
-    /// If it cannot be asked.
+    /// If the judge cannot be asked.
     pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, ServiceError> {
         let workspace = &keeping.library.workspace;
         let (host, playbooks) = (&workspace.host, &workspace.host.playbooks);
@@ -56,7 +56,7 @@ impl Judge {
         Ok(Some(Judge { consultant: Consultant::resolve(keeping, Some(name), Some(place))? }))
     }
 
-    /// Asks it about a proposal, for each targeted operator; anything but a clear yes is a refusal.
+    /// Asks the judge about a proposal, for each targeted operator. Any answer but a clear yes is a refusal.
     ///
     /// # Errors
     /// When the ledger fails.
@@ -102,7 +102,7 @@ impl Judge {
                 format!("the judge does not let `{}` through for `{}`: {why}", playbook.slug, known.slug);
             let help = "rephrase it unambiguously; doubtful texts are refused";
             let mut body = Body::new(message).help(help);
-            // A judge names no words: the refusal is about the whole text.
+            // A judge does not quote words, so the refusal is about the whole text.
             if let Some(document) = document {
                 report.add_source(document.shown.clone(), document.text.clone());
                 body = body.at(excerpt_place(document, ""));

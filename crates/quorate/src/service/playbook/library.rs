@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Report, codes};
 use quorate_manifest::loader::{Loader, Refs};
-use quorate_manifest::playbook::catalog::{FOLDER, PlaybookFile};
+use quorate_manifest::playbook::{FOLDER, PlaybookFile};
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, MatchKind};
@@ -85,7 +85,7 @@ impl Library {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
-    /// Whether a gate passed a playbook; what cannot be read passed none.
+    /// Whether a gate passed a playbook. A playbook whose versions cannot be read counts as never gated.
     pub fn gating(&self, book: &PlaybookFile) -> Gating {
         match book.playbook.status {
             Status::Active => self.catalogue.gating(book, &self.record(book).unwrap_or_default()),

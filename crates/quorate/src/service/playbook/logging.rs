@@ -52,7 +52,7 @@ pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(St
     Ok(log::restore(&current, &lines))
 }
 
-/// The line of a record; `None` of a trial of a scorer, which the ledger alone has.
+/// The line of a record; `None` for a trial of a scorer, which is only in the ledger.
 fn record_line(record: &Record) -> Option<String> {
     let data = record.data.as_ref().filter(|_| record.kind != PlaybookEvent::Tried.as_str())?;
     let text = |key: &str| data.get(key).and_then(Json::as_str);
@@ -60,8 +60,8 @@ fn record_line(record: &Record) -> Option<String> {
     Some(Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? }.to_string())
 }
 
-/// The number of changes of playbooks that the log lacks. Prompts that were composed do not count: a weave need not be able
-/// to write the workspace.
+/// The number of changes of playbooks that the log lacks. Events of weaves do not count, since a weave may run in a
+/// read-only workspace.
 ///
 /// # Errors
 /// If it cannot be read.

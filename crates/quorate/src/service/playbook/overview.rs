@@ -1,11 +1,11 @@
-//! Playbooks for views: the list of a scope, and one of them with its versions, what its gates rest on, and what it changes in
+//! Playbooks for views: the list of a scope, and a single playbook with its versions, its evidence, and its effect on
 //! prompts.
 
 use std::cmp::Reverse;
 
+use quorate_manifest::playbook::Entry;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::Entry;
 use quorate_playbook::compose::{Candidate, compose};
 use quorate_playbook::gate::{Side, Thresholds};
 use quorate_playbook::history::Version;
@@ -161,20 +161,20 @@ impl ListedPlaybook {
         }
     }
 
-    /// Its status in a list.
+    /// The status in a list.
     pub fn status_word(&self) -> String {
         let status = if self.expired { "expired" } else { self.status };
         if self.never_gated { format!("{status}, {NEVER_GATED}") } else { status.to_owned() }
     }
 
-    /// Its status with what is to be known of its file.
+    /// The status, with the problems of the file.
     pub fn status_words(&self, drifted: bool, intact: bool) -> String {
         let gating = if self.never_gated { format!(", {NEVER_GATED}") } else { String::new() };
         let status = format!("{}{gating}", self.status);
         match (self.expired, drifted, intact) {
-            (true, ..) => format!("{status}, and its time is over"),
-            (_, true, _) => format!("{status}, and changed by hand since its last version"),
-            (_, _, false) => format!("{status}, and not what the ledger has"),
+            (true, ..) => format!("{status}, expired"),
+            (_, true, _) => format!("{status}, edited by hand since its last version"),
+            (_, _, false) => format!("{status}, differs from the ledger"),
             _ => status,
         }
     }
@@ -183,8 +183,8 @@ impl ListedPlaybook {
 /// The columns of a list of versions.
 pub const VERSION_COLUMNS: [&str; 5] = ["version", "at", "what", "by", "in words"];
 
-/// What is said after a list of versions if the file was edited since.
-pub const DRIFTED: &str = "It was changed by hand since: `quorate playbook repair` accepts the change.";
+/// The hint below a list of versions if the file was edited since the last one.
+pub const DRIFTED: &str = "It was edited by hand since: run `quorate playbook repair` to accept the change.";
 
 impl ShownVersion {
     /// The versions of a playbook, the oldest first.
@@ -205,7 +205,7 @@ impl ShownVersion {
         }
     }
 
-    /// With the gate that the playbook's own history has for it.
+    /// Adds the gate from the playbook's own history.
     fn with_gate(self, entries: &[Entry]) -> ShownVersion {
         let entry = entries.iter().find(|entry| entry.at == self.at && self.event == "promoted");
         ShownVersion { gate: entry.and_then(|entry| entry.gate).map(gate_word), ..self }
@@ -226,10 +226,10 @@ pub fn sorted(library: &Library) -> Vec<&PlaybookFile> {
     sorted
 }
 
-/// A playbook with its versions and its evidence. Without a ledger nothing is known of a trial.
+/// A playbook with its versions and its evidence. Without a ledger it has no trial.
 ///
 /// # Errors
-/// When its files cannot be read, or the ledger does not answer.
+/// If its files cannot be read, or the ledger does not answer.
 #[crate::boxed]
 pub async fn view(
     library: &Library,

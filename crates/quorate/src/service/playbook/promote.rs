@@ -3,8 +3,8 @@
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::PlaybookFile;
+use quorate_manifest::playbook::{EntryKind, Gate};
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::compose::Candidate;
@@ -42,7 +42,7 @@ pub struct Outcome {
 /// Promotes a playbook, if the gate opens.
 ///
 /// # Errors
-/// If there is no such playbook, or a file cannot be read or written. A closed gate is an outcome.
+/// If the playbook is unknown, or a file cannot be read or written. A closed gate is an outcome.
 #[crate::boxed]
 pub async fn promote(
     keeping: &mut LibraryWriter,
@@ -66,7 +66,7 @@ pub async fn promote(
     if !report.has_refusals() {
         let new =
             NewAttempt { id: entropy::hex(&entropy::bytes::<8>()), text: TextIdentity::new(book.text()) };
-        // Without its records, an attempt would begin a new test.
+        // Fails if the ledger cannot be read: without the records, the attempt would start a new test.
         let recorded = RecordedVersions::load(&keeping.session.store, &keeping.library.scope).await?;
         let ordinal = match recorded.trials.count(&new.text).attempts {
             0 => String::new(),
@@ -129,10 +129,10 @@ pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k P
 
 /// The error of an unknown playbook.
 pub fn unknown_playbook(slug: &str) -> ServiceError {
-    let body = Body::new(format!("there is no playbook `{slug}`"));
+    let body = Body::new(format!("unknown playbook `{slug}`"));
     ServiceError::not_found(
         codes::PLAYBOOK_UNKNOWN,
-        body.help("`quorate playbook list` shows those that there are"),
+        body.help("run `quorate playbook list` to see the available playbooks"),
     )
 }
 
@@ -151,10 +151,12 @@ fn check_preconditions(
     };
     match playbook.status {
         Status::Shadow => {}
-        Status::Active => deny(format!("`{slug}` is active already"), "nothing is to be done".to_owned()),
+        Status::Active => {
+            deny(format!("`{slug}` is already active"), format!("run `quorate weave OPERATOR` to see it"));
+        }
         Status::Archived => deny(
             format!("`{slug}` is archived"),
-            format!("`quorate playbook rollback {slug} --to N` brings a version back"),
+            format!("run `quorate playbook rollback {slug} --to N` to restore a version"),
         ),
     }
     let weighty = |other: &&String| {
@@ -165,16 +167,14 @@ fn check_preconditions(
         && gate != Gate::Governance
     {
         deny(
-            format!(
-                "`{slug}` supersedes `{other}`, which only governance promotes, and so only it can replace"
-            ),
+            format!("`{slug}` supersedes `{other}`, which only governance may promote and replace"),
             "promote it with `--gate governance`".to_owned(),
         );
     }
     if priority(playbook) >= GOVERNANCE_PRIORITY && gate != Gate::Governance {
         deny(
             format!(
-                "`{slug}` has priority {}, and from {GOVERNANCE_PRIORITY} on only governance promotes",
+                "`{slug}` has priority {}, and only governance promotes from {GOVERNANCE_PRIORITY} on",
                 priority(playbook)
             ),
             "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
@@ -191,7 +191,7 @@ fn check_preconditions(
     {
         deny(
             format!("`{slug}` replaces `{block}`, which carries the locked trait `{id}` of `{operator}`"),
-            "promote it with `--gate governance`, or say it as an overlay".to_owned(),
+            "promote it with `--gate governance`, or propose it as an overlay".to_owned(),
         );
     }
     check_superseded(&keeping.library, playbook, report);
@@ -208,7 +208,7 @@ fn check_preconditions(
     let matched = library.operators_for(playbook);
     if matched.is_empty() {
         deny(
-            format!("`{slug}` targets no operator of this scope"),
+            format!("the targets of `{slug}` match no operator in this scope"),
             "correct its targets with another proposal".to_owned(),
         );
     }
@@ -220,13 +220,13 @@ fn check_preconditions(
         .and_then(|(known, _)| known.candidate(playbook, book.text()).overlay.expires_ms)
         .is_some_and(|expires| expires <= now_ms);
     if expired {
-        deny(format!("the time of `{slug}` is over"), "propose it again if it still holds".to_owned());
+        deny(format!("`{slug}` has expired"), "propose it again if it still holds".to_owned());
     }
     for (operator, all) in &candidates {
         let count = count_active_beside(all, playbook, now_ms);
         if count >= most {
             deny(
-                format!("`{operator}` has {count} active playbooks, and {most} are allowed"),
+                format!("`{operator}` has {count} active playbooks, and at most {most} are allowed"),
                 format!(
                     "archive one first, or raise `max_active` in quorate.toml; `quorate weave {operator} --explain` shows them"
                 ),
@@ -265,7 +265,7 @@ pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms
     all.iter().filter(counts).count()
 }
 
-#[expect(clippy::too_many_arguments, reason = "one record that names everything that a promotion is made of")]
+#[expect(clippy::too_many_arguments, reason = "a promotion consists of all of these")]
 fn record_promotion(
     keeping: &LibraryWriter,
     playbook: &Playbook,
@@ -316,7 +316,7 @@ fn record_promotion(
         ));
         archived.push(other.clone());
     }
-    // After what it supersedes: a process that dies in between leaves neither woven, not both.
+    // After the superseded playbooks: if the process dies in between, neither is woven, rather than both.
     change.files.extend(promoted);
     let data = json!({
         "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "gate": gate_word(gate), "by": by,

@@ -1,4 +1,4 @@
-//! Propose: makes a shadow playbook of a delta, or refuses and logs it (B5).
+//! Propose: turns a delta into a shadow playbook, or refuses and logs it (B5).
 //!
 //! A proposal is checked against every operator it targets before any write. Deltas are processed one by one, so that a
 //! refused one does not block the others.
@@ -13,9 +13,9 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::runs::PrefixMatch;
+use quorate_manifest::playbook::EntryKind;
+use quorate_manifest::playbook::EvidenceKind;
 use quorate_manifest::playbook::edit::Edit;
-use quorate_manifest::playbook::evidence::EvidenceKind;
-use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::MatchKind;
@@ -87,7 +87,7 @@ pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
         return Ok(vec![Proposal::Manifest { text: text.to_owned(), shown: shown.to_owned() }]);
     }
     let invalid = |why: String| {
-        let body = Body::new(format!("{shown} is no delta: {why}"));
+        let body = Body::new(format!("{shown} is not a delta: {why}"));
         let help =
             "write a playbook with frontmatter, or JSON like {\"deltas\": [{\"op\": \"add\", \"slug\": …}]}";
         ServiceError::configuration(codes::DELTA_INVALID, body.help(help))
@@ -100,10 +100,10 @@ pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
                 None => all,
                 Some(key) => return Err(invalid(format!("unknown key `{key}` beside `deltas`"))),
             },
-            Some(_) => return Err(invalid("`deltas` is no list".to_owned())),
+            Some(_) => return Err(invalid("`deltas` is not a list".to_owned())),
             None => vec![Json::Object(object)],
         },
-        _ => return Err(invalid("it is no object and no list".to_owned())),
+        _ => return Err(invalid("it is neither an object nor a list".to_owned())),
     };
     // An unreadable delta does not block the others.
     Ok(deltas.into_iter().map(proposal_from_json).collect())
@@ -115,7 +115,7 @@ pub fn proposal_from_json(value: Json) -> Proposal {
         Ok(delta) => Proposal::Delta(Box::new(delta)),
         Err(misread) => Proposal::Unusable {
             slug,
-            misread: Error { reason: format!("it is no delta: {}", misread.reason), ..misread },
+            misread: Error { reason: format!("it is not a delta: {}", misread.reason), ..misread },
         },
     }
 }
@@ -153,7 +153,7 @@ fn redact(proposal: &Proposal, redactor: &Redactor) -> Proposal {
                 Ok(clean) => Proposal::Delta(clean),
                 Err(error) => Proposal::Unusable {
                     slug: String::new(),
-                    misread: Error { reason: format!("it is no delta: {error}"), help: None },
+                    misread: Error { reason: format!("it is not a delta: {error}"), help: None },
                 },
             },
         },
@@ -188,7 +188,7 @@ async fn propose_one(
         },
         Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);
-            let help = misread.help.as_deref().unwrap_or("docs/playbooks.md says what a delta has");
+            let help = misread.help.as_deref().unwrap_or("see docs/playbooks.md for the format of a delta");
             draft.report.refuse(codes::DELTA_INVALID, Body::new(&misread.reason).help(help));
             Ok(None)
         }
@@ -228,7 +228,7 @@ async fn propose_one(
 }
 
 impl Draft {
-    /// Refuses text that a person would not see but an agent would read.
+    /// Refuses invisible text, which an agent reads but a person does not see.
     fn refuse_unseen_characters(&self, report: &mut Report) {
         let evidence = json!(self.evidence).to_string();
         let texts = [
@@ -239,13 +239,13 @@ impl Draft {
         ];
         for (what, text) in texts {
             if let Some(place) = first_invisible(text) {
-                let body = Body::new(format!("its {what} has a character that is not seen: {place}"));
-                report.refuse(codes::DELTA_INVALID, body.help("write it without, in plain text"));
+                let body = Body::new(format!("its {what} has an invisible character: {place}"));
+                report.refuse(codes::DELTA_INVALID, body.help("remove the character"));
             }
         }
         if self.playbook.title.contains(['\n', '\r']) {
             let body = Body::new("its title has several lines");
-            report.refuse(codes::DELTA_INVALID, body.help("say in one line what it does"));
+            report.refuse(codes::DELTA_INVALID, body.help("describe the playbook in one line"));
         }
     }
 
@@ -303,19 +303,19 @@ async fn examine(
     let matched = library.operators_for(playbook);
     drafted.refuse_unseen_characters(report);
     if library.targets_all(playbook) {
-        let body = Body::new("it targets all operators, and a lesson comes from some of them");
+        let body = Body::new("it targets all operators, but was learned from some of them");
         let help = "name the operator or the role that it was learned from";
         report.refuse(codes::DELTA_INVALID, body.help(help));
     } else if matched.is_empty() {
-        let body = Body::new("no operator of this workspace is meant by its targets");
+        let body = Body::new("its targets match no operator in this workspace");
         report.refuse(
             codes::TARGET_UNRESOLVED,
-            body.help("`quorate check operators` shows those that there are"),
+            body.help("run `quorate check operators` to see the available operators"),
         );
     }
     if let Some((word, _)) = modularity::council_mentions(&drafted.text).next() {
-        let body = Body::new(format!("it names what judges the agent's work: `{word}`"));
-        let help = "say what to do; an agent is not to know who judges it";
+        let body = Body::new(format!("its text mentions the judges of the agent's work: `{word}`"));
+        let help = "tell the agent what to do, without its judges";
         report.refuse(codes::DELTA_INVALID, body.help(help));
     }
     check_superseded(library, playbook, report);
@@ -323,7 +323,7 @@ async fn examine(
     let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
     let mut objections = objections_to(&library.affected(playbook, &drafted.text, &candidates), now_ms);
-    // A refused proposal asks no person.
+    // Do not ask a person about a proposal that is refused anyway.
     let allowed = match excepting {
         Some(excepting) if !report.has_refusals() => {
             excepting.allow(&playbook.slug, &drafted.text, &mut objections, report)
@@ -347,7 +347,7 @@ async fn examine(
     Ok((matched.into_iter().map(|(known, _)| known.slug.clone()).collect(), allowed))
 }
 
-/// Names the active playbooks of the same operators that say the opposite (B14).
+/// Warns about active playbooks of the same operators that state the opposite (B14).
 pub(super) fn warn_contradictions(
     library: &Library,
     playbook: &Playbook,
@@ -389,18 +389,20 @@ pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &
         library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
     for slug in playbook.supersedes.iter().flatten() {
         let Some(book) = library.book(slug) else {
-            let body = Body::new(format!("it supersedes `{slug}`, and there is no such playbook"));
+            let body = Body::new(format!("it supersedes `{slug}`, which does not exist"));
             report.refuse(
                 codes::DELTA_INVALID,
-                body.help("`quorate playbook list` shows those that there are"),
+                body.help("run `quorate playbook list` to see the available playbooks"),
             );
             continue;
         };
         let others = library.operators_for(&book.playbook);
         if let Some((other, _)) = others.iter().find(|(known, _)| !matched.contains(&&*known.slug)) {
-            let body =
-                Body::new(format!("it supersedes `{slug}`, which is for `{}`, and it is not", other.slug));
-            report.refuse(codes::DELTA_INVALID, body.help("add it to the targets"));
+            let body = Body::new(format!(
+                "it supersedes `{slug}`, but does not target its operator `{}`",
+                other.slug
+            ));
+            report.refuse(codes::DELTA_INVALID, body.help("add the operator to the targets"));
         }
     }
 }
@@ -420,7 +422,7 @@ async fn tainted_reason(
 }
 
 impl LibraryWriter {
-    /// One line for each operator that a pattern matches for the first time (B10).
+    /// Adds an event for each operator that a pattern matches for the first time (B10).
     pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut Change) {
         for (known, bound) in self.library.operators_for(playbook) {
             if bound == MatchKind::Exact {

@@ -1,12 +1,12 @@
-//! What the ledger records of playbooks: each version's hash, the last version, and attempts to pass a gate. It reveals files that were removed with
-//! their histories, restored from an old copy, or copied from another workspace.
+//! The ledger's records of playbooks: the hash of each version, the last version, and the attempts to pass a gate. They
+//! reveal files that were removed with their histories, restored from an old copy, or copied from another workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent, Record};
 use quorate_kernel::record::PlaybookEventData;
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::workspace::Scope;
 
 use super::event::{event, stream};
@@ -71,17 +71,16 @@ impl RecordedVersions {
         Ok(recalled)
     }
 
-    /// As [`RecordedVersions::load`], of a ledger that is opened for this alone: playbooks are read where nothing waits for a
-    /// ledger.
-    pub fn load_blocking(ledger: &Address, scope: &Scope) -> Self {
+    /// As [`RecordedVersions::load`], for synchronous code: opens the ledger on its own thread.
+    pub fn load_blocking(ledger: &StoreAddress, scope: &Scope) -> Self {
         let mut recalled = RecordedVersions::default();
         RecordedVersions::records_blocking(ledger, scope).iter().for_each(|record| recalled.add(record));
         recalled
     }
 
-    /// The records of a scope's playbooks. A missing ledger has none, and so has a ledger that does not answer: a command that
-    /// needs it reports that itself.
-    pub fn records_blocking(ledger: &Address, scope: &Scope) -> Vec<Record> {
+    /// The records of a scope's playbooks; empty if the ledger is missing or does not answer. A command that needs the ledger
+    /// reports that itself.
+    pub fn records_blocking(ledger: &StoreAddress, scope: &Scope) -> Vec<Record> {
         if !ledger.may_exist() {
             return Vec::new();
         }

@@ -1,14 +1,14 @@
 //! Reflect: an executor reads outcomes of earlier runs and proposes what an operator should learn. Each proposal then goes
 //! through the same checks as a handwritten one.
 //!
-//! All input is between markers, as material (X3): an artifact that asks for a playbook is a finding at most. Without a
-//! `reflector` the rubric proposes findings that deliberators made repeatedly.
+//! The prompt puts all input between markers (X3), so an artifact cannot instruct the reflector. Without a `reflector` the
+//! rubric proposes the findings that deliberators repeated.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
-use quorate_ledger::runs::Run;
+use quorate_ledger::runs::RunRow;
 use quorate_manifest::timestamp;
 use quorate_playbook::delta::{Delta, Error};
 use quorate_protocol::answers::{Schema, reflection};
@@ -47,7 +47,7 @@ pub struct Reflection {
 /// Lets the reflector read an operator's runs.
 ///
 /// # Errors
-/// If there is no such operator or run, no executor is available, or it gives no answer.
+/// If the operator or a run is unknown, no executor is available, or the executor does not answer.
 #[crate::boxed]
 pub async fn reflect(
     keeping: &LibraryWriter,
@@ -57,8 +57,8 @@ pub async fn reflect(
 ) -> Result<Reflection, ServiceError> {
     let slug = operator.rsplit('/').next().unwrap_or(operator);
     let Some(known) = keeping.library.operators.iter().find(|known| known.slug == slug) else {
-        let body = Body::new(format!("there is no operator `{operator}`"));
-        let help = "its manifest is operators/<slug>/OPERATOR.md";
+        let body = Body::new(format!("unknown operator `{operator}`"));
+        let help = "run `quorate check operators` to see the available operators";
         return Err(ServiceError::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
     };
     let named = keeping.library.workspace.host.playbooks.reflector.as_ref();
@@ -75,15 +75,15 @@ pub async fn reflect(
         answer_schema: Schema::Deltas,
     };
     let answer = asking.ask(&format!("reflect/{slug}"), question).await?.map_err(|why| {
-        let body = Body::new(why).help("`quorate doctor` says whether the executor can be called");
+        let body = Body::new(why).help("run `quorate doctor` to check the executor");
         ServiceError::configuration(codes::OPERATOR_FAILED, body)
     })?;
     let unreadable = |why: String| {
-        let body = Body::new(format!("`{}` proposes nothing that can be read: {why}", asking.name()));
+        let body = Body::new(format!("cannot read the proposals of `{}`: {why}", asking.name()));
         ServiceError::configuration(codes::DELTA_INVALID, body)
     };
     let objects =
-        reflection::read_deltas(&answer).ok_or_else(|| unreadable("it is no list of deltas".to_owned()))?;
+        reflection::read_deltas(&answer).ok_or_else(|| unreadable("not a list of deltas".to_owned()))?;
     let proposals = objects
         .into_iter()
         .map(|object| restrict_to(proposal_from_json(Json::Object(object)), slug))
@@ -91,7 +91,7 @@ pub async fn reflect(
     Ok(Reflection { proposals, runs: runs.len(), by: asking.name().to_owned() })
 }
 
-/// A reflection on one operator proposes for that one alone: a delta that names another is refused.
+/// A reflection on an operator may propose only for this operator: refuses a delta that names another.
 fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     let Proposal::Delta(delta) = proposal else { return proposal };
     let Delta::Add(mut add) = *delta else { return Proposal::Delta(delta) };
@@ -99,10 +99,8 @@ fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
         || !add.selector.iter().all(|all| selects_only(all, slug))
     {
         let misread = Error {
-            reason: format!("it is not for `{slug}` alone, whose runs it was learned from"),
-            help: Some(
-                "leave `targets` and `selector` out; or reflect on the operators that it is for".to_owned(),
-            ),
+            reason: format!("it targets other operators than `{slug}`, whose runs it was learned from"),
+            help: Some("omit `targets` and `selector`, or reflect on the other operators".to_owned()),
         };
         return Proposal::Unusable { slug: add.slug, misread };
     }
@@ -163,7 +161,7 @@ async fn prompt_parts(
 /// producer.
 async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, ServiceError> {
     let named = !from.is_empty();
-    let mut found: Vec<Run> = Vec::new();
+    let mut found: Vec<RunRow> = Vec::new();
     for prefix in from {
         found.push(keeping.session.find_run(prefix).await?);
     }
@@ -194,7 +192,7 @@ async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Resul
     Ok(shown)
 }
 
-fn review_summary(run: &Run, history: &History) -> Json {
+fn review_summary(run: &RunRow, history: &History) -> Json {
     let report = report::Report::of(history, None);
     let findings = report.findings.iter().take(MAX_FINDINGS);
     let findings: Vec<Json> = findings
@@ -207,7 +205,7 @@ fn review_summary(run: &Run, history: &History) -> Json {
     })
 }
 
-fn advice_summary(run: &Run, history: &History) -> Json {
+fn advice_summary(run: &RunRow, history: &History) -> Json {
     let outcome = history.outcome().unwrap_or_default();
     let fragments = outcome.fragments.iter().take(MAX_FINDINGS);
     let findings: Vec<Json> = fragments

@@ -10,8 +10,8 @@ use std::path::{Component, Path};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
-use quorate_manifest::playbook::history::EntryKind;
+use quorate_manifest::playbook::EntryKind;
+use quorate_manifest::playbook::{HISTORY_SUFFIX, PlaybookFile};
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::history;
@@ -43,31 +43,31 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
         Ok(Text::Present(text)) => {
             let change = Change::read(&text, &keeping.scope_dir()).map_err(|error| {
                 let body =
-                    Body::new(format!("{} cannot be read: {error}", display_path(&environment, &pending)));
-                let help =
-                    "nothing of it was written yet if it is cut; remove it then, and look at `quorate check`";
+                    Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));
+                let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
                 ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
             })?;
-            // A planted plan must not make another user write anything but playbooks.
+            // A planted plan must not make another user write files other than playbooks.
             if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
                 let (plan, file) =
                     (display_path(&environment, &pending), display_path(&environment, &file.path));
                 let body = Body::new(format!("{plan} writes {file}, which is not a playbook file"));
-                let help = "it was not written by `quorate`: look at it, and remove it";
+                let help = "inspect it and remove it: Quorate did not write it";
                 return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
             }
             let plan = sha256_hex(text.as_bytes());
             if !keeping.has_begun(&plan) {
                 let shown = display_path(&environment, &pending);
-                let body = Body::new(format!("{shown} was not begun with this ledger, and is not finished"));
-                let help = "look at it, and remove it: it may come from another workspace or program. What it has \
-                            written counts as edited by hand";
+                let body =
+                    Body::new(format!("cannot finish {shown}: the change was not started with this ledger"));
+                let help = "inspect it and remove it: it may come from another workspace or program. Files that it wrote \
+                            count as edited by hand";
                 return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
             }
             for file in &change.files {
                 if file_state(file)? == FileState::Other {
                     done.push(format!(
-                        "{} was changed meanwhile and stays as it is",
+                        "kept {}, which was edited since the change was interrupted",
                         display_path(&environment, &file.path)
                     ));
                 }
@@ -75,9 +75,9 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             keeping.apply(&change, &plan, host).await?;
             let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
             done.push(match &*events.collect::<Vec<_>>().join("; ") {
-                // A playbook that was put back has no event.
-                "" => "finished what was begun".to_owned(),
-                events => format!("finished what was begun: {events}"),
+                // Restoring a playbook has no event.
+                "" => "finished the interrupted change".to_owned(),
+                events => format!("finished the interrupted change: {events}"),
             });
         }
         Err(error) => {
@@ -92,13 +92,10 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
         };
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let versions = history::parse(&text).map_err(|broken| {
-            let body = Body::new(format!(
-                "{} is not as it was written: {broken}",
-                display_path(&environment, &path)
-            ));
+            let body = Body::new(format!("{} was edited: {broken}", display_path(&environment, &path)));
             ServiceError::configuration(
                 codes::HISTORY_MUTATION,
-                body.help("put it back from a copy, or remove it"),
+                body.help("restore it from a copy, or remove it"),
             )
         })?;
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
@@ -111,15 +108,12 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
         // Truncated text is restored; edited text stays.
         if !last.text.starts_with(&current) {
             let body = Body::new(format!("{} is no longer a playbook", display_path(&environment, &file)));
-            let help = "rewrite its frontmatter, or remove the file: then it is restored";
+            let help = "rewrite its frontmatter; or remove the file and run `quorate playbook repair` again";
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
         change.files.push(File::new(file, &current, last.text.clone()));
         keeping.commit(&change, host).await?;
-        done.push(format!(
-            "put `{slug}` back as version {} has it; archive it if it is not to be woven",
-            last.n
-        ));
+        done.push(format!("restored `{slug}` to version {}; archive it if it should not be woven", last.n));
     }
     for book in keeping.library.catalogue.books.clone() {
         if let Some(what) = adopt_manual_edit(keeping, &book, by, host).await? {
@@ -129,18 +123,18 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
     // An empty index is not written, but a stale one is.
     let is_wanted = !keeping.library.catalogue.books.is_empty() || folder.join(INDEX_FILE).exists();
     if is_wanted && !keeping.write_index()? {
-        done.push("wrote the index anew".to_owned());
+        done.push("updated the index".to_owned());
     }
     if let n @ 1.. = remove_abandoned_files(&environment, &folder)? {
         done.push(match n {
-            1 => "removed a file that was being written when its process was killed".to_owned(),
-            n => format!("removed {n} files that were being written when their process was killed"),
+            1 => "removed a temporary file of a killed process".to_owned(),
+            n => format!("removed {n} temporary files of killed processes"),
         });
     }
     match keeping.restore_log_lines().await? {
         0 => {}
-        1 => done.push("put a line back into the log".to_owned()),
-        n => done.push(format!("put {n} lines back into the log")),
+        1 => done.push("restored a line of the log".to_owned()),
+        n => done.push(format!("restored {n} lines of the log")),
     }
     Ok(done)
 }
@@ -157,7 +151,7 @@ fn remove_abandoned_files(environment: &Environment, folder: &Path) -> Result<us
     Ok(abandoned.len())
 }
 
-/// Whether a path is that of a playbook or of a history.
+/// Whether a path names a playbook or a history.
 fn is_playbook_file(folder: &Path, path: &Path) -> bool {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.to_string_lossy().starts_with('.'));
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -165,7 +159,7 @@ fn is_playbook_file(folder: &Path, path: &Path) -> bool {
     below && name.ends_with(".md") && !name.starts_with('_')
 }
 
-/// Adds a version that was edited by hand, or that the ledger lacks, to the history.
+/// Adds a version to the history if the file was edited by hand or differs from the ledger.
 async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
     book: &PlaybookFile,
@@ -187,14 +181,14 @@ async fn adopt_manual_edit(
     let now_ms = environment.clock.now_ms();
     let at = timestamp::format(now_ms);
     let summary = match (is_foreign, steps_back) {
-        (true, true) => "taken as it was found, and back in shadow",
-        (true, false) => "taken as it was found",
+        (true, true) => "adopted from the file, and back in shadow",
+        (true, false) => "adopted from the file",
         (false, true) => "changed by hand, and back in shadow",
         (false, false) => "changed by hand",
     };
     let step = NewVersion { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
-        // Entries are only added, also by hand.
+        // Entries are append-only, also for manual edits.
         match &entries {
             Some(entries) => edit.set_json("history", entries),
             None => edit.remove("history"),

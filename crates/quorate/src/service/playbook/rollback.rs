@@ -1,12 +1,12 @@
 //! Rollback: restores an earlier version of a playbook, and so the prompt (B7). Rolling back a promotion restores what it
-//! superseded; reactivating a playbook displaces what had replaced it.
+//! superseded; reactivating a playbook displaces its replacement.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_manifest::playbook::EntryKind;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::load::{self, written_at};
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::Binding;
@@ -39,7 +39,7 @@ pub struct RollbackResult {
 /// Rolls a playbook back.
 ///
 /// # Errors
-/// If there is no such version, it may no longer be woven, or a file cannot be written.
+/// If the version does not exist or may no longer be woven, or if a file cannot be written.
 #[crate::boxed]
 pub async fn rollback(
     keeping: &mut LibraryWriter,
@@ -54,7 +54,7 @@ pub async fn rollback(
     record.ensure_intact(&environment)?;
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
-        let body = Body::new(format!("`{slug}` is version {to} already"));
+        let body = Body::new(format!("`{slug}` is already at version {to}"));
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let now_ms = environment.clock.now_ms();
@@ -65,7 +65,7 @@ pub async fn rollback(
     let taken_back = version_names_after(&record, to);
     let (mut others, mut woven) = (Vec::new(), Vec::new());
     woven.extend(restore_displaced(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
-    // A version whose time is over is not woven, so it takes nothing's place.
+    // An expired version is not woven, so it displaces no playbook.
     let is_over = load::is_over(&parse_playbook(keeping, &version.text, host)?.0, now_ms);
     if status == Status::Active && !is_over {
         for other in keeping.library.catalogue.books.clone() {
@@ -80,7 +80,7 @@ pub async fn rollback(
             if is_active_by_history(keeping, &other, &record, host)? {
                 archive_displaced(keeping, &other, slug, &me, &mut change)?;
                 others.push(other.playbook.slug.clone());
-                // Everything else it had displaced returns, too.
+                // Every other playbook that it had displaced returns as well.
                 let had_taken = version_names_after(&record, 0);
                 woven.extend(restore_displaced(
                     keeping,
@@ -104,13 +104,13 @@ pub async fn rollback(
     Ok(RollbackResult { version: new, status: status_word(status), others })
 }
 
-/// The names under which other histories cite a playbook's later versions.
+/// The names by which other histories cite a playbook's versions after `to`.
 fn version_names_after(record: &VersionedFile, to: u32) -> Vec<String> {
     let after = record.versions.iter().filter(|version| version.n > to);
     after.map(|version| format!("{}@v{}", record.slug, version.n)).collect()
 }
 
-/// Reverts what a playbook's versions did to others, except `me`; returns the versions that are active again.
+/// Restores the playbooks that `versions` displaced, except `but`; returns the versions that are active again.
 fn restore_displaced(
     keeping: &LibraryWriter,
     but: &str,
@@ -155,13 +155,13 @@ fn restore(
     }
     let previous = parse_playbook(keeping, &version.text, host)?.0;
     let status = previous.status;
-    // Without a date of its own it is as old as its last entry, or undated; the new entry must not change that.
+    // Without its own date it is as old as its last entry, or undated; the new entry must not change that.
     let undated = previous.updated_at.is_none() && previous.created_at.is_none();
     let written = undated.then(|| written_at(&previous).map_or_else(|| timestamp::format(0), str::to_owned));
     let at = timestamp::format(change.at_ms);
     let summary = format!("rolled back to version {}, which is {}", version.n, status_word(status));
     let step = NewVersion { kind: EntryKind::Delta, summary: &summary, by, gate: None, at: &at };
-    // Entries are only added; the rest is restored.
+    // Entries are append-only; the rest is restored.
     let entries = parse_playbook(keeping, &record.text, host)?.1;
     let (files, new) = record.next_version(&step, Some(&version.text), |edit| {
         if let Some(entries) = entries {
@@ -248,7 +248,7 @@ fn ensure_weavable(
         let most = library.workspace.host.playbooks.max_active;
         let full = candidates_for.iter().find(|(_, all)| count_active_beside(all, playbook, now_ms) >= most);
         if let Some((operator, _)) = full {
-            let body = Body::new(format!("`{operator}` has {most} active playbooks already"));
+            let body = Body::new(format!("`{operator}` already has {most} active playbooks"));
             return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
         let objections = objections_to(&library.affected(playbook, text, &candidates_for), now_ms);

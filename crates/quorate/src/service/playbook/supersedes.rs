@@ -1,14 +1,14 @@
 //! Claims in `supersedes` without effect, reported by `check` and where prompts are composed.
 
 use quorate_diagnostics::Body;
-use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_playbook::index::priority;
 use quorate_playbook::supersede::{NoEffect, Supersessions};
 
 use super::catalogue::Catalogue;
 
-/// The claims of a playbook that have no effect, in words.
+/// The messages about claims of a playbook that have no effect.
 pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
     let claims = claims(catalogue, playbook);
     let mut bodies = Vec::new();
@@ -23,11 +23,11 @@ pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Bod
             },
         };
         let help = match why {
-            NoEffect::Unknown => "`quorate playbook list` shows those that there are",
-            NoEffect::Mutual => "take it out of one of them, or archive one",
-            NoEffect::Governed => "have it promoted with `--gate governance`",
+            NoEffect::Unknown => "run `quorate playbook list` to see the available playbooks",
+            NoEffect::Mutual => "remove the claim from one of them, or archive one",
+            NoEffect::Governed => "promote it with `--gate governance`",
         };
-        let message = format!("`{}` supersedes `{other}`, to no effect: {why}", playbook.slug);
+        let message = format!("`{}` supersedes `{other}` without effect: {why}", playbook.slug);
         bodies.push(Body::new(message).help(help));
     }
     bodies

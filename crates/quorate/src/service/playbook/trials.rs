@@ -1,5 +1,5 @@
-//! Trials: which texts a scope's gates were asked about, and what scorers measured, as the ledger records it (B12). Evidence
-//! concerns a text: it adds up over attempts, over playbooks with the same text, and after a playbook was archived.
+//! Trials: the recorded attempts of a scope's texts at gates, and the measurements of scorers (B12). Evidence belongs to a
+//! text: it adds up over attempts, over playbooks with the same text, and after a playbook was archived.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl NewAttempt {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trials {
     attempts: Vec<Attempt>,
-    /// The texts that were put into shadow: when, in milliseconds since the Unix epoch, and of which playbook.
+    /// The texts that went into shadow: the time in milliseconds since the Unix epoch, the playbook's slug, and the text.
     texts: Vec<(i64, String, Json)>,
 }
 
@@ -39,7 +39,7 @@ struct Attempt {
     id: String,
     text: Option<TextIdentity>,
     is_refused: bool,
-    /// What a scorer measured: with the playbook, and without.
+    /// The scores with the playbook and without it.
     pairs: Vec<(f64, f64)>,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for AttemptCount {
 }
 
 impl Trials {
-    /// Adds what a record says.
+    /// Adds the attempt or text of a record.
     pub(super) fn add(&mut self, record: &Record, event: &PlaybookEventData) {
         let is = |kind: PlaybookEvent| record.kind == kind.as_str();
         let Some(id) = &event.attempt else {
@@ -83,7 +83,7 @@ impl Trials {
         attempt.pairs.extend(event.scores.map(|scores| (scores.with, scores.without)));
     }
 
-    /// What scorers measured, with the text that it was measured of.
+    /// The scores of all trials, with their texts.
     pub fn pairs(&self) -> impl Iterator<Item = (&TextIdentity, (f64, f64))> {
         let attempts =
             self.attempts.iter().filter_map(|attempt| Some((attempt.text.as_ref()?, &attempt.pairs)));
@@ -104,7 +104,7 @@ impl Trials {
         until.and_then(|(_, _, text)| TextIdentity::deserialize(text).ok())
     }
 
-    /// Since when there is a text that `is_wanted` accepts.
+    /// The first time when a text went into shadow that `is_wanted` accepts.
     pub fn first_ms(&self, is_wanted: impl Fn(&TextIdentity) -> bool) -> Option<i64> {
         let is_it = |text: &Json| TextIdentity::deserialize(text).is_ok_and(|text| is_wanted(&text));
         self.texts.iter().filter(|(_, _, text)| is_it(text)).map(|(at_ms, ..)| *at_ms).min()

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
-use quorate_manifest::playbook::edit::{Edit, Error};
-use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::edit::{Edit, EditError};
+use quorate_manifest::playbook::{EntryKind, Gate};
+use quorate_manifest::playbook::{HISTORY_SUFFIX, PlaybookFile};
 use quorate_playbook::history::{self, Version};
 use serde_json::{Map, Value, json};
 
@@ -67,12 +67,10 @@ impl VersionedFile {
             true => Vec::new(),
             false => history::parse(&history).map_err(|broken| {
                 let shown = display_path(environment, &history_path);
-                let body = Body::new(format!(
-                    "{shown} is not as it was written, at line {}: {}",
-                    broken.line, broken.reason
-                ));
+                let body =
+                    Body::new(format!("{shown} was edited, at line {}: {}", broken.line, broken.reason));
                 let help =
-                    "put it back from a copy or from version control; the ledger has every version, too";
+                    "restore it from a copy or from version control; the ledger also has every version";
                 ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help))
             })?,
         };
@@ -97,7 +95,7 @@ impl VersionedFile {
         self.last().is_some_and(|last| last.text != self.text)
     }
 
-    /// Whether versions are missing that the playbook names: its passed gates are then unknown.
+    /// Whether the history lacks versions that the playbook names. The gates that it passed are then unknown.
     pub fn lacks_versions(&self) -> bool {
         self.named > self.last().map_or(0, |last| last.n)
     }
@@ -131,23 +129,24 @@ impl VersionedFile {
         let file = display_path(environment, &self.path);
         if self.lacks_versions() {
             let history = display_path(environment, &history_path(&self.path, &self.slug));
-            let message = format!("{file} names version {} of itself, and {history} has {n}", self.named);
-            let help = "put the history back from a copy or from version control; or take `history` out of the \
-                playbook, set `status: shadow`, and run `quorate playbook repair`: it begins anew";
+            let message =
+                format!("{file} is at version {} by its `history`, and {history} ends at {n}", self.named);
+            let help = "restore the history from a copy or from version control; or remove `history` from the \
+                playbook, set `status: shadow`, and run `quorate playbook repair` to start a new history";
             return Body::new(message).help(help);
         }
         if self.contradicts_ledger() {
             let recorded = self.recorded.last;
             let message = match n == recorded {
-                true => format!("version {n} of {file} is not the version {n} that the ledger has"),
+                true => format!("version {n} of {file} differs from version {n} in the ledger"),
                 false => format!("{file} is at version {n}, and the ledger has version {recorded} of it"),
             };
-            let help = "restore the file and its history from a copy or from version control; or `quorate playbook repair` \
-                takes it as it is into shadow, where it has to pass a gate again";
+            let help = "restore the file and its history from a copy or from version control; or run `quorate playbook \
+                repair` to adopt the file into shadow, where it has to pass a gate again";
             return Body::new(message).help(help);
         }
-        Body::new(format!("{file} is not as version {n} in its history has it"))
-            .help("`quorate playbook repair` takes the change into the history")
+        Body::new(format!("{file} differs from version {n} in its history"))
+            .help("run `quorate playbook repair` to add the change to the history")
     }
 
     /// A version by its number.
@@ -159,7 +158,7 @@ impl VersionedFile {
             let body = Body::new(format!("`{}` has no version {n}", self.slug));
             let help = match self.last() {
                 Some(last) => format!("it has the versions 1 to {}", last.n),
-                None => "nothing was ever done to it by `quorate playbook`".to_owned(),
+                None => "it has no versions: `quorate playbook` never changed it".to_owned(),
             };
             ServiceError::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
         })
@@ -200,7 +199,7 @@ impl VersionedFile {
         text: String,
     ) -> Result<(Vec<File>, Version), ServiceError> {
         let broken = |broken: history::Error| {
-            let body = Body::new(format!("the history of `{}` cannot be added to: {broken}", self.slug));
+            let body = Body::new(format!("cannot add to the history of `{}`: {broken}", self.slug));
             ServiceError::configuration(codes::HISTORY_MUTATION, body)
         };
         let version = Version {
@@ -216,7 +215,7 @@ impl VersionedFile {
             let by_hand = Version {
                 n: 1,
                 event: kind_word(EntryKind::Created).to_owned(),
-                summary: "as it was found".to_owned(),
+                summary: "found in the workspace".to_owned(),
                 by: None,
                 text: self.text.clone(),
                 ..version.clone()
@@ -246,11 +245,11 @@ impl VersionedFile {
         }
     }
 
-    fn unusable(&self, why: &Error) -> ServiceError {
-        let body = Body::new(format!("{} cannot be edited: {why}", self.path.display()));
+    fn unusable(&self, why: &EditError) -> ServiceError {
+        let body = Body::new(format!("cannot edit {}: {why}", self.path.display()));
         ServiceError::configuration(
             codes::PLAYBOOK_INVALID,
-            body.help("`quorate check` shows what is wrong with it"),
+            body.help("run `quorate check` to see its errors"),
         )
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent};
-use quorate_ledger::keys::Directory;
-use quorate_ledger::store::run_lock::RunLock;
+use quorate_ledger::keys::KeyDirectory;
+use quorate_ledger::store::lease::RunLock;
 use quorate_manifest::frontmatter;
 use quorate_playbook::gate::TextIdentity;
 use quorate_playbook::index;
@@ -28,7 +28,7 @@ use crate::service::workspace::PathOverrides;
 
 /// The index of all playbooks.
 pub const INDEX_FILE: &str = "_index.md";
-/// How long a change waits for the lock: a proposal is quick, and many may come at once.
+/// How long a change waits for the lock. A proposal is quick, and many may arrive at once.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The library of the process that holds the lock.
@@ -40,7 +40,7 @@ pub struct LibraryWriter {
 }
 
 impl LibraryWriter {
-    /// Opens library and ledger for a change, and holds the lock while it lives.
+    /// Opens library and ledger for a change. Holds the lock until the writer is dropped.
     ///
     /// # Errors
     /// If a file cannot be opened, another process holds the lock, or a change was interrupted.
@@ -61,7 +61,7 @@ impl LibraryWriter {
     /// As [`LibraryWriter::open`], for a command that finishes an interrupted change.
     ///
     /// # Errors
-    /// As [`LibraryWriter::open`], but for that.
+    /// As [`LibraryWriter::open`], except for an interrupted change.
     #[crate::boxed]
     pub async fn open_with_pending(
         environment: &Environment,
@@ -84,10 +84,7 @@ impl LibraryWriter {
                 "another process has been changing these playbooks for {} seconds",
                 LOCK_TIMEOUT.as_secs()
             ));
-            return Err(ServiceError::configuration(
-                codes::RUN_MOVED,
-                body.help("try again when it is done"),
-            ));
+            return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("try again later")));
         };
         // Includes changes that other processes made before the lock was acquired.
         library = Library::open(environment, places, root, host)?;
@@ -97,17 +94,17 @@ impl LibraryWriter {
     /// Writes a change and the index.
     ///
     /// # Errors
-    /// If a file was edited meanwhile, or cannot be written. `repair` finishes what was begun.
+    /// If a file was edited meanwhile, or cannot be written. `repair` finishes an interrupted change.
     #[crate::boxed]
     pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
         let folder = self.library.folder();
         for file in &change.files {
             if file_state(file)? == FileState::Other {
                 let file = display_path(&self.session.environment, &file.path);
-                let body = Body::new(format!("{file} was changed by another process meanwhile"));
+                let body = Body::new(format!("another process changed {file} meanwhile"));
                 return Err(ServiceError::configuration(
                     codes::HISTORY_MUTATION,
-                    body.help("look at it, and try again"),
+                    body.help("inspect it, and try again"),
                 ));
             }
         }
@@ -121,7 +118,7 @@ impl LibraryWriter {
             disk::can_write_below(&self.scope_dir(), &path).map_err(|error| {
                 let path = display_path(&self.session.environment, &path);
                 let body = Body::new(format!("cannot write {path}: {error}"));
-                let help = "make it writable, and try again; nothing was begun";
+                let help = "make it writable, and try again; nothing was changed";
                 ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
             })?;
         }
@@ -129,7 +126,7 @@ impl LibraryWriter {
             serde_json::to_string_pretty(&change.relative_to(&self.scope_dir())).unwrap_or_default();
         let plan = sha256_hex(pending.as_bytes());
         self.keys().note_begun(&plan).map_err(|error| {
-            let help = "make it writable, and try again; nothing was begun";
+            let help = "make it writable, and try again; nothing was changed";
             ServiceError::configuration(codes::FILE_UNWRITABLE, Body::new(error_chain(&error)).help(help))
         })?;
         self.write(&folder.join(PENDING_FILE), &pending)?;
@@ -147,7 +144,7 @@ impl LibraryWriter {
                 self.write(&file.path, &file.text)?;
             }
         }
-        // The library is compared with the ledger, which must have the change first.
+        // The library is compared with the ledger, so the ledger must have the change first.
         self.record(change).await?;
         // A refused proposal only leaves a line in the log (B5).
         if !change.files.is_empty() {
@@ -159,22 +156,22 @@ impl LibraryWriter {
             .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
         disk::remove(&self.library.folder().join(PENDING_FILE))
             .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))?;
-        // A note that stays behind is of a change that is recorded: to finish it again changes nothing.
+        // A note that remains belongs to a recorded change, and finishing that again changes nothing.
         let _ = self.keys().forget_begun(plan);
         Ok(())
     }
 
-    /// Whether a process that works with this ledger began the change with this plan. A plan may come with a checkout, or from
-    /// a program that can write the workspace, and then nothing of it was decided here.
+    /// Whether a process with this ledger started the change with this plan. A plan may also come with a checkout, or from
+    /// another program that can write the workspace.
     pub fn has_begun(&self, plan: &str) -> bool {
         self.keys().has_begun(plan)
     }
 
-    fn keys(&self) -> Directory {
-        Directory::new(self.session.workspace.ledger.dir())
+    fn keys(&self) -> KeyDirectory {
+        KeyDirectory::new(self.session.workspace.ledger.dir())
     }
 
-    /// Reads the library again.
+    /// Reloads the library.
     ///
     /// # Errors
     /// As [`Library::open`].
@@ -184,7 +181,7 @@ impl LibraryWriter {
         Ok(())
     }
 
-    /// Writes the index if it is outdated; returns whether it was.
+    /// Writes the index if it is outdated; returns whether it was up to date.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -243,12 +240,12 @@ impl LibraryWriter {
     fn unwritable(&self, path: &Path, error: &std::io::Error) -> ServiceError {
         let body =
             Body::new(format!("cannot write {}: {error}", display_path(&self.session.environment, path)));
-        let help = "make it writable, then `quorate playbook repair` finishes the change";
+        let help = "make it writable, and run `quorate playbook repair` to finish the change";
         ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
     }
 }
 
-/// The events of a change; those of playbooks in shadow with the identity of the text, so that a gate recognises it.
+/// The events of a change. Adds the identity of the text to events of playbooks in shadow, so that a gate recognises it.
 fn with_texts(change: &Change) -> Vec<ChangeEvent> {
     let text = |sha256: &str| {
         let file = change.files.iter().find(|file| sha256_hex(file.text.as_bytes()) == sha256)?;

@@ -1,4 +1,4 @@
-//! append: adds a text at the end of another, and finds, replaces and removes it again.
+//! The strategy `append`: adds a block at the end of a text, and finds, replaces and removes it again.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use similar::{Change, ChangeTag, TextDiff};
 /// The time limit of the line search; after it, the search may miss lines.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The addition that appends a block to a text; `None` if the text has the block already, on lines of its own.
+/// The addition that appends a block to a text; `None` if the text already contains the block as whole lines.
 pub fn addition(text: &str, block: &str) -> Option<String> {
     if contains_block(text, block) {
         return None;
@@ -16,7 +16,7 @@ pub fn addition(text: &str, block: &str) -> Option<String> {
     Some(format!("{separator}{block}"))
 }
 
-/// Whether a text has a block on lines of its own.
+/// Whether a text contains a block as whole lines.
 fn contains_block(text: &str, block: &str) -> bool {
     let block = block.trim_end_matches(['\n', '\r']);
     if block.is_empty() {
@@ -29,16 +29,16 @@ fn contains_block(text: &str, block: &str) -> bool {
     })
 }
 
-/// The position of the addition, if it is still there: the last match, since it was added at the end.
+/// The position of the addition, if it is still present: the last match, since it was added at the end.
 pub fn find(text: &str, added: &str) -> Option<usize> {
     text.rfind(added)
 }
 
-/// The text without the addition; `None` if that is gone.
+/// The text without the addition; `None` if the addition is gone.
 pub fn take_out(text: &str, added: &str) -> Option<String> {
     let at = find(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
-    // Removes the separating line break, too, unless that would join two lines.
+    // Also removes the separating line break, unless that would join two lines.
     let joined =
         added.starts_with('\n') && !before.is_empty() && !after.is_empty() && !after.starts_with('\n');
     let separator = if joined { "\n" } else { "" };
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_added_on_lines_of_its_own_and_once() {
+    fn a_block_is_added_as_whole_lines_and_only_once() {
         assert_eq!(addition("", "x\n").as_deref(), Some("x\n"));
         assert_eq!(addition("a\n", "x\n").as_deref(), Some("x\n"));
         assert_eq!(addition("a", "x\n").as_deref(), Some("\nx\n"));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_taken_out_whatever_stands_around_it() {
+    fn an_addition_is_removed_from_any_surrounding_text() {
         for (before, block) in [("", "x\n"), ("a\n", "x\ny"), ("a", "x\n")] {
             let added = addition(before, block).expect("it is not there");
             let after = format!("{before}{added}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_still_stand_are_taken_out_and_those_of_others_stay() {
+    fn unchanged_lines_of_an_addition_are_removed_and_other_lines_stay() {
         let cases = [
             ("a\n", "x\ny\nz\n", "a\nx\nyy\nz\n", Some("a\nyy\n")),
             ("a\n", "x\ny\n", "a\nx\nmine\ny\n", Some("a\nmine\n")),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_version_stands_where_the_last_one_stood() {
+    fn a_new_version_replaces_the_last_one_in_its_place() {
         let (text, added) = exchange("a\nx\nb\n", "x\n", "x\n", "y").expect("it is there");
         assert_eq!((text.as_str(), added.as_str()), ("a\ny\nb\n", "y\n"));
         let (text, added) = exchange("a\nx\n", "\nx\n", "x\n", "yy\n").expect("it is there");

@@ -14,7 +14,7 @@ use crate::service::error::{ExitClass, ServiceError};
 /// Installs: writes `begun` before the files and `done` after them.
 ///
 /// # Errors
-/// If a write fails. The setup knows what was done before.
+/// If a write fails. The setup records the intent, so a repeated install continues.
 pub fn install(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -57,7 +57,7 @@ pub fn install(
 /// Uninstalls: writes `begun` before the files, and removes the setup at the end.
 ///
 /// # Errors
-/// If a write fails. The setup knows what was done before.
+/// If a write fails. The setup records the intent, so a repeated uninstall continues.
 pub fn uninstall(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -111,10 +111,10 @@ fn ensure_writable(files: &dyn TargetFiles, changes: &[Change]) -> Result<(), Se
     Ok(())
 }
 
-/// Removes temporary files of a crashed process, in every folder of any profile's or this one's files.
+/// Removes temporary files of a crashed process from the folders of all installed files and of `dests`.
 ///
 /// # Errors
-/// If a setup cannot be read. Files that cannot be removed do no harm.
+/// If a setup cannot be read. A temporary file that cannot be removed is ignored.
 pub fn remove_leftovers<'d>(
     files: &dyn TargetFiles,
     dests: impl Iterator<Item = &'d str>,
@@ -132,7 +132,7 @@ pub fn remove_leftovers<'d>(
     Ok(())
 }
 
-/// Stores the contents that the setup names, and those that would be lost.
+/// Stores the contents that the setup names, and copies of contents that would be lost.
 fn store_contents(
     files: &dyn TargetFiles,
     store: &Store<'_>,
@@ -189,7 +189,7 @@ fn remove_folders(
             (false, _) => files.remove_folder(folder),
         };
         match removed {
-            // It holds files of others.
+            // The folder has other files.
             Ok(()) | Err(FileError::Obstructed(_)) => {}
             Err(file_error) => return Err(disk_error(folder, file_error)),
         }
@@ -204,7 +204,7 @@ fn remove_folders(
     Ok(())
 }
 
-/// The program's own folder is removed if it holds only the file that excludes it from version control.
+/// Removes the program's own folder if its only file is the one that excludes it from version control.
 fn remove_own(files: &dyn TargetFiles) -> Result<(), FileError> {
     let ignore = ".gitignore";
     files.can_write(PROGRAM_DIR)?;
@@ -220,13 +220,13 @@ fn disk_error(path: &str, file_error: FileError) -> ServiceError {
         FileError::Obstructed(why) => ServiceError::new(
             ExitClass::Refused,
             codes::PROFILE_TARGET,
-            Body::new(format!("{path} {why}")).help("remove the obstacle and run the same command again"),
+            Body::new(format!("{path} {why}")).help("move it away and run the same command again"),
         ),
         FileError::Io(error) => target_error(&format!("cannot write {path}: {error}")),
     }
 }
 
 fn target_error(message: &str) -> ServiceError {
-    let help = "progress is kept: fix this and run the same command again";
+    let help = "fix this and run the same command again: it continues where it stopped";
     ServiceError::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
 }

@@ -17,17 +17,16 @@ pub struct Change {
     /// How it combines with the existing file.
     pub strategy: Strategy,
     pub found: Option<FileContent>,
-    /// The operation.
     pub write: Write,
-    /// The new entry; `None` where the profile has no part in the file.
+    /// The new entry; `None` if the profile has no part in the file.
     pub fact: Option<InstallRecord>,
-    /// The change, in words for users.
+    /// The change, for users.
     pub action: Action,
     /// Notes, each a sentence without a full stop.
     pub notes: Vec<String>,
-    /// Contents that the fact names and that have to be kept.
+    /// Contents that the fact names and that must be stored.
     pub contents: Vec<(ContentKind, Arc<[u8]>)>,
-    /// Where the existing content is kept, which would be lost otherwise.
+    /// The path of a backup of the existing content, if the change would lose it.
     pub aside: Option<String>,
     /// The content that was expected.
     pub expected: Option<Vec<u8>>,
@@ -37,7 +36,7 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     Nothing,
-    /// It gets this content.
+    /// Replaces the content.
     Put(Arc<[u8]>, Access),
     Remove,
 }
@@ -46,25 +45,25 @@ pub enum Write {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Create,
-    /// There is one, and it changes.
+    /// Changes an existing file.
     Change,
-    /// It was installed and is gone.
+    /// Creates an installed file again that the user removed.
     PutBack,
-    /// Only that it can be run.
+    /// Only makes the file executable.
     Permit,
-    /// It has the desired content.
+    /// The file has the desired content.
     Keep,
-    /// It belongs to the user and stays.
+    /// The file belongs to the user and stays.
     Leave,
-    /// Its earlier content is restored.
+    /// Restores the earlier content.
     Restore,
     Delete,
-    /// It was edited since, and nothing is done.
+    /// The file was edited since, and stays unchanged.
     Edited,
 }
 
 impl Action {
-    /// The word for it.
+    /// The word in output.
     pub fn word(self) -> &'static str {
         match self {
             Action::Create => "create",
@@ -96,7 +95,7 @@ impl Change {
         }
     }
 
-    /// The content that is then there.
+    /// The content after the change; `None` for no file.
     pub fn result(&self) -> Option<&[u8]> {
         match &self.write {
             Write::Nothing => self.found.as_ref().map(|found| &*found.bytes),
@@ -125,7 +124,7 @@ impl Change {
 /// The desired state of a file, before it is compared with the existing one.
 #[derive(Debug, Default)]
 pub struct DesiredFile {
-    /// Its content; `None` where the existing content stays.
+    /// The content; `None` if the existing content stays.
     pub bytes: Option<Arc<[u8]>>,
     pub fact: Option<InstallRecord>,
     /// Contents that the fact names.
@@ -135,7 +134,7 @@ pub struct DesiredFile {
 }
 
 impl DesiredFile {
-    /// A content that a piece gives, over a base.
+    /// The content that a package file results in, over a base.
     pub fn of(piece: &PackageFile, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
         let stored = base.map(|base| StoredContent { sha256: sha256_hex(&base.bytes), mode: base.mode });
         let mut contents = vec![
@@ -154,7 +153,7 @@ impl DesiredFile {
         DesiredFile { bytes: Some(bytes), fact: Some(fact), contents, notes: Vec::new() }
     }
 
-    /// What was installed stays as it is.
+    /// Keeps the installed content.
     pub fn unchanged(piece: &PackageFile, fact: &InstallRecord) -> DesiredFile {
         DesiredFile {
             fact: Some(InstallRecord { mode: piece.mode, ..fact.clone() }),
@@ -162,7 +161,7 @@ impl DesiredFile {
         }
     }
 
-    /// Compares it with the existing file.
+    /// Compares the desired state with the existing file.
     pub fn into_change(
         self,
         piece: &PackageFile,
@@ -202,11 +201,11 @@ impl DesiredFile {
 /// Why a change cannot be planned.
 #[derive(Debug)]
 pub enum ChangeError {
-    /// A text, the profile's or the existing one, is invalid.
+    /// The text of the profile or of the existing file is invalid.
     Refused {
         code: RefusalCode,
         body: Box<Body>,
-        /// The text that its place is in.
+        /// The text that the place of `body` refers to.
         text: Option<String>,
     },
     /// The setup or the file cannot be read.

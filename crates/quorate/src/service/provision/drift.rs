@@ -1,4 +1,4 @@
-//! How a file differs from what was installed.
+//! Drift: how a file differs from its installed content.
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::Strategy;
@@ -8,24 +8,24 @@ use super::files::FileContent;
 use super::merge;
 use super::setup::{ContentKind, Error, InstallRecord, Store};
 
-/// How a file differs from what was installed.
+/// How a file differs from its installed content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
-    /// It is as it was written.
+    /// The file is unchanged.
     InPlace,
-    /// It was edited, and the profile's content is intact; or its owner may edit it.
+    /// The file was edited, but the profile's content is intact, or its strategy allows edits.
     EditedAround,
-    /// What the profile brought was edited or is gone.
+    /// The profile's content was edited or removed.
     Edited,
-    /// It is not there.
+    /// The file does not exist.
     Missing,
 }
 
 impl Drift {
-    /// The state of a file.
+    /// Compares a file with its record.
     ///
     /// # Errors
-    /// When what was kept of it cannot be read.
+    /// If a stored content cannot be read.
     pub fn of(store: &Store<'_>, fact: &InstallRecord, found: Option<&FileContent>) -> Result<Drift, Error> {
         let Some(found) = found else { return Ok(Drift::Missing) };
         if sha256_hex(&found.bytes) == fact.text {
@@ -44,10 +44,10 @@ impl Drift {
     }
 }
 
-/// The appended block as the text has it now, with or without the line break that separated it.
+/// The appended block that the text still contains, with or without its separating line break.
 ///
 /// # Errors
-/// When what was kept cannot be read.
+/// If a stored content cannot be read.
 pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Result<Option<String>, Error> {
     let source = stored_text(store, ContentKind::Installed, &fact.source)?;
     let whole = match &fact.added {
@@ -58,13 +58,13 @@ pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Res
     Ok([whole, source].into_iter().find(is_present))
 }
 
-/// A kept content that is text.
+/// A stored content as text.
 ///
 /// # Errors
-/// If it cannot be read, or is not valid.
+/// If it cannot be read, or is not UTF-8.
 pub fn stored_text(store: &Store<'_>, part: ContentKind, sha256: &str) -> Result<String, Error> {
     String::from_utf8(store.load_content(part, sha256)?).map_err(|_| Error::Corrupt {
         path: sha256.to_owned(),
-        what: "is kept as a text and is not UTF-8".to_owned(),
+        what: "is stored as a text and is not UTF-8".to_owned(),
     })
 }

@@ -1,6 +1,6 @@
-//! The folder that is installed into, as provisioning wants it. [`TargetDir`] is such a folder on the disk: every path is
-//! walked from an open handle and no symlink is followed, neither on the way nor at its end, so that nothing leads out
-//! and nothing is known by two names. Tests have one that dies between two writes.
+//! The target folder of an installation. [`TargetDir`] is a folder on the disk. It resolves every path from an open handle
+//! and follows no symlink, so no path leads out of the folder and no file has two names. Tests have a target that crashes
+//! between two writes.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -16,9 +16,8 @@ const TEMP_NAME: &str = ".quorate-part";
 /// An existing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContent {
-    /// The content.
     pub bytes: Vec<u8>,
-    /// Its permissions, as Unix has them.
+    /// The Unix permissions.
     pub mode: u32,
 }
 
@@ -33,7 +32,7 @@ pub enum Access {
     Exactly(u32),
 }
 
-/// Why something was not done.
+/// Why an operation on the target folder failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// An obstacle at the path or above it. The text continues a sentence that begins with the path.
@@ -43,62 +42,60 @@ pub enum FileError {
     Io(#[from] io::Error),
 }
 
-/// The folder that is installed into. Paths are relative to it, with `/`, and have no `..`.
+/// The target folder of an installation. Paths are relative to it, with `/`, and have no `..`.
 pub trait TargetFiles {
-    /// A file, if there is anything of that name.
+    /// Reads a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it is no file, has more bytes than `limit`, or cannot be read.
+    /// If the path is not a regular file, the file has more than `limit` bytes, or it cannot be read.
     fn read(&self, path: &str, limit: u64) -> Result<Option<FileContent>, FileError>;
 
-    /// Whether there is a folder.
+    /// Whether a folder exists.
     ///
     /// # Errors
-    /// If there is an obstacle at the path or above it.
+    /// If a file or a symlink is at the path or above it.
     fn has_folder(&self, path: &str) -> Result<bool, FileError>;
 
-    /// The names in a folder, sorted; none where there is no folder.
+    /// The sorted names in a folder; empty if the folder does not exist.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the folder cannot be read.
     fn names(&self, path: &str) -> Result<Vec<String>, FileError>;
 
-    /// Puts a file in its place, atomically and durably: a reader, now or after a crash, sees the old or the
-    /// new.
+    /// Replaces or creates a file atomically and durably: a reader, also after a crash, sees the old or the new content.
     ///
     /// # Errors
-    /// When it cannot be written; then the old one is still there.
+    /// If the file cannot be written. The old file then remains.
     fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError>;
 
     /// Removes a file if it exists.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If the file cannot be removed.
     fn remove(&self, path: &str) -> Result<(), FileError>;
 
     /// Creates a folder in an existing one, unless it exists.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If the folder cannot be created.
     fn make_folder(&self, path: &str, access: Access) -> Result<(), FileError>;
 
-    /// Removes a folder if nothing is in it.
+    /// Removes a folder if it is empty.
     ///
     /// # Errors
-    /// When it is empty and cannot be removed.
+    /// If the empty folder cannot be removed.
     fn remove_folder(&self, path: &str) -> Result<(), FileError>;
 
-    /// Removes what a process that died while writing has left in a folder.
+    /// Removes the temporary file of a crashed process from a folder.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If the file cannot be removed.
     fn remove_temp(&self, folder: &str) -> Result<(), FileError>;
 
-    /// Whether files can be written into an existing folder. Removes what a process that died while
-    /// writing has left there.
+    /// Checks that files can be written into an existing folder. Also removes the temporary file of a crashed process.
     ///
     /// # Errors
-    /// When they cannot.
+    /// If a file cannot be written.
     fn can_write(&self, folder: &str) -> Result<(), FileError>;
 }
 
@@ -106,48 +103,40 @@ pub trait TargetFiles {
 #[derive(Debug)]
 pub struct TargetDir {
     dir: Dir,
-    durability: Durability,
-}
-
-/// Whether a write has to survive a loss of power.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Durability {
-    Yes,
-    /// For tests, which lose processes at most.
-    #[cfg(test)]
-    No,
+    /// Whether a write waits for the disk, so that it survives a power failure. Only tests turn this off.
+    syncs_writes: bool,
 }
 
 impl TargetDir {
     /// Opens a folder, which may itself be reached through symlinks.
     ///
     /// # Errors
-    /// When it is not there or cannot be opened.
+    /// If the folder does not exist or cannot be opened.
     pub fn open(path: &Path) -> io::Result<TargetDir> {
-        Ok(TargetDir { dir: Dir::open_ambient_dir(path, ambient_authority())?, durability: Durability::Yes })
+        Ok(TargetDir { dir: Dir::open_ambient_dir(path, ambient_authority())?, syncs_writes: true })
     }
 
     /// Writes without waiting for the disk.
     #[cfg(test)]
     pub(super) fn without_sync(mut self) -> TargetDir {
-        self.durability = Durability::No;
+        self.syncs_writes = false;
         self
     }
 
-    /// Waits until no other process writes here, and keeps others out until the returned guard is dropped.
+    /// Locks the folder against other processes until the returned file is dropped. Waits for the lock.
     ///
     /// # Errors
-    /// When the system cannot lock a folder.
+    /// If the folder cannot be locked.
     pub fn lock(&self) -> io::Result<std::fs::File> {
         let dir_handle = open_as_file(&self.dir)?;
         match dir_handle.lock() {
-            // Some file systems have no locks; there, other processes cannot be excluded.
+            // Some file systems have no locks, so other processes cannot be excluded there.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(dir_handle),
             other => other.map(|()| dir_handle),
         }
     }
 
-    /// The folder that a path is in; nothing where it is not there.
+    /// The parent folder of a path and its last name; `None` if the folder does not exist.
     fn parent_dir<'p>(&self, path: &'p str) -> Result<Option<(Dir, &'p str)>, FileError> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         Ok(self.folder(folders)?.map(|dir| (dir, name)))
@@ -169,9 +158,46 @@ impl TargetDir {
         let missing = || FileError::Io(io::Error::new(ErrorKind::NotFound, "its folder does not exist"));
         self.parent_dir(path)?.ok_or_else(missing)
     }
+
+    fn write_temp(&self, dir: &Dir, bytes: &[u8], access: Access) -> io::Result<()> {
+        match dir.remove_file(TEMP_NAME) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).follow(FollowSymlinks::No);
+        #[cfg(unix)]
+        {
+            let mode = match access {
+                Access::Data => 0o666,
+                Access::Program => 0o777,
+                Access::Private | Access::Exactly(_) => 0o600,
+            };
+            cap_std::fs::OpenOptionsExt::mode(&mut options, mode);
+        }
+        let mut file = dir.open_with(OsStr::new(TEMP_NAME), &options)?;
+        file.write_all(bytes)?;
+        #[cfg(unix)]
+        if let Access::Exactly(mode) = access {
+            use cap_std::fs::PermissionsExt as _;
+            file.set_permissions(cap_std::fs::Permissions::from_mode(mode))?;
+        }
+        #[cfg(not(unix))]
+        let _ = access;
+        if self.syncs_writes { file.sync_all() } else { Ok(()) }
+    }
+
+    /// Makes renames and removals in a folder durable.
+    fn sync(&self, dir: &Dir) -> Result<(), FileError> {
+        // Other systems do not open folders as files.
+        if cfg!(unix) && self.syncs_writes {
+            open_as_file(dir)?.sync_all()?;
+        }
+        Ok(())
+    }
 }
 
-/// What stood in the way. Systems differ in how they refuse a symlink that is not to be followed, so it is looked at.
+/// The error for an obstacle at a name. Systems report a refused symlink differently, so this inspects the entry.
 fn obstruction(dir: &Dir, name: &str, otherwise: &'static str, error: io::Error) -> FileError {
     match dir.symlink_metadata(name) {
         Ok(found) if found.is_symlink() => FileError::Obstructed("is reached through a symlink"),
@@ -203,7 +229,7 @@ impl TargetFiles for TargetDir {
         let mode = mode_of(&metadata);
         file.take(limit + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
-            return Err(FileError::Obstructed("is too large: 16 MiB are the most"));
+            return Err(FileError::Obstructed("is larger than 16 MiB"));
         }
         Ok(Some(FileContent { bytes, mode }))
     }
@@ -224,22 +250,21 @@ impl TargetFiles for TargetDir {
 
     fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError> {
         let (dir, name) = self.existing_parent_dir(path)?;
-        let written =
-            write_temp(&dir, bytes, access, self.durability).and_then(|()| dir.rename(TEMP_NAME, &dir, name));
+        let written = self.write_temp(&dir, bytes, access).and_then(|()| dir.rename(TEMP_NAME, &dir, name));
         if let Err(error) = written {
             let _ = dir.remove_file(TEMP_NAME);
             return Err(error.into());
         }
-        sync(&dir, self.durability)
+        self.sync(&dir)
     }
 
     fn remove(&self, path: &str) -> Result<(), FileError> {
         let Some((dir, name)) = self.parent_dir(path)? else { return Ok(()) };
-        // One that a dead process left.
+        // A crashed process may have left a temporary file.
         let _ = dir.remove_file(TEMP_NAME);
         match dir.remove_file(name) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => sync(&dir, self.durability),
+            _ => self.sync(&dir),
         }
     }
 
@@ -258,7 +283,7 @@ impl TargetFiles for TargetDir {
                 Err(error) => Err(obstruction(&dir, name, "is not a folder", error)),
             },
             Err(error) => Err(error.into()),
-            Ok(()) => sync(&dir, self.durability),
+            Ok(()) => self.sync(&dir),
         }
     }
 
@@ -282,51 +307,14 @@ impl TargetFiles for TargetDir {
 
     fn can_write(&self, folder: &str) -> Result<(), FileError> {
         let Some(dir) = self.folder(folder)? else { return Ok(()) };
-        write_temp(&dir, b"", Access::Private, self.durability)?;
+        self.write_temp(&dir, b"", Access::Private)?;
         Ok(dir.remove_file(TEMP_NAME)?)
     }
 }
 
-fn write_temp(dir: &Dir, bytes: &[u8], access: Access, lasting: Durability) -> io::Result<()> {
-    match dir.remove_file(TEMP_NAME) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).follow(FollowSymlinks::No);
-    #[cfg(unix)]
-    {
-        let mode = match access {
-            Access::Data => 0o666,
-            Access::Program => 0o777,
-            Access::Private | Access::Exactly(_) => 0o600,
-        };
-        cap_std::fs::OpenOptionsExt::mode(&mut options, mode);
-    }
-    let mut file = dir.open_with(OsStr::new(TEMP_NAME), &options)?;
-    file.write_all(bytes)?;
-    #[cfg(unix)]
-    if let Access::Exactly(mode) = access {
-        use cap_std::fs::PermissionsExt as _;
-        file.set_permissions(cap_std::fs::Permissions::from_mode(mode))?;
-    }
-    #[cfg(not(unix))]
-    let _ = access;
-    if lasting == Durability::Yes { file.sync_all() } else { Ok(()) }
-}
-
-/// A folder as a file that can be locked and synced, which the handle that paths start from is not.
+/// Opens a folder as a file, which can be locked and synced.
 fn open_as_file(dir: &Dir) -> io::Result<std::fs::File> {
     Ok(dir.open(".")?.into_std())
-}
-
-/// Makes what was renamed or removed in a folder last.
-fn sync(dir: &Dir, lasting: Durability) -> Result<(), FileError> {
-    // Other systems open no folders as files.
-    if cfg!(unix) && lasting == Durability::Yes {
-        open_as_file(dir)?.sync_all()?;
-    }
-    Ok(())
 }
 
 #[cfg(unix)]

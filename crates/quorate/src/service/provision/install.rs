@@ -1,5 +1,5 @@
-//! Install: a package is compared with the existing files and the earlier installation. Unless all of it can be
-//! done, nothing is.
+//! Install: compares a package with the existing files and the earlier installation. If one file is refused, none is
+//! written.
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Package, PackageFile, Strategy};
@@ -13,12 +13,12 @@ use super::share::OtherProfiles;
 use super::{apply, install_plan};
 use crate::service::error::ServiceError;
 
-/// Where a package comes from, and when.
+/// The source of a package, and the time of its installation.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// As the user named it.
+    /// The source, as the user named it.
     pub from: String,
-    /// RFC 3339.
+    /// The time, in RFC 3339.
     pub at: String,
 }
 
@@ -68,7 +68,7 @@ pub fn install(
     refuse_edited(
         &mut report,
         &changes,
-        "see what differs above; `--force` replaces it and keeps what was there",
+        "see the differences above; use `--force` to replace it and keep a copy",
     );
 
     let begun = begun_setup(&setup, package, origin, &changes);
@@ -90,7 +90,7 @@ pub fn install(
     })
 }
 
-/// Why another profile's file cannot be installed over, if it is one. Files that are merged or appended to can be shared.
+/// The refusal of a file that another profile has installed. Merged files and files with appended text can be shared.
 fn claimed_by_other(others: &[Setup], package: &Package, piece: &PackageFile) -> Option<Body> {
     let whole = |strategy| strategy == Strategy::Overwrite;
     others.iter().filter(|other| other.slug != package.slug).find_map(|other| {
@@ -101,13 +101,13 @@ fn claimed_by_other(others: &[Setup], package: &Package, piece: &PackageFile) ->
         };
         let alone = whole(piece.strategy) || (whole(fact.strategy) && piece.strategy != Strategy::Preserve);
         alone.then(|| {
-            Body::new(format!("{} is installed by `{}` already", piece.dest, other.slug))
-                .help(format!("`quorate provision uninstall {}` takes that out", other.slug))
+            Body::new(format!("`{}` has already installed {}", other.slug, piece.dest))
+                .help(format!("run `quorate provision uninstall {}` first", other.slug))
         })
     })
 }
 
-/// What dropping files needs.
+/// The installed files of the earlier version.
 struct ObsoleteFiles<'d, 'f> {
     files: &'d dyn TargetFiles,
     store: &'d Store<'f>,
@@ -116,7 +116,7 @@ struct ObsoleteFiles<'d, 'f> {
 }
 
 impl ObsoleteFiles<'_, '_> {
-    /// What becomes of files that this version does not bring any more: they go as they would when uninstalled.
+    /// Plans the removal of the files that the new version lacks, as an uninstall does.
     fn removals(
         &mut self,
         package: &Package,
@@ -138,7 +138,7 @@ impl ObsoleteFiles<'_, '_> {
     }
 }
 
-/// The setup that is written before anything is done.
+/// The setup that is written before the first change.
 fn begun_setup(setup: &Setup, package: &Package, origin: &Origin, changes: &[Change]) -> Setup {
     let mut begun = setup.clone();
     begun.version = package.version.clone();
@@ -156,7 +156,7 @@ fn begun_setup(setup: &Setup, package: &Package, origin: &Origin, changes: &[Cha
     begun
 }
 
-/// The setup that is written when all is done.
+/// The setup that is written after the last change.
 fn completed_setup(begun: &Setup, changes: &[Change]) -> Setup {
     let mut done = begun.clone();
     done.state = State::Installed;
@@ -174,7 +174,7 @@ fn completed_setup(begun: &Setup, changes: &[Change]) -> Setup {
     done
 }
 
-/// Whether nothing has to be written, not even to the setup ledger.
+/// Whether neither a file nor the setup changes.
 fn is_unchanged(setup: &Setup, done: &Setup, changes: &[Change]) -> bool {
     let still = |change: &Change| matches!(change.action, Action::Keep | Action::Leave);
     changes.iter().all(still) && setup.files == done.files && setup.version == done.version

@@ -1,4 +1,4 @@
-//! What an install does with a file: one function for each strategy, over the existing file and the earlier installation.
+//! Plans the change of a file by an install, from its strategy, the existing file and the earlier installation.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub fn install_file(
     let mut next = if fact.strategy == piece.strategy {
         reinstall(store, piece, fact, there, drift)?
     } else {
-        // As if it had been removed by the earlier strategy first.
+        // Removes the file's content by the earlier strategy first.
         let removal = uninstall_plan::plan_removal(store, dest, fact, found.clone(), Force::Yes)?;
         let mode = fact.base.as_ref().map_or(there.mode, |base| base.mode);
         let without = removal.result().map(|bytes| FileContent { bytes: bytes.to_vec(), mode });
@@ -61,7 +61,7 @@ pub fn install_file(
     let mut aside_path = None;
     if drift == Drift::Edited && next.bytes.as_ref().is_some_and(|bytes| **bytes != *there.bytes) {
         let path = store.aside_path(dest, &there.bytes);
-        next.notes.push(format!("what was there is kept as {path}"));
+        next.notes.push(format!("the earlier content is kept as {path}"));
         aside_path = Some(path);
     }
     let mut change = next.into_change(piece, found, None);
@@ -69,7 +69,7 @@ pub fn install_file(
     Ok(change)
 }
 
-/// A file that was installed and is gone is made again of what would be there without the profile.
+/// Recreates an installed file that the user removed, over its content without the profile.
 fn put_back(store: &Store<'_>, piece: &PackageFile, fact: &InstallRecord) -> Result<Change, ChangeError> {
     let base = base_content(store, fact)?;
     let mut next = first_install(piece, base.as_ref())?;
@@ -81,18 +81,18 @@ fn put_back(store: &Store<'_>, piece: &PackageFile, fact: &InstallRecord) -> Res
     Ok(change)
 }
 
-/// What would be there without the profile.
+/// The content that the file would have without the profile.
 fn base_content(store: &Store<'_>, fact: &InstallRecord) -> Result<Option<FileContent>, ChangeError> {
     let Some(StoredContent { sha256, mode }) = &fact.base else { return Ok(None) };
     Ok(Some(FileContent { bytes: store.load_content(ContentKind::Before, sha256)?, mode: *mode }))
 }
 
-/// A file over something that the profile has no part in.
+/// The first installation of a file, over content that the profile has no part in.
 fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<DesiredFile, ChangeError> {
     let dest = piece.dest.as_str();
     match (piece.strategy, found) {
         (Strategy::Preserve, Some(_)) => Ok(DesiredFile {
-            notes: vec!["it was there and is preserved".to_owned()],
+            notes: vec!["it already exists and is preserved".to_owned()],
             ..DesiredFile::default()
         }),
         (Strategy::MergeJsonDeep, Some(found)) => {
@@ -105,7 +105,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
             // A desired file is created even if it is empty.
             let new = found.is_none().then(|| block.clone());
             let Some(added) = new.or_else(|| append::addition(&text, &block)) else {
-                let notes = vec!["its text was there already".to_owned()];
+                let notes = vec!["it already contains the text".to_owned()];
                 return Ok(DesiredFile { notes, ..DesiredFile::default() });
             };
             Ok(with_added(
@@ -114,7 +114,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
             ))
         }
         (Strategy::MergeJsonDeep, None) => {
-            // It has to be JSON, or it could not be merged the next time.
+            // Refuses invalid JSON, which could not be merged the next time.
             merge_json(dest, "{}", piece)?;
             Ok(DesiredFile::of(piece, Arc::clone(&piece.bytes), None))
         }
@@ -124,7 +124,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
     }
 }
 
-/// An existing file that was installed by the same strategy; if it was edited, it may be replaced.
+/// Installs over a file that was installed by the same strategy. The caller has checked that an edited one may be replaced.
 fn reinstall(
     store: &Store<'_>,
     piece: &PackageFile,
@@ -145,7 +145,7 @@ fn reinstall(
         }
         (_, Drift::EditedAround) if same => Ok(with_note(
             DesiredFile::unchanged(piece, fact),
-            "it was edited since, and what the profile brought is in place",
+            "it was edited since, and the profile's content is intact",
         )),
         (Strategy::MergeJsonDeep, Drift::InPlace) => first_install_over(piece, base_content(store, fact)?),
         (Strategy::MergeJsonDeep, _) => {
@@ -162,7 +162,7 @@ fn reinstall(
     }
 }
 
-/// [`first_install`] over a text other than the one on the disk.
+/// [`first_install`] over a content other than that on the disk.
 fn first_install_over(piece: &PackageFile, base: Option<FileContent>) -> Result<DesiredFile, ChangeError> {
     first_install(piece, base.as_ref())
 }
@@ -223,7 +223,7 @@ fn invalid_json(dest: &str, text: &str, piece: &PackageFile, bad: InvalidJson) -
 fn piece_text(piece: &PackageFile) -> Result<String, ChangeError> {
     String::from_utf8(piece.bytes.to_vec()).map_err(|_| {
         let strategy = piece.strategy.as_str();
-        ChangeError::profile(Body::new(format!("{} is not UTF-8, which {strategy} needs", piece.source)))
+        ChangeError::profile(Body::new(format!("{} is not UTF-8, which `{strategy}` requires", piece.source)))
     })
 }
 

@@ -1,8 +1,8 @@
-//! merge-json-deep: JSON into JSON, and out again. Both are edits of a text: what does not have to change keeps its order
-//! and its spacing, and what is new is written the way its surroundings are.
+//! The strategy `merge-json-deep`: merges JSON into JSON, and removes it again. Both edit the text: unchanged parts keep
+//! their order and spacing, and new parts follow the style of their surroundings.
 //!
-//! Objects are merged key by key, and arrays get the items that they lack, each once. Anything else that differs is
-//! replaced: the profile wins.
+//! Objects are merged key by key, and arrays get each missing item once. Other values that differ are replaced by the
+//! profile's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ mod style;
 use edit::Edits;
 use style::{SourceValue, Style};
 
-/// A target into which a profile's JSON is merged. A target that has all of it is left unchanged.
+/// Merges a profile's JSON into a target. A target that already has all of it stays unchanged.
 ///
 /// # Errors
-/// When one of the two is not JSON.
+/// If one of the two is not JSON.
 pub fn merge(target: &str, profile: &str) -> Result<String, InvalidJson> {
     let into = json::parse(target).map_err(InvalidJson::Target)?;
     let from = json::parse(profile).map_err(InvalidJson::Profile)?;
@@ -33,7 +33,6 @@ pub fn merge(target: &str, profile: &str) -> Result<String, InvalidJson> {
 #[derive(Debug)]
 pub enum InvalidJson {
     Target(Problem),
-    /// What the profile brings.
     Profile(Problem),
 }
 
@@ -73,19 +72,19 @@ impl Merger<'_> {
 /// The rest of a text after removing a profile's JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The text; `None` where nothing is left of a file that was not there before.
+    /// The text; `None` if the file did not exist before and nothing is left of it.
     pub text: Option<String>,
-    /// Values that were not removed because the user has changed them: each a sentence.
+    /// A sentence for each value that was kept because the user has changed it.
     pub left: Vec<String>,
-    /// Values that were removed although the user has changed them: each a sentence.
+    /// A sentence for each value that was removed although the user has changed it.
     pub lost: Vec<String>,
 }
 
-/// Takes out of `current` what made `installed` of `base`, where it is still as it was put there; with force also where
-/// it was changed. What was never put there stays either way.
+/// Removes from `current` the values by which `installed` differs from `base`. Values that were changed since stay, unless
+/// `force` overrides that. All other values stay.
 ///
 /// # Errors
-/// When the current text is not JSON. The other two were when they were installed.
+/// If the current text is not JSON. The other two were JSON when they were installed.
 pub fn take_out(
     current: &str,
     base: Option<&str>,
@@ -117,11 +116,11 @@ struct Remover<'t> {
 }
 
 impl Remover<'_> {
-    /// Takes out of a value what was put there. Says whether nothing is left of it that was not put there.
+    /// Removes the installed parts of a value. Returns whether nothing else is left of it.
     fn node(&mut self, now: &Node, before: Option<&Node>, after: &Node, path: &str) -> bool {
         let canonical = canonical_text(now);
         match before {
-            // It was not changed, or has been put back already.
+            // The installation did not change it, or it was restored since.
             Some(before)
                 if canonical_text(before) == canonical_text(after) || canonical == canonical_text(before) =>
             {
@@ -140,7 +139,7 @@ impl Remover<'_> {
             _ => {}
         }
         let changed = canonical != canonical_text(after);
-        // The whole is not a single value: if its kind has changed, all of it belongs to the user.
+        // If the kind of the whole document has changed, all of it belongs to the user.
         if changed && (self.force == Force::No || path.is_empty()) {
             self.left.push(format!("`{}` was changed since and stays", display_path(path)));
             return false;
@@ -182,7 +181,7 @@ impl Remover<'_> {
         let mut sought: HashSet<&String> = put.iter().filter(|item| !had_items.contains(*item)).collect();
         let mut out = Vec::new();
         let mut others = 0;
-        // What was added is at the end, so of two alike the last is ours.
+        // Additions are at the end, so the last of equal items is ours.
         for (at, item) in items.iter().enumerate().rev() {
             let item = canonical_text(item);
             if sought.remove(&item) {
@@ -193,10 +192,8 @@ impl Remover<'_> {
         }
         out.reverse();
         if !sought.is_empty() && others > 0 {
-            let text = format!(
-                "`{}` has lost an item that was added; one that was edited stays",
-                display_path(path)
-            );
+            let text =
+                format!("`{}` lacks an item that was added; if it was edited, it stays", display_path(path));
             self.left.push(text);
         }
         self.remove_items(now, before, &out)
@@ -232,7 +229,7 @@ fn by_key(entries: &[Entry]) -> HashMap<&str, &Entry> {
     entries.iter().map(|entry| (entry.key.as_str(), entry)).collect()
 }
 
-/// A text that two values share if and only if they mean the same, whatever their spacing and the order of their keys.
+/// A canonical text: equal for two values if and only if they differ at most in spacing and in the order of keys.
 fn canonical_text(node: &Node) -> String {
     let mut text = String::new();
     write_canonical(node, &mut text);

@@ -1,4 +1,4 @@
-//! What became of a profile's files, and why something was refused.
+//! The outcome of an installation, and its refusals.
 
 use quorate_diagnostics::{Body, Report, codes};
 
@@ -16,21 +16,20 @@ pub struct Outcome {
     pub version: String,
     /// The version that was installed before, if another was.
     pub previous: Option<String>,
-    /// Whether a process that died had begun with it.
+    /// Whether this continued the work of a crashed process.
     pub resumed: bool,
-    /// Where it went, as the user would name it.
+    /// The target folder, as shown to the user.
     pub target: String,
-    /// Whether anything was written.
     pub run: WriteMode,
-    /// Whether there was nothing to do, not even to remember.
+    /// Whether neither a file nor the setup changed.
     pub idle: bool,
-    /// What became of each file, or would.
+    /// The change of each file.
     pub files: Vec<FileReport>,
     /// Refusals and warnings. With a refusal, nothing was written.
     pub report: Report,
 }
 
-/// What became of a file, or would.
+/// The change of a file; in a dry run, the planned change.
 #[derive(Debug)]
 pub struct FileReport {
     pub dest: String,
@@ -39,8 +38,8 @@ pub struct FileReport {
     pub action: Action,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// For a file that was edited: from the installed content to the existing one. In a dry run: from the existing content to what
-    /// would be. Else empty.
+    /// For an edited file, the difference between the installed and the existing content. In a dry run, the difference
+    /// between the existing and the planned content. Otherwise empty.
     pub diff: String,
 }
 
@@ -62,13 +61,13 @@ impl FileReport {
     }
 }
 
-/// Nothing of that name is installed.
+/// The refusal of a profile that is not installed.
 pub(super) fn not_installed(slug: &str, target: &str, installed: &[String]) -> ServiceError {
     let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
     let body = Body::new(format!("no profile `{slug}` is installed {place}"));
     let help = match installed {
-        [] => "none is; `--into` names another folder".to_owned(),
-        some => format!("installed are: {}", some.join(", ")),
+        [] => "name another folder with `--into`: no profile is installed".to_owned(),
+        some => format!("the installed profiles are {}", some.join(", ")),
     };
     ServiceError::not_found(codes::PROFILE_UNKNOWN, body.help(help))
 }
@@ -77,8 +76,7 @@ impl From<Error> for ServiceError {
     fn from(error: Error) -> ServiceError {
         match &error {
             Error::Corrupt { .. } => {
-                let help =
-                    "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
+                let help = "restore the file from a copy; `quorate explain setup_corrupt` describes it";
                 ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
             }
             Error::Target { file_error: FileError::Obstructed(_), .. } => {
@@ -105,7 +103,7 @@ pub(super) fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), Ser
     }
 }
 
-/// Refuses what was edited since.
+/// Refuses files that were edited since.
 pub(super) fn refuse_edited(report: &mut Report, changes: &[Change], help: &str) {
     for change in changes.iter().filter(|change| change.action == Action::Edited) {
         let body = Body::new(format!("{} was edited since it was installed", change.dest));

@@ -1,10 +1,10 @@
-//! The setup ledger: what each profile has installed into a folder, so that drift is visible and uninstalling is exact.
+//! The setup ledger: the record of each profile's installed files in a folder. It makes drift visible and uninstalling
+//! exact.
 //!
 //! It is in the folder's `.quorate/provisioned/`: `<slug>.json`, with the slug's bytes other than `a-z`, `0-9`, `_` and
-//! `-` as `%XX`, so that no two slugs share a file; beside it, in a folder of that name, the contents by their SHA-256:
-//! in `before/` the earlier content, in `installed/` the installed one. The file is written with the intent before
-//! anything is done, and again when all is done. What a dead process left follows from it and from the existing files:
-//! [`Setup::recover`].
+//! `-` as `%XX`, so that no two slugs share a file. A folder of the same name has the contents by their SHA-256: `before/`
+//! the earlier contents, `installed/` the installed ones. The file is written with the intent before the first change, and
+//! again after the last one. [`Setup::recover`] derives the state after a crash from it and from the existing files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,35 +17,34 @@ use super::files::{Access, FileContent, FileError, TargetFiles};
 /// The program's own folder.
 pub const PROGRAM_DIR: &str = ".quorate";
 
-/// Where setups are kept.
+/// The folder of the setups.
 const SETUPS_DIR: &str = ".quorate/provisioned";
 
-/// The version of the file's form.
+/// The version of the file's format.
 const VERSION: u32 = 1;
 
-/// How many bytes the file may have.
+/// The largest size of the file.
 const MAX_SETUP_BYTES: u64 = 16 << 20;
 
-/// What a profile has put into a folder.
+/// The installation of a profile in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
     v: u32,
     pub slug: String,
     pub version: String,
-    /// Where it came from, as the user named it.
+    /// The source of the profile, as the user named it.
     pub from: String,
-    /// When it was installed, or last begun to be.
+    /// The time of the last install, also of an interrupted one.
     pub at: String,
-    /// Whether what was begun is done.
     pub state: State,
-    /// Folders that were made, the outer ones first.
+    /// The created folders, outer ones first.
     pub folders: Vec<String>,
-    /// Its files, by where they are.
+    /// The files, by path.
     pub files: BTreeMap<String, Entry>,
 }
 
-/// Whether what was begun is done.
+/// Whether an install or uninstall is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -59,10 +58,10 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// What has been done.
+    /// The finished installation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub installed: Option<InstallRecord>,
-    /// What has been begun.
+    /// The change in progress.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub intent: Option<Intent>,
 }
@@ -73,20 +72,20 @@ pub struct Entry {
 pub struct InstallRecord {
     /// How it combined with the earlier file.
     pub strategy: Strategy,
-    /// Whether it can be run.
+    /// Whether the file is executable.
     pub mode: FileMode,
-    /// The profile's own content, by hash.
+    /// The hash of the profile's own content.
     pub source: String,
-    /// What would be there without the profile; nothing where no file would be.
+    /// The content without the profile; `None` for no file.
     pub base: Option<StoredContent>,
-    /// What was written, by hash.
+    /// The hash of the written content.
     pub text: String,
-    /// append: what exactly was added, by hash.
+    /// For `append`, the hash of the added text.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub added: Option<String>,
 }
 
-/// A content that is kept.
+/// A content in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredContent {
@@ -95,18 +94,18 @@ pub struct StoredContent {
     pub mode: u32,
 }
 
-/// What has been begun with a file.
+/// The change of a file that is in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Intent {
     Put {
-        /// The content when it began.
+        /// The hash of the content before the change.
         from: Option<String>,
         fact: InstallRecord,
     },
-    /// It is removed.
+    /// Removes the profile's part.
     Out {
-        /// The content afterwards.
+        /// The hash of the content after the change.
         leaves: Option<String>,
     },
 }
@@ -114,7 +113,7 @@ pub enum Intent {
 /// Why a setup cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file of it is not as it was written.
+    /// A file of the setup was damaged or edited.
     #[error("{path} {what}")]
     Corrupt {
         path: String,
@@ -140,19 +139,18 @@ impl Setup {
         }
     }
 
-    /// The profiles that are installed in a folder.
+    /// The record of an installed file.
     pub fn install_record(&self, dest: &str) -> Option<&InstallRecord> {
         self.files.get(dest).and_then(|entry| entry.installed.as_ref())
     }
 
-    /// Finds out what a process that died has done of what it had begun. Afterwards every entry is
-    /// installed.
+    /// Determines which changes a crashed process finished. Afterwards no entry has an intent.
     ///
-    /// A file that is neither as it was nor as it was to be has been edited meanwhile: it counts as installed, so that
-    /// nothing of it is taken for granted.
+    /// A file with neither the content before nor the content after the change was edited meanwhile. It counts as installed,
+    /// so that later commands treat it as edited.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), Error> {
         let mut settled = BTreeMap::new();
         for (dest, entry) in std::mem::take(&mut self.files) {
@@ -178,7 +176,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Every content that is needed: hashes of what was before, and of what was installed.
+    /// The hashes of all contents that the setup names: the earlier ones and the installed ones.
     fn referenced_contents(&self) -> (BTreeSet<&str>, BTreeSet<&str>) {
         let (mut before, mut installed) = (BTreeSet::new(), BTreeSet::new());
         for entry in self.files.values() {
@@ -196,19 +194,18 @@ impl Setup {
     }
 }
 
-/// The parts of a file in the folder that matter for provisioning.
+/// Reads a file of the target folder.
 ///
 /// # Errors
-/// When there is something that cannot be read as a file.
+/// If the path exists and cannot be read as a file.
 pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, Error> {
     files.read(path, MAX_FILE_BYTES).map_err(|file_error| Error::Target { path: path.to_owned(), file_error })
 }
 
-/// Whether a content existed before, or was installed.
+/// Whether a content is an earlier or an installed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContentKind {
     Before,
-    /// It was put there.
     Installed,
 }
 
@@ -221,14 +218,13 @@ impl ContentKind {
     }
 }
 
-/// Where the setup of one profile is kept.
+/// The setup of a profile on the disk, with its contents.
 pub struct Store<'f> {
     files: &'f dyn TargetFiles,
     name: String,
 }
 
 impl<'f> Store<'f> {
-    /// The place for a slug.
     pub fn new(files: &'f dyn TargetFiles, slug: &str) -> Store<'f> {
         Store { files, name: file_stem(slug) }
     }
@@ -241,19 +237,19 @@ impl<'f> Store<'f> {
         format!("{SETUPS_DIR}/{}/{}", self.name, part.folder())
     }
 
-    /// The name of a file's backup. The same content of the same file has the same name.
+    /// The path of a file's backup, which depends only on the file's path and content.
     pub fn aside_path(&self, dest: &str, bytes: &[u8]) -> String {
         let file = dest.rsplit('/').next().unwrap_or(dest);
         let hash = sha256_hex(&[dest.as_bytes(), b"\0", bytes].concat());
-        // A name as long as names may be would not take the hash besides.
+        // Shortened, since a name of the maximum length leaves no room for the hash.
         let short: String = file.chars().take(40).collect();
         format!("{PROGRAM_DIR}/aside/{}-{short}", &hash[..12])
     }
 
-    /// The setup, if there is one.
+    /// Reads the setup; `None` if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or is not valid.
+    /// If it cannot be read, or is invalid.
     pub fn load(&self) -> Result<Option<Setup>, Error> {
         let path = self.path();
         let target_error = |file_error| Error::Target { path: path.clone(), file_error };
@@ -262,12 +258,12 @@ impl<'f> Store<'f> {
         };
         let corrupt = |what: String| Error::Corrupt { path: path.clone(), what };
         let setup: Setup = serde_json::from_slice(&found.bytes)
-            .map_err(|error| corrupt(format!("is no setup ledger: {error}")))?;
+            .map_err(|error| corrupt(format!("is not a setup ledger: {error}")))?;
         if setup.v != VERSION {
-            return Err(corrupt(format!("has version {} of its form, and {VERSION} can be read", setup.v)));
+            return Err(corrupt(format!("has format version {}; this program reads {VERSION}", setup.v)));
         }
         if file_stem(&setup.slug) != self.name {
-            return Err(corrupt(format!("is of another profile, `{}`", setup.slug)));
+            return Err(corrupt(format!("belongs to another profile, `{}`", setup.slug)));
         }
         if let Some(bad) = setup
             .files
@@ -282,17 +278,17 @@ impl<'f> Store<'f> {
     /// Writes the setup.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn save(&self, setup: &Setup) -> Result<(), FileError> {
         let mut text = serde_json::to_string_pretty(setup).map_err(std::io::Error::from)?;
         text.push('\n');
         self.files.replace(&self.path(), text.as_bytes(), Access::Private)
     }
 
-    /// Makes the folders that a setup is kept in. Says whether the program's own was not there.
+    /// Creates the folders of the setup.
     ///
     /// # Errors
-    /// When they cannot be made.
+    /// If a folder cannot be created.
     pub fn create_folders(&self) -> Result<(), FileError> {
         self.files.make_folder(PROGRAM_DIR, Access::Private)?;
         let ignore = format!("{PROGRAM_DIR}/.gitignore");
@@ -309,10 +305,10 @@ impl<'f> Store<'f> {
         Ok(())
     }
 
-    /// Keeps a content.
+    /// Stores a content.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn store_content(&self, part: ContentKind, bytes: &[u8]) -> Result<(), FileError> {
         let path = format!("{}/{}", self.contents_dir(part), sha256_hex(bytes));
         match self.files.read(&path, MAX_FILE_BYTES)? {
@@ -321,24 +317,24 @@ impl<'f> Store<'f> {
         }
     }
 
-    /// A content that is kept.
+    /// Reads a stored content.
     ///
     /// # Errors
-    /// If it does not exist, or is another one.
+    /// If it does not exist, or its hash differs.
     pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, Error> {
         let path = format!("{}/{sha256}", self.contents_dir(part));
         let corrupt = |what: &str| Error::Corrupt { path: path.clone(), what: what.to_owned() };
         match read_file(self.files, &path)? {
             Some(found) if sha256_hex(&found.bytes) == sha256 => Ok(found.bytes),
-            Some(_) => Err(corrupt("is not what its name says")),
+            Some(_) => Err(corrupt("does not have the hash in its name")),
             None => Err(corrupt("is missing")),
         }
     }
 
-    /// Lets go of contents that are not needed.
+    /// Removes contents that the setup does not name.
     ///
     /// # Errors
-    /// When one cannot be removed.
+    /// If a content cannot be removed.
     pub fn remove_unreferenced(&self, setup: &Setup) -> Result<(), FileError> {
         let (before, installed) = setup.referenced_contents();
         for (part, needed) in [(ContentKind::Before, before), (ContentKind::Installed, installed)] {
@@ -352,10 +348,10 @@ impl<'f> Store<'f> {
         Ok(())
     }
 
-    /// Lets go of everything, the setup last.
+    /// Removes the contents, and then the setup.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// If a file cannot be removed.
     pub fn remove_all(&self) -> Result<(), FileError> {
         for part in [ContentKind::Before, ContentKind::Installed] {
             let folder = self.contents_dir(part);
@@ -370,10 +366,10 @@ impl<'f> Store<'f> {
     }
 }
 
-/// The folders that setups are kept in.
+/// The folders of all setups.
 ///
 /// # Errors
-/// When one cannot be read.
+/// If the folder of the setups cannot be read.
 pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
     let names = files
         .names(SETUPS_DIR)
@@ -393,7 +389,7 @@ pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
 /// The setups of a folder, by slug.
 ///
 /// # Errors
-/// When one of them cannot be read.
+/// If a setup cannot be read.
 pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, Error> {
     let names = files
         .names(SETUPS_DIR)
@@ -406,7 +402,7 @@ pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, Error> {
     Ok(setups)
 }
 
-/// The name of a slug's file, without an ending. No two slugs share one, also on file systems that ignore case.
+/// The name of a slug's file, without its extension. No two slugs share a name, even if the file system ignores case.
 fn file_stem(slug: &str) -> String {
     let mut name = String::new();
     for byte in slug.bytes() {

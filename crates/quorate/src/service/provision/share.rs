@@ -1,7 +1,7 @@
-//! Files that several profiles merge into. Each lies over what was there when it was installed, so that the profiles of
-//! a file are documents. Taking one out takes off those above it, takes it out, and lays the others on again: values and
-//! items come back whatever the order of uninstalling. What the others remember of the file changes with it, and is in
-//! their setups as an intent until the file is written.
+//! Files that several profiles merge into. The profiles of a file are layers, each over the content at the time of its
+//! installation. To remove a layer, the plan removes the layers above it, then the layer itself, and merges the others
+//! again. Values therefore return in any order of uninstalling. The records of the other profiles change with the file, and
+//! their setups have the change as an intent until the file is written.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct OtherProfiles<'f> {
     all: Vec<OtherProfile<'f>>,
 }
 
-/// Another profile, and what becomes of what it remembers.
+/// Another profile, and the changes of its records.
 struct OtherProfile<'f> {
     store: Store<'f>,
     setup: Setup,
@@ -41,15 +41,15 @@ struct Layer {
     base: Option<String>,
     installed: String,
     fact: InstallRecord,
-    /// Among the others, which exclude the profile itself.
+    /// The index in [`OtherProfiles`]; `None` for the profile itself.
     other: Option<usize>,
 }
 
 impl<'f> OtherProfiles<'f> {
-    /// All but one.
+    /// The profiles of a folder except `slug`.
     ///
     /// # Errors
-    /// When a setup cannot be read.
+    /// If a setup cannot be read.
     pub fn of(files: &'f dyn TargetFiles, slug: &str) -> Result<OtherProfiles<'f>, Error> {
         let mut all = Vec::new();
         for mut setup in setup::load_all(files)?.into_iter().filter(|setup| setup.slug != slug) {
@@ -60,7 +60,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(OtherProfiles { all })
     }
 
-    /// Who else has a part in a file.
+    /// The slugs of the other profiles with a part in a file.
     pub fn profiles_sharing(&self, dest: &str) -> Vec<String> {
         let shares = |other: &&OtherProfile<'_>| other.setup.install_record(dest).is_some();
         self.all.iter().filter(shares).map(|other| other.setup.slug.clone()).collect()
@@ -116,16 +116,17 @@ impl<'f> OtherProfiles<'f> {
             Write::Remove => Action::Delete,
         };
         let aside_path = (lost && write != Write::Nothing).then(|| store.aside_path(dest, &there.bytes));
-        notes.extend(aside_path.iter().map(|aside_path| format!("what was there is kept as {aside_path}")));
+        let kept = |aside_path| format!("the earlier content is kept as {aside_path}");
+        notes.extend(aside_path.iter().map(kept));
         let mut change = Change::nothing(dest, fact.strategy, found, action);
         (change.write, change.notes, change.aside) = (write, notes, aside_path);
         Ok(change)
     }
 
-    /// A file as it would be without the profiles that lie above one.
+    /// The content of a file without the layers above a profile.
     ///
     /// # Errors
-    /// When the record of installed profiles cannot be read.
+    /// If a stored content cannot be read.
     pub fn without_layers_above(
         &self,
         store: &Store<'_>,
@@ -147,7 +148,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(text.map(|text| FileContent { bytes: text.into_bytes(), mode: found.mode }))
     }
 
-    /// The documents of a file, the lowest first; the profile's own is among them.
+    /// The layers of a file with the profile's own, lowest first.
     fn layers(
         &self,
         store: &Store<'_>,
@@ -172,7 +173,7 @@ impl<'f> OtherProfiles<'f> {
             layers.push(Layer::read(&other.store, fact, Some(index))?);
         }
         layers.extend(own_layer);
-        // A profile that is installed again is younger than what lies over it.
+        // A profile that was installed again has a later time than the layers above it.
         for _ in 0..layers.len() {
             for upper in 1..layers.len() {
                 let lies_over = |layer: &Layer, other: &Layer| {
@@ -188,7 +189,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(layers)
     }
 
-    /// Merges another profile into a text again, and notes its new entry in the setup ledger.
+    /// Merges another profile into a text again, and notes the change of its record.
     fn reapply(
         &mut self,
         at: usize,
@@ -200,7 +201,7 @@ impl<'f> OtherProfiles<'f> {
         let other = &mut self.all[at];
         let source = stored_text(&other.store, ContentKind::Installed, &layer.fact.source)?;
         let laid = match &text {
-            // Files that can no longer be merged were handled before.
+            // Texts that cannot be merged were handled before.
             Some(text) => merge::merge(text, &source).unwrap_or_else(|_| text.clone()),
             None => source,
         };
@@ -220,10 +221,10 @@ impl<'f> OtherProfiles<'f> {
         Ok(laid)
     }
 
-    /// Writes other profiles' new entries as an intent, before the files are written.
+    /// Writes the other profiles' new records as intents, before the files are written.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// If a setup cannot be written.
     pub fn write_intents(&self) -> Result<(), FileError> {
         for other in self.all.iter().filter(|other| !other.changed.is_empty()) {
             let mut begun = other.setup.clone();
@@ -240,10 +241,10 @@ impl<'f> OtherProfiles<'f> {
         Ok(())
     }
 
-    /// Writes what others remember, after the files are written.
+    /// Writes the other profiles' new records, after the files are written.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// If a setup cannot be written.
     pub fn write_results(&self) -> Result<(), FileError> {
         for other in self.all.iter().filter(|other| !other.changed.is_empty()) {
             let mut done = other.setup.clone();
@@ -269,7 +270,7 @@ impl Layer {
     }
 }
 
-/// Takes a document off a text; `None` where something is no JSON.
+/// Removes a layer from a text; `None` if a text is not JSON.
 fn remove_layer(layer: &Layer, text: Option<&str>, force: Force) -> Option<merge::Removal> {
     let untouched = |text: Option<String>| merge::Removal { text, left: Vec::new(), lost: Vec::new() };
     match text {

@@ -15,11 +15,10 @@ use crate::service::error::ServiceError;
 pub struct ProfileStatus {
     pub slug: String,
     pub version: String,
-    /// Where it came from.
+    /// The source of the profile, as the user named it.
     pub from: String,
-    /// When it was installed.
+    /// The time of the installation.
     pub at: String,
-    /// Whether what was begun is done.
     pub state: State,
     pub files: Vec<FileStatus>,
 }
@@ -31,25 +30,25 @@ pub struct FileStatus {
     /// How it combined with the earlier file.
     pub strategy: &'static str,
     pub stands: Drift,
-    /// The other profiles that have a part in it.
+    /// The other profiles with a part in the file.
     pub shared: Vec<String>,
-    /// Why it cannot be read, where it cannot.
+    /// Why the file cannot be read, if so.
     pub note: Option<String>,
-    /// From the installed content to the existing one.
+    /// The difference between the installed and the existing content.
     pub diff: String,
 }
 
 impl ProfileStatus {
-    /// Whether all of the profile's content is as installed.
+    /// Whether all of the profile's content is intact.
     pub fn is_intact(&self) -> bool {
         let whole = |file: &FileStatus| matches!(file.stands, Drift::InPlace | Drift::EditedAround);
         self.state == State::Installed && self.files.iter().all(whole)
     }
 
-    /// What does not hold, as refusals.
+    /// The differences from the installation, as refusals.
     pub fn report(&self) -> Report {
         let mut report = Report::new();
-        let again = format!("install it again, from {}, to put it right", self.from);
+        let again = format!("install it again from {}", self.from);
         if self.state != State::Installed {
             let what = if self.state == State::Installing { "install" } else { "uninstall" };
             let body = quorate_diagnostics::Body::new(format!("an {what} of {} was interrupted", self.slug));
@@ -66,7 +65,7 @@ impl ProfileStatus {
                 (Drift::InPlace | Drift::EditedAround, None) => continue,
             };
             let help = match file.stands {
-                Drift::Edited => format!("{again}; with `--force`, which keeps what was there"),
+                Drift::Edited => format!("{again} with `--force`, which keeps a copy of the edited file"),
                 _ => again.clone(),
             };
             report.refuse(codes::PROFILE_DRIFT, quorate_diagnostics::Body::new(what).help(help));
@@ -75,10 +74,10 @@ impl ProfileStatus {
     }
 }
 
-/// How profiles stand: one, or all.
+/// The status of a profile, or of all.
 ///
 /// # Errors
-/// When the profile is not installed, or the record of installed profiles cannot be read.
+/// If the profile is not installed, or a setup cannot be read.
 pub fn status(
     files: &dyn TargetFiles,
     target: &str,
@@ -124,7 +123,7 @@ fn file_status(
         None => Drift::of(store, fact, found.as_ref())?,
     };
     let shared = others.profiles_sharing(dest);
-    // What another profile has set since is no edit.
+    // A value that another profile has set since does not count as an edit.
     let below = match (stands, &found) {
         (Drift::Edited, Some(found)) if !shared.is_empty() => {
             others.without_layers_above(store, at, dest, fact, found)?

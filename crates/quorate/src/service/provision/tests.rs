@@ -1,4 +1,4 @@
-//! Provisioning over a folder that dies between any two of its writes, over one that refuses, and file by file.
+//! Provisioning with a crash between any two writes, with a folder that refuses writes, and file by file.
 
 #![expect(clippy::disallowed_methods, reason = "tests look at files")]
 
@@ -25,7 +25,7 @@ const REAL: Options = Options { run: WriteMode::Apply, force: Force::No };
 const FORCED: Options = Options { run: WriteMode::Apply, force: Force::Yes };
 const DRY: Options = Options { run: WriteMode::DryRun, force: Force::No };
 
-/// A folder that does so many writes and then none any more, as if the process had died.
+/// A folder that fails after a number of writes, as if the process had crashed.
 struct Dying<'f> {
     files: &'f TargetDir,
     root: &'f Path,
@@ -59,7 +59,7 @@ impl TargetFiles for Dying<'_> {
 
     fn replace(&self, path: &str, bytes: &[u8], access: Access) -> Result<(), FileError> {
         if let Err(dead) = self.live() {
-            // It had begun to write.
+            // The crash happened during a write.
             let part = self.root.join(path).with_file_name(".quorate-part");
             let _ = std::fs::write(part, &bytes[..bytes.len() / 2]);
             return Err(dead);
@@ -91,7 +91,7 @@ impl TargetFiles for Dying<'_> {
     }
 }
 
-/// Every file and folder beneath a folder, with bytes and permissions.
+/// Every file and folder below a folder, with bytes and permissions.
 type Tree = BTreeMap<String, Option<(Vec<u8>, u32)>>;
 
 fn tree(root: &Path) -> Tree {
@@ -113,7 +113,7 @@ fn tree(root: &Path) -> Tree {
     tree
 }
 
-/// Without the program's own.
+/// [`tree`] without the program's own folder.
 fn theirs(root: &Path) -> Tree {
     tree(root).into_iter().filter(|(path, _)| path != ".quorate" && !path.starts_with(".quorate/")).collect()
 }
@@ -218,7 +218,7 @@ fn action(outcome: &Outcome, dest: &str) -> Action {
         .expect(dest)
 }
 
-/// What a package makes of the place, when nothing dies.
+/// The content of the folder after an installation without a crash.
 fn expected(packages: &[Package]) -> Tree {
     let (dir, files) = place();
     for package in packages {
@@ -268,7 +268,7 @@ fn an_upgrade_leads_to_what_the_new_version_brings_and_back() {
 fn whatever_write_it_dies_before_the_next_command_completes_it() {
     let fresh = expected(&[first()]);
     let upgraded = expected(&[first(), second()]);
-    // How far it has come when it dies: nothing installed, or the first version.
+    // The state before the crash: nothing installed, or the first version.
     for (earlier, package, after) in [(None, first(), &fresh), (Some(first()), second(), &upgraded)] {
         for writes in 0.. {
             assert!(writes < 500, "it never ends");
@@ -289,7 +289,7 @@ fn whatever_write_it_dies_before_the_next_command_completes_it() {
                 assert!(done(put(files, &package, REAL)).idle);
             });
             at(&|dir, files, before| {
-                // Before the intent is written, there is nothing to take out.
+                // Before the intent is written, there is nothing to uninstall.
                 let _ = out(files, REAL);
                 assert_eq!(&theirs(dir.path()), before, "uninstall after {writes} writes");
             });

@@ -10,7 +10,7 @@ use super::setup::{self, Intent, State, Store, read_file};
 use super::share::OtherProfiles;
 use crate::service::error::ServiceError;
 
-/// Takes a profile out.
+/// Uninstalls a profile.
 ///
 /// # Errors
 /// If it is not installed, an existing file or the setup ledger cannot be read, or the disk refuses a write.
@@ -46,7 +46,7 @@ pub fn uninstall(
     refuse_edited(
         &mut report,
         &changes,
-        "see what differs above; `--force` takes it out and keeps what was there",
+        "see the differences above; use `--force` to remove it and keep a copy",
     );
 
     if how.run == WriteMode::Apply && !report.has_refusals() {

@@ -32,15 +32,14 @@ pub fn plan_removal(
         return Ok(match base {
             Some(base) => restore(dest, fact, None, base),
             None => {
-                Change::nothing(dest, fact.strategy, None, Action::Leave).with_note("it was gone already")
+                Change::nothing(dest, fact.strategy, None, Action::Leave).with_note("it was already removed")
             }
         });
     };
     let as_before = base.as_ref().is_some_and(|base| base.bytes == there.bytes);
     if as_before && sha256_hex(&there.bytes) != fact.text {
-        return Ok(
-            Change::nothing(dest, fact.strategy, found, Action::Leave).with_note("it is as it was before")
-        );
+        return Ok(Change::nothing(dest, fact.strategy, found, Action::Leave)
+            .with_note("it already has its earlier content"));
     }
     if sha256_hex(&there.bytes) == fact.text {
         return Ok(restore_or_delete(dest, fact, found, base));
@@ -66,19 +65,19 @@ pub fn plan_removal(
     }
 }
 
-/// Keeps a copy of the existing content, part of which would be lost.
+/// Plans a backup of the existing content, part of which would be lost.
 fn set_aside(store: &Store<'_>, change: &mut Change, bytes: &[u8]) {
     let aside_path = store.aside_path(&change.dest, bytes);
-    change.notes.push(format!("what was there is kept as {aside_path}"));
+    change.notes.push(format!("the earlier content is kept as {aside_path}"));
     change.aside = Some(aside_path);
 }
 
-/// A file that was edited since, without the profile's content.
+/// The removal of the profile's content from an edited file.
 struct PartialRemoval {
     write: Write,
-    /// One sentence for each installed file that stays and each changed file that is removed.
+    /// A sentence for each installed part that stays and each changed part that is removed.
     notes: Vec<String>,
-    /// Whether it removes something that the user has changed.
+    /// Whether it removes a part that the user has changed.
     lost: bool,
 }
 
@@ -92,8 +91,8 @@ impl PartialRemoval {
     }
 }
 
-/// The parts of an edited file that can be removed; none where the file is the profile's as a whole. Force
-/// reaches what the profile brought and nothing else: what others have put there stays.
+/// Plans the removal of the profile's parts from an edited file; `None` if the whole file is the profile's. `force` applies
+/// only to the profile's own content.
 fn plan_partial(
     store: &Store<'_>,
     dest: &str,
@@ -112,7 +111,7 @@ fn plan_partial(
                 }
                 Some(without) => PartialRemoval::of(put(without)),
                 None if force == Force::Yes => plan_partial_lines(store, fact, text, put)?,
-                None => PartialRemoval::keep("what was appended was edited since and stays"),
+                None => PartialRemoval::keep("the appended text was edited since and stays"),
             }
         }
         (Strategy::MergeJsonDeep, Ok(text)) => {
@@ -129,7 +128,7 @@ fn plan_partial(
                 }
                 Err(merge::InvalidJson::Target(_)) => PartialRemoval::keep("it is no longer JSON and stays"),
                 Err(merge::InvalidJson::Profile(problem)) => {
-                    let what = format!("was kept of {dest} and is not JSON: {}", problem.message);
+                    let what = format!("is a stored content of {dest} and is not JSON: {}", problem.message);
                     return Err(ChangeError::Setup(Error::Corrupt { path: fact.text.clone(), what }));
                 }
             }
@@ -138,7 +137,7 @@ fn plan_partial(
     }))
 }
 
-/// Removes the appended lines that are still there from a text that was edited since.
+/// Removes the remaining appended lines from a text that was edited since.
 fn plan_partial_lines(
     store: &Store<'_>,
     fact: &InstallRecord,
@@ -157,7 +156,7 @@ fn plan_partial_lines(
             let write = if becomes_empty { Write::Remove } else { put(without) };
             PartialRemoval { write, notes: vec![note.to_owned()], lost: true }
         }
-        None => PartialRemoval::keep("what was appended was edited since and stays"),
+        None => PartialRemoval::keep("the appended text was edited since and stays"),
     })
 }
 
@@ -190,7 +189,7 @@ fn delete(dest: &str, fact: &InstallRecord, found: Option<FileContent>) -> Chang
     change
 }
 
-/// The file without what the profile brought.
+/// The change of an edited file to its content without the profile's.
 fn change_to(
     dest: &str,
     fact: &InstallRecord,

@@ -1,5 +1,5 @@
-//! A bundle: everything of a council or an assembly that a worker needs, but for the executors, which its own `quorate.toml`
-//! names. It is one text, without secrets, that all tasks of a batch share.
+//! A bundle: a council or an assembly in the form that workers read. It contains everything except the executors, which the
+//! worker's `quorate.toml` names. It is one redacted text, which all tasks of a batch share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use quorate_kernel::budget::Caps;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::record::RunOpened;
 use quorate_manifest::assembly::Resolved;
-use quorate_manifest::assembly::audit::Signing;
-use quorate_manifest::assembly::resolved::Retention;
+use quorate_manifest::assembly::Signing;
+use quorate_manifest::assembly::load::Retention;
 use quorate_manifest::keyring::Key;
 use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::{Json, Part, PartKind};
@@ -28,10 +28,10 @@ use crate::service::run_options::RunOptions;
 use crate::service::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 use crate::service::workspace::Workspace;
 
-/// The version of the form; a worker refuses others.
+/// The version of the format; a worker refuses others.
 const VERSION: u32 = 1;
 
-/// What decides.
+/// Whether a council or an assembly decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -45,16 +45,16 @@ pub struct Bundle {
     pub kind: Kind,
     setup: Json,
     setup_redactions: usize,
-    /// Without the executors.
+    /// The fingerprint without the executors.
     fingerprint: Fingerprint,
     members: Vec<Member>,
-    /// Whether meanings are compared, for which the worker needs an embedder.
+    /// Whether the assembly compares meanings, for which the worker needs an embedder.
     compares: bool,
     caps: BundledCaps,
     executor: Option<String>,
-    /// What the first record of its runs says of it.
+    /// The fields of the runs' first record that all tasks share.
     pub opened: RunOpened,
-    /// How an assembly's runs are signed and kept; a council's are signed as the worker's `quorate.toml` says.
+    /// How an assembly's runs are signed and kept. For a council, the worker's `quorate.toml` decides.
     audit: Option<Audit>,
 }
 
@@ -66,11 +66,11 @@ struct Member {
     persona: Option<Json>,
     context: Vec<(String, String)>,
     weight: Option<f64>,
-    /// By its name in `quorate.toml`.
+    /// The executor's name in `quorate.toml`.
     executor: String,
-    /// `None` for the executor's own.
+    /// `None` for the executor's timeout.
     timeout_ms: Option<u64>,
-    /// Recorded with each of its answers.
+    /// Fields that are recorded with each answer.
     extra_fields: Map<String, Json>,
 }
 
@@ -84,7 +84,7 @@ struct BundledCaps {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Audit {
     signing: String,
-    /// The keys that governance binds; `None` is the worker's keyring.
+    /// The keys that governance binds; `None` for the worker's keyring.
     keys: Option<Vec<BundledKey>>,
     pub retention_days: Option<u32>,
     pub keep_consultations: bool,
@@ -101,10 +101,10 @@ struct BundledKey {
 }
 
 impl Bundle {
-    /// The bundle of a spec, with what the first record says of it.
+    /// The bundle of a spec. `opened` has the shared fields of the runs' first record.
     ///
     /// # Errors
-    /// If an executor is in no form that a worker can look up.
+    /// If a worker cannot look up an executor or a model by name.
     pub fn of<S: ProtocolSetup>(
         kind: Kind,
         spec: &RunSpec<S>,
@@ -118,17 +118,17 @@ impl Bundle {
             && workspace.council.runtimes().next().is_some()
         {
             let body = Body::new(
-                "`runtime` of council.yaml cannot be queued: a worker runs no command of another machine",
+                "cannot queue `runtime` of council.yaml: a worker does not run commands of another machine",
             );
-            let help = "name an executor that is a table of quorate.toml, here and on the workers: `--executor NAME`";
+            let help = "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers";
             return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
         let of_member = workspace.host.council_members.values().any(|table| table.model.is_some());
         if options.model.is_some() || (kind == Kind::Council && of_member) {
             let body = Body::new(
-                "a model cannot be named for a queued run: a worker asks what its own quorate.toml names",
+                "cannot name a model for a queued run: a worker asks the models of its own quorate.toml",
             );
-            let help = "name an executor that is a table with this `model`, here and on the workers: `--executor NAME`";
+            let help = "name an executor with `--executor NAME` whose table has this `model`, here and on the workers";
             return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
         let redactor = &spec.redaction.redactor;
@@ -169,29 +169,31 @@ impl Bundle {
         })
     }
 
-    /// How an assembly's runs are signed and kept; nothing of a council, whatever its text says.
+    /// How an assembly's runs are signed and kept; always `None` for a council, even if the text has a value.
     pub fn audit(&self) -> Option<&Audit> {
         self.audit.as_ref().filter(|_| self.kind == Kind::Assembly)
     }
 
-    /// Reads one that this or another machine made.
+    /// Parses the text of a bundle.
     ///
     /// # Errors
-    /// If it is of another version, or none.
+    /// If the text is not a bundle, or has another version.
     pub fn parse(text: &str) -> Result<Bundle, ServiceError> {
         let invalid = |why: String| {
-            let body = Body::new(format!("a queued council cannot be read: {why}"));
-            let help = "workers and those who queue need versions of Quorate that know each other's form";
+            let body = Body::new(format!("cannot read a queued council: {why}"));
+            let help = "use the same version of Quorate to queue tasks and on the workers";
             ServiceError::configuration(codes::QUEUE_INVALID, body.help(help))
         };
         let bundle: Bundle = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         match bundle.version {
             VERSION => Ok(bundle),
-            other => Err(invalid(format!("its form is version {other}, and this program reads {VERSION}"))),
+            other => {
+                Err(invalid(format!("its format has version {other}, and this program reads {VERSION}")))
+            }
         }
     }
 
-    /// What it is, in one text: the same council that is asked through the same executors.
+    /// Identifies the council together with its executors. Equal bundles have equal identities.
     pub fn identity(&self) -> String {
         let executors = self.members.iter().map(|member| json!(member.executor));
         json!([self.fingerprint.combined(), executors.collect::<Json>()]).to_string()
@@ -200,7 +202,7 @@ impl Bundle {
     /// The spec of its runs, with the executors of this machine's `quorate.toml`.
     ///
     /// # Errors
-    /// If an executor or the embedder is not there, or refuses its settings.
+    /// If an executor or the embedder is missing, or refuses its settings.
     pub fn spec<S: ProtocolSetup + DeserializeOwned>(
         &self,
         environment: &Environment,
@@ -208,7 +210,7 @@ impl Bundle {
     ) -> Result<RunSpec<S>, ServiceError> {
         let setup = serde_json::from_value(quorate_kernel::canonical::normalize(self.setup.clone()));
         let setup: S = setup.map_err(|error| {
-            let body = Body::new(format!("a queued council cannot be read: {error}"));
+            let body = Body::new(format!("cannot read a queued council: {error}"));
             ServiceError::configuration(codes::QUEUE_INVALID, body)
         })?;
         self.check_fingerprint(&setup)?;
@@ -218,7 +220,7 @@ impl Bundle {
             false => None,
         };
         if self.compares && embedder.is_none() {
-            let body = Body::new("this worker has no embedder, and the queued assembly compares meanings");
+            let body = Body::new("the queued assembly compares meanings, and this worker has no embedder");
             let help = "add the table [embedder] to the worker's quorate.toml";
             return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
@@ -249,19 +251,19 @@ impl Bundle {
 }
 
 impl Bundle {
-    /// Refuses a setup that the fingerprint does not name: its verdict would count as that of another council.
+    /// Refuses a setup that differs from the fingerprint: its verdict would count as the verdict of another council.
     fn check_fingerprint<S: ProtocolSetup>(&self, setup: &S) -> Result<(), ServiceError> {
         let changed = self.fingerprint.changed_rules(&self.setup, setup.protocol()?.version());
         if changed.is_empty() {
             return Ok(());
         }
         let message =
-            format!("a queued council cannot be used: changed since it was queued: {}", changed.join(", "));
+            format!("cannot use a queued council: changed since it was queued: {}", changed.join(", "));
         let body = Body::new(message).help("queue the text again with `--force`");
         Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
     }
 
-    /// Refuses members that are not those of the setup: its run could not be held.
+    /// Refuses members that differ from the setup's: the run could not be executed.
     fn check_members(&self, redaction: &Redaction) -> Result<(), ServiceError> {
         let id = |value: &Json| value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned);
         let list = |key: &str| self.setup[key].as_array().into_iter().flatten().filter_map(id);
@@ -277,7 +279,7 @@ impl Bundle {
         if wanted == members && !is_repeated && wanted.len() > 1 {
             return Ok(());
         }
-        let body = Body::new("a queued council cannot be read: its members are not those of its setup");
+        let body = Body::new("cannot read a queued council: its members differ from those of its setup");
         Err(ServiceError::configuration(
             codes::QUEUE_INVALID,
             body.help("cancel the task and queue it again"),
@@ -306,8 +308,8 @@ impl Member {
     }
 }
 
-/// An executor of this machine. A name that its `quorate.toml` does not have could be a command or an address, which
-/// someone else would choose.
+/// Looks up an executor of this machine. A name that its `quorate.toml` lacks could be a command or an address that another
+/// machine chooses, so it is refused.
 fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, ServiceError> {
     let (registry, host) = (&workspace.registry, &workspace.host);
     let is_default = host.default_executor.as_ref().is_some_and(|(default, _)| default == name);
@@ -317,13 +319,14 @@ fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Se
     if registry.default_kind() == Some(name) {
         return executor::fallback(registry, host);
     }
-    let body = Body::new(format!("this worker's quorate.toml has no executor `{name}`, which the task asks"));
-    let help = format!("add the table [executors.{name}] to it, with what the worker may start or send");
+    let body =
+        Body::new(format!("the task asks the executor `{name}`, which this worker's quorate.toml lacks"));
+    let help = format!("add the table [executors.{name}] to the worker's quorate.toml");
     Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)))
 }
 
 impl Audit {
-    /// What an assembly asks for.
+    /// The audit settings of an assembly.
     pub fn of(resolved: &Resolved) -> Audit {
         let audit = &resolved.audit;
         let key = |key: Key| BundledKey {
@@ -342,12 +345,12 @@ impl Audit {
         }
     }
 
-    /// Whether and with whose keys its runs are signed.
+    /// Whether the runs are signed, and with which keys.
     pub fn signing(&self) -> (Signing, Option<Vec<Key>>) {
         let signing = Signing::ALL
             .into_iter()
             .find(|signing| signing.as_str() == self.signing)
-            // A word that is not known asks for more than is done here.
+            // An unknown word comes from a newer version: assume the strictest mode.
             .unwrap_or(Signing::Required);
         let key = |key: &BundledKey| Key {
             public: key.public.as_str().into(),

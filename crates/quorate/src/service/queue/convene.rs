@@ -1,4 +1,4 @@
-//! Queues the convenings of an assembly: one for each subject.
+//! Queues convenings of an assembly, one for each subject.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,8 @@ use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 use crate::service::signer;
 use crate::service::sweep::JudgedPolicy;
-use crate::service::workspace::{PathOverrides, Workspace, boundary};
+use crate::service::workspace;
+use crate::service::workspace::{PathOverrides, Workspace};
 
 /// A convening in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,13 +32,13 @@ pub struct QueuedSubject {
     pub state: TaskState,
     /// Whether this command queued it.
     pub is_new: bool,
-    /// What was decided, once it was waited for.
+    /// The decision, once [`wait`] has returned.
     pub outcome: Option<String>,
-    /// Why it is dead.
+    /// The error of a dead task.
     pub error: Option<String>,
 }
 
-/// The inputs about each file of a folder, or the one file that is named.
+/// Prepares the inputs: one for each file of a folder, or the input of a single file.
 ///
 /// # Errors
 /// As [`convene::prepare`], and if the folder cannot be read.
@@ -70,7 +71,7 @@ pub fn prepare(
     Ok((inputs, workspace.expect("a folder without files was refused")))
 }
 
-/// The files of a folder that `--enqueue` convenes about.
+/// The files of a folder, each the subject of a convening.
 ///
 /// # Errors
 /// If the folder cannot be read, or has none.
@@ -83,17 +84,17 @@ fn subjects(directory: &Path, named: &Path) -> Result<Vec<PathBuf>, ServiceError
     let found = disk::walk(&path).map_err(|error| unreadable(error.to_string()))?;
     let mut files: Vec<PathBuf> = found
         .into_iter()
-        .filter(|entry| boundary::is_inside(&path, &entry.path))
+        .filter(|entry| workspace::is_inside(&path, &entry.path))
         .map(|entry| named.join(entry.path.strip_prefix(&path).unwrap_or(&entry.path)))
         .collect();
     files.sort();
     match files.is_empty() {
-        true => Err(unreadable("it has no files".to_owned())),
+        true => Err(unreadable("the folder has no files".to_owned())),
         false => Ok(files),
     }
 }
 
-/// Queues an assembly's convening about each input, and calls no member. All have the same assembly and the same request.
+/// Queues a convening about each input without asking a member. All inputs have the same assembly and request.
 ///
 /// # Errors
 /// If the assembly cannot be queued, or the server does not answer.
@@ -140,7 +141,7 @@ pub async fn convene(
     Ok(inputs.iter().zip(queued).map(subject).collect())
 }
 
-/// Waits until all have ended, and adds their outcomes.
+/// Waits until all convenings have ended, and sets their outcomes.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -167,7 +168,7 @@ pub async fn wait(session: &LedgerSession, queued: &mut [QueuedSubject]) -> Resu
     }
 }
 
-/// Whether one of those that were waited for came to no outcome.
+/// Whether a convening ended without an outcome.
 pub fn has_failed(queued: &[QueuedSubject]) -> bool {
     queued.iter().any(|subject| subject.outcome.is_none())
 }

@@ -1,5 +1,5 @@
-//! Queues tasks: their texts without secrets, their council once for all, and a run id that follows from both, so that what
-//! is queued twice is held once.
+//! Queues tasks: their redacted texts and one shared bundle. The run id is a hash of both, so a text that is queued twice
+//! runs once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::service::session::LedgerSession;
 use crate::service::sweep::JudgedPolicy;
 use quorate_kernel::record::{Producer, TierSource};
 
-/// How much goes to the server at once: tasks, and bytes of texts.
+/// The largest request to the server: tasks, and bytes of texts.
 const MAX_TASKS: usize = 1_000;
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -30,9 +30,9 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Item {
     pub artifact: Artifact,
-    /// The text as members see it, without secrets.
+    /// The redacted text that members see.
     pub part: Part,
-    /// How many secrets were in it.
+    /// The number of redacted secrets.
     pub redactions: usize,
     pub artifact_type: Option<String>,
     pub tier: Option<u8>,
@@ -43,7 +43,7 @@ pub struct Item {
     pub messages: Option<u64>,
 }
 
-/// What became of an item.
+/// The result of queueing an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
     pub run: Name,
@@ -66,8 +66,8 @@ pub struct Enqueuer<'a> {
 }
 
 impl<'a> Enqueuer<'a> {
-    /// Of tasks before this council or assembly. With [`JudgedPolicy::Repeat`] a text whose last run has ended is held anew;
-    /// one that waits or is being worked on is not queued twice.
+    /// Creates a batch of tasks for a council or assembly. [`JudgedPolicy::Repeat`] queues a text again if its last run has
+    /// ended; a text with an open task is never queued twice.
     ///
     /// # Errors
     /// If the ledger has no queue, a name is malformed, or keys are configured and none of them may sign.
@@ -97,7 +97,8 @@ impl<'a> Enqueuer<'a> {
     /// Queues items, in their order.
     ///
     /// # Errors
-    /// If the server does not answer, or the tenant has too many waiting. What was queued until then stays: the same call again queues the rest.
+    /// If the server does not answer, or the tenant has too many waiting tasks. The tasks that were queued before stay in
+    /// the queue: repeating the call queues the rest.
     pub async fn add(&self, items: Vec<Item>) -> Result<Vec<Queued>, ServiceError> {
         let store = &self.session.store;
         let contents: Vec<String> = items.iter().map(|item| self.content(item)).collect();
@@ -129,7 +130,7 @@ impl<'a> Enqueuer<'a> {
         Ok(queued)
     }
 
-    /// Workers that look every second need not be told.
+    /// Wakes the workers over NATS, if it is configured. Workers also poll every second.
     #[cfg_attr(not(feature = "nats"), expect(clippy::unused_async, reason = "as with NATS"))]
     async fn tell_workers(&self) {
         #[cfg(feature = "nats")]
@@ -141,7 +142,7 @@ impl<'a> Enqueuer<'a> {
     async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, ServiceError> {
         match self.session.store.enqueue(&self.batch, tasks).await? {
             EnqueueResult::Queued(queued) => {
-                // Another run's verdict would be taken for this text's.
+                // The verdict of another run would count for this text.
                 if let Some(task) =
                     tasks.iter().zip(&queued).find_map(|(task, (run, ..))| (task.run != *run).then_some(task))
                 {
@@ -149,14 +150,14 @@ impl<'a> Enqueuer<'a> {
                         "the queue names another run than {} for `{}`",
                         task.run, task.subject
                     ));
-                    let help = "someone changed the table `task`: remove its row, and queue the text again";
+                    let help = "the table `task` was edited: remove the row, and queue the text again";
                     return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
                 }
                 Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
             }
             EnqueueResult::OverLimit(why) => {
                 let help = format!(
-                    "repeat the command when workers have ended enough of them, or raise the limit: \
+                    "repeat the command when workers have finished more tasks, or raise the limit with \
                      `quorate queue tenant {} --max-waiting N`",
                     self.batch.tenant
                 );
@@ -165,7 +166,7 @@ impl<'a> Enqueuer<'a> {
         }
     }
 
-    /// The same for the same text of the same name before the same council, for a tenant.
+    /// A hash of the tenant, the council, and the name and text of the item.
     fn content(&self, item: &Item) -> String {
         let parts = json!([self.batch.tenant, self.identity, &*item.part.name, item.artifact.sha256]);
         sha256_hex(parts.to_string().as_bytes())

@@ -1,4 +1,4 @@
-//! One task: its run is held to its end, or it is given back.
+//! Executes a task: runs it to its end, or gives it back to the queue.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,25 +28,25 @@ use crate::service::run_spec::{NewRun, ProtocolSetup, RunSpec};
 use crate::service::session::LedgerSession;
 use crate::service::signer::{KeySource, Signer};
 
-/// How often a task is tried.
+/// The most attempts of a task.
 pub const MAX_ATTEMPTS: u64 = 3;
-/// How long it waits after its first failure, in milliseconds; four times as long after the next.
+/// The delay after the first failure, in milliseconds. Each further failure multiplies it by four.
 const FIRST_WAIT_MS: u64 = 10_000;
-/// How many councils a worker remembers.
+/// How many bundles a worker caches.
 const MAX_BUNDLES: usize = 64;
 
-/// The councils that a worker has read, by the hash of their text.
+/// A worker's cache of bundles, by the hash of their text.
 #[derive(Default)]
 pub struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
 
-/// What became of a task.
+/// The result of an attempt at a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// Its run has ended, with this verdict or outcome.
+    /// The run has ended with this verdict or outcome.
     Done {
         word: String,
     },
-    /// It is tried again, so many milliseconds later.
+    /// The queue retries the task after `wait_ms`.
     Later {
         wait_ms: u64,
         why: String,
@@ -54,14 +54,14 @@ pub enum TaskEnd {
     Dead {
         why: String,
     },
-    /// Another worker has it: this one was silent for too long.
+    /// The lease of this worker expired, and another worker has the task.
     Lost,
-    /// It was given back as it was.
+    /// The task went back to the queue, and the attempt does not count.
     Released,
 }
 
 impl TaskEnd {
-    /// For machines.
+    /// The word in JSON and in metrics.
     pub fn word(&self) -> &'static str {
         match self {
             TaskEnd::Done { .. } => "done",
@@ -73,28 +73,28 @@ impl TaskEnd {
     }
 }
 
-/// Holds a task's run to its end, or gives the task back.
+/// Executes a task's run to its end, or gives the task back.
 ///
 /// # Errors
-/// If the ledger does not answer. Then the task is leased until its lease ends, and another worker takes it over.
+/// If the ledger does not answer. The lease then expires, and another worker takes the task over.
 pub async fn execute(
     session: &LedgerSession,
     bundles: &Bundles,
     task: ClaimedTask,
 ) -> Result<TaskEnd, ServiceError> {
-    // The one before died with the task, like those before it: its run is closed without asking a member again.
+    // Every earlier worker died during this task: close its run without asking a member again.
     let is_last = task.attempt > MAX_ATTEMPTS;
     let end = match hold(session, bundles, &task, is_last).await {
         Ok(outcome) if outcome.as_ref().is_some_and(|outcome| !outcome.is_incomplete()) => {
             let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned)).unwrap_or_default();
-            // Its answers may be erased at its end, which takes hold of the run itself.
+            // Erasing answers at the end of the run needs the lease that `task` holds.
             let run = task.run.clone();
             drop(task);
             gc::after_run(session, &run).await?;
             return Ok(TaskEnd::Done { word });
         }
         Ok(outcome) if !is_last => failed(&task, why_incomplete(outcome.as_ref())),
-        Ok(_) => TaskEnd::Dead { why: format!("{MAX_ATTEMPTS} workers have stopped while they had it") },
+        Ok(_) => TaskEnd::Dead { why: format!("{MAX_ATTEMPTS} workers stopped while they executed it") },
         Err(error) if has_code(&error, codes::RUN_MOVED) => return Ok(TaskEnd::Lost),
         Err(error) if error.is_ledger_unavailable() => failed(&task, describe(&error)),
         Err(error) => TaskEnd::Dead { why: describe(&error) },
@@ -107,27 +107,27 @@ pub async fn execute(
     Ok(if session.store.give_back(&task.run, &how).await? { end } else { TaskEnd::Lost })
 }
 
-/// What follows from a failure that may pass.
+/// The end of an attempt with a temporary failure.
 fn failed(task: &ClaimedTask, why: String) -> TaskEnd {
     if task.attempt >= MAX_ATTEMPTS {
         return TaskEnd::Dead { why };
     }
     let [random] = entropy::bytes::<1>();
     let wait_ms = FIRST_WAIT_MS * 4_u64.pow(u32::try_from(task.attempt - 1).unwrap_or(u32::MAX).min(5));
-    // Tasks that failed together are not tried again together.
+    // Random, so that tasks that failed together are not retried together.
     TaskEnd::Later { wait_ms: wait_ms * 3 / 4 + wait_ms / 2 * u64::from(random) / 255, why }
 }
 
 fn why_incomplete(outcome: Option<&Outcome>) -> String {
     let because = outcome.and_then(|outcome| outcome.because.clone().or_else(|| outcome.reasoning.clone()));
-    because.unwrap_or_else(|| "its run came to no outcome".to_owned())
+    because.unwrap_or_else(|| "its run ended without an outcome".to_owned())
 }
 
 fn has_code(error: &ServiceError, code: quorate_diagnostics::RefusalCode) -> bool {
     error.report.refusals.iter().any(|refusal| refusal.code == code)
 }
 
-/// An error as it is kept with a task.
+/// The text of an error that the queue stores with the task.
 fn describe(error: &ServiceError) -> String {
     let first = error.report.refusals.first();
     first.map_or_else(String::new, |refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message))
@@ -153,7 +153,7 @@ async fn text(session: &LedgerSession, hash: &str) -> Result<String, ServiceErro
     match session.store.task_text(hash).await? {
         Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
         found => {
-            let is = if found.is_some() { "is not the one that was queued" } else { "is not in the queue" };
+            let is = if found.is_some() { "differs from the queued text" } else { "is missing in the queue" };
             let body =
                 Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
             Err(ServiceError::configuration(codes::QUEUE_INVALID, body))
@@ -161,7 +161,7 @@ async fn text(session: &LedgerSession, hash: &str) -> Result<String, ServiceErro
     }
 }
 
-/// Starts the task's run, or continues it; gives its outcome. With `is_last` no member is asked any more.
+/// Starts or continues the task's run, and returns its outcome. With `is_last`, no member is asked.
 async fn hold(
     session: &LedgerSession,
     bundles: &Bundles,
@@ -191,7 +191,8 @@ async fn hold(
     }
 }
 
-/// Settles a task whose run has ended with a verdict: its texts are gone from the queue. `None` if the run goes on.
+/// Settles a task whose run has ended with a verdict, since the queue no longer has its texts. `None` if the run has not
+/// ended.
 async fn settle_ended(
     session: &LedgerSession,
     task: &ClaimedTask,
@@ -211,7 +212,7 @@ async fn settle_ended(
     Ok(outcome)
 }
 
-/// Refuses a run that another task began, or whose members were shown another text.
+/// Refuses a run that another task started, or whose members saw another text.
 fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<(), ServiceError> {
     let opened = &history.opened;
     let is_queued_so = opened
@@ -221,8 +222,8 @@ fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<
     if is_queued_so && opened.artifact_sha256.as_ref() == Some(&body.artifact_sha256) {
         return ensure_shown_artifact(history);
     }
-    let what = Body::new(format!("run {} was not begun for this task", task.run));
-    Err(ServiceError::configuration(codes::QUEUE_INVALID, what.help("cancel it and queue it again")))
+    let what = Body::new(format!("run {} was started for another task", task.run));
+    Err(ServiceError::configuration(codes::QUEUE_INVALID, what.help("cancel the task and queue it again")))
 }
 
 struct Work<'a> {
@@ -293,7 +294,7 @@ impl Work<'_> {
                 (signer, recorded)
             }
         };
-        // This machine may know secrets that the one did not which queued it.
+        // This machine may know secrets that the queueing machine did not know.
         let redactor = &spec.redaction.redactor;
         let queued = text(session, &body.text).await?;
         if body.redactions == 0 && body.text != body.artifact_sha256 {
@@ -304,7 +305,7 @@ impl Work<'_> {
             let help = "cancel the task and queue the text again";
             return Err(ServiceError::configuration(codes::INPUT_NOT_ARTIFACT, Body::new(what).help(help)));
         }
-        // Members can read what a JSON escape hides from a pattern.
+        // A JSON escape can hide a secret from a pattern but not from a member, so lines are redacted as JSON.
         let lines = bundle.kind == Kind::Assembly && task.subject.to_ascii_lowercase().ends_with(".jsonl");
         let (text, in_text) = spec.redaction.redact_subject(&task.subject, &queued.into(), lines).await?;
         let (subject, in_subject) = redactor.redact(&task.subject);

@@ -1,7 +1,7 @@
 //! The queue as JSON.
 
 use quorate_ledger::store::tasks::TaskRow;
-use quorate_ledger::store::tasks::limits::{PoolQuota, Tenant};
+use quorate_ledger::store::tasks::{PoolQuota, Tenant};
 use quorate_manifest::timestamp;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub fn quotas(quotas: &[PoolQuota]) -> Value {
     json!({"pools": quotas.iter().map(quota).collect::<Value>()})
 }
 
-/// What became of a task, on one line: `{run, tenant, subject, attempt, end, outcome, why, wait_ms}`.
+/// The end of an attempt: `{run, tenant, subject, attempt, end, outcome, why, wait_ms}`.
 pub fn task_end(task: &TaskName, end: &TaskEnd) -> Value {
     let (outcome, why, wait_ms) = match end {
         TaskEnd::Done { word } => (Some(word), None, None),

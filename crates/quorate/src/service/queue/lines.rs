@@ -1,4 +1,4 @@
-//! Logs the verdicts of queued reviews in the workspace that queued them: a worker has another log.
+//! Logs the verdicts of queued reviews in the workspace that queued them, since a worker has another log.
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
@@ -19,21 +19,21 @@ const NAME_FILE: &str = "queue-name";
 /// The log of the workspace that queues.
 #[derive(Debug, Clone)]
 pub(super) struct QueueingLog {
-    /// Its name in the queue: another machine may have a log at the same path.
+    /// The workspace's name in the queue, since another machine may have a log at the same path.
     pub(super) name: String,
-    /// Its path, without secrets, and how long it is.
+    /// The redacted path of the log, and its length.
     pub(super) path: String,
     pub(super) bytes: u64,
 }
 
 impl QueueingLog {
-    /// The session's.
+    /// The log of a session's workspace. Creates the file with the workspace's name if it is missing.
     ///
     /// # Errors
-    /// If the log or the file with its name cannot be read or made.
+    /// If the file cannot be read or created.
     pub(super) fn of(session: &LedgerSession, bytes: u64) -> Result<QueueingLog, ServiceError> {
         let file = session.store.dir().join(NAME_FILE);
-        // Another process may be faster.
+        // Another process may create the file first.
         let made = disk::write_new(&file, &format!("{}\n", entropy::nonce(&entropy::bytes())));
         let named = match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
@@ -52,14 +52,14 @@ impl QueueingLog {
     }
 }
 
-/// The name of this workspace in the queue, if it has queued anything.
+/// The name of this workspace in the queue. Fails if the workspace has never queued a review.
 fn known_name(session: &LedgerSession) -> std::io::Result<String> {
     let bytes = disk::read(&session.store.dir().join(NAME_FILE))?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// Appends the lines of queued reviews that have ended since. A log that cannot be written is a warning; a later start
-/// writes the line.
+/// Appends the lines of queued reviews that have ended since the last call. If the log cannot be written, the next command
+/// tries again.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -78,15 +78,15 @@ pub async fn write(session: &LedgerSession) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Appends a run's lines, one for each time that it came to an outcome; `false` where the log cannot be written. A task that
-/// never came to a run has none.
+/// Appends a line for each outcome of a run; returns `false` if the log cannot be written. A task without a run has no
+/// lines.
 async fn append_all(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
     let records = session.store.records(run).await?;
     let mut is_decided = false;
     for (at, record) in records.iter().enumerate() {
         is_decided |= record.is(Kind::Outcome);
         if record.is(Kind::RunEnded) && std::mem::take(&mut is_decided) {
-            // As it was when it ended.
+            // The history at the time of that end.
             let history = History::from_remaining_records(run, records[..at].to_vec())?;
             if !is_assembly(&history) && !append_review_line(session, &history).await {
                 return Ok(false);

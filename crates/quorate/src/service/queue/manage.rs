@@ -1,9 +1,9 @@
-//! What people do with the queue: look at it, have dead tasks tried again, take tasks out, and stop workers from claiming.
+//! Management of the queue: its status, retries of dead tasks, cancellation, pauses, limits of tenants and quotas.
 
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::store::tasks::limits::{PoolQuota, Tenant, TenantChange};
+use quorate_ledger::store::tasks::{PoolQuota, Tenant, TenantChange};
 use quorate_ledger::store::tasks::{TaskCount, TaskFilter, TaskRow, TaskState};
 use quorate_protocol::Name;
 
@@ -14,15 +14,15 @@ use crate::service::session::LedgerSession;
 /// How many tasks are in the queue, and what is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStatus {
-    /// By tenant and state.
+    /// The number of tasks, by tenant and state.
     pub counts: Vec<TaskCount>,
-    /// Whether nothing at all is claimed.
+    /// Whether the whole queue is paused.
     pub is_paused: bool,
-    /// The tenants of whom nothing is claimed.
+    /// The paused tenants.
     pub paused: Vec<String>,
 }
 
-/// How the queue is.
+/// The status of the queue.
 ///
 /// # Errors
 /// If the ledger has no queue, or does not answer.
@@ -38,7 +38,7 @@ pub async fn status(session: &LedgerSession) -> Result<QueueStatus, ServiceError
     })
 }
 
-/// Tasks, the oldest first.
+/// The tasks that match a filter, oldest first.
 ///
 /// # Errors
 /// As [`status`].
@@ -52,10 +52,10 @@ pub async fn list(
     Ok(session.store.tasks(filter, limit).await?)
 }
 
-/// Has dead tasks tried again: those of these runs, or without any all that pass the filter. Says how many.
+/// Retries the dead tasks of `runs`, or all dead tasks that match the filter if `runs` is empty. Returns their number.
 ///
 /// # Errors
-/// As [`status`]; and if a run is not that of a dead task.
+/// As [`status`]; and if the task of a run is not dead.
 #[crate::boxed]
 pub async fn retry(
     session: &LedgerSession,
@@ -71,17 +71,17 @@ pub async fn retry(
     for prefix in runs {
         let run = find(session, prefix).await?;
         match session.store.retry_tasks(&TaskFilter::default(), Some(&run)).await? {
-            0 => return Err(in_other_state(session, &run, "is not dead, so it cannot be tried again").await?),
+            0 => return Err(in_other_state(session, &run, "retry", "only a dead task can be retried").await?),
             count => retried += count,
         }
     }
     Ok(retried)
 }
 
-/// Takes tasks out of the queue that no worker has.
+/// Removes tasks from the queue.
 ///
 /// # Errors
-/// As [`status`]; and if a worker has one of them, or it has ended.
+/// As [`status`]; and if a worker executes one of the tasks, or it has ended.
 #[crate::boxed]
 pub async fn cancel(session: &LedgerSession, runs: &[String]) -> Result<u64, ServiceError> {
     ensure_queue(session)?;
@@ -90,14 +90,15 @@ pub async fn cancel(session: &LedgerSession, runs: &[String]) -> Result<u64, Ser
     for prefix in runs {
         let run = find(session, prefix).await?;
         if !session.store.cancel_task(&run).await? {
-            return Err(in_other_state(session, &run, "cannot be taken out of the queue").await?);
+            let why = "only a ready or dead task can be cancelled";
+            return Err(in_other_state(session, &run, "cancel", why).await?);
         }
         cancelled += 1;
     }
     Ok(cancelled)
 }
 
-/// Stops workers from claiming tasks of a tenant, or of all, or lets them go on.
+/// Stops workers from claiming tasks of a tenant, or of all tenants; with `paused` false, lets them continue.
 ///
 /// # Errors
 /// As [`status`].
@@ -109,10 +110,10 @@ pub async fn pause(session: &LedgerSession, tenant: Option<&str>, paused: bool) 
     Ok(session.store.pause_queue(tenant, paused).await?)
 }
 
-/// Pauses, and waits until workers have ended what they had; `progress` is told how much that still is.
+/// Pauses the queue and waits until workers have finished their tasks. Calls `progress` with the number of tasks left.
 ///
 /// # Errors
-/// As [`status`]; and if it takes longer than `patience`.
+/// As [`status`]; and if the wait takes longer than `patience`.
 #[crate::boxed(?Send)]
 pub async fn drain(
     session: &LedgerSession,
@@ -133,18 +134,19 @@ pub async fn drain(
             return Ok(());
         }
         if until.is_some_and(|until| tokio::time::Instant::now() >= until) {
-            let body = Body::new(format!("workers still have {leased} tasks"));
-            let help = "the queue is paused: repeat the command to wait on, or `quorate queue pause --off`";
+            let body = Body::new(format!("workers still execute {leased} tasks"));
+            let help =
+                "repeat the command to wait longer, or run `quorate queue pause --off`: the queue is paused";
             return Err(ServiceError::new(ExitClass::Refused, codes::QUEUE_BUSY, body.help(help)));
         }
         wait::pause().await;
     }
 }
 
-/// A tenant's share and limits, after a change.
+/// Changes a tenant's share and limits, and returns them.
 ///
 /// # Errors
-/// As [`status`], and if the name is none.
+/// As [`status`], and if the name is invalid.
 #[crate::boxed]
 pub async fn tenant(
     session: &LedgerSession,
@@ -156,7 +158,7 @@ pub async fn tenant(
     Ok(session.store.change_tenant(name, change).await?)
 }
 
-/// The quotas of all pools, after a change of one.
+/// Changes the quota of a pool, if given, and returns the quotas of all pools.
 ///
 /// # Errors
 /// As [`status`].
@@ -181,11 +183,11 @@ async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceErro
             let body = Body::new(format!("the queue has no task `{prefix}`"));
             Err(ServiceError::not_found(
                 codes::RUN_UNKNOWN,
-                body.help("`quorate queue list` lists what it has"),
+                body.help("run `quorate queue list` to see the tasks"),
             ))
         }
         [_, ..] => {
-            let body = Body::new(format!("`{prefix}` begins the ids of several tasks"));
+            let body = Body::new(format!("several tasks have an id that starts with `{prefix}`"));
             let help = "give more characters";
             Err(ServiceError::new(ExitClass::NotFound, codes::RUN_AMBIGUOUS, body.help(help)))
         }
@@ -196,10 +198,11 @@ async fn in_other_state(
     session: &LedgerSession,
     run: &Name,
     what: &str,
+    why: &str,
 ) -> Result<ServiceError, ServiceError> {
     let states = session.store.task_states(std::slice::from_ref(run)).await?;
     let state = states.get(run).map_or("gone", |(state, _)| state.as_str());
-    let body = Body::new(format!("the task {run} is {state}: it {what}"));
-    let help = "`quorate queue list` shows where each task is";
+    let body = Body::new(format!("cannot {what} the task {run}: it is {state}, and {why}"));
+    let help = "run `quorate queue list` to see the state of each task";
     Ok(ServiceError::configuration(codes::QUEUE_BUSY, body.help(help)))
 }

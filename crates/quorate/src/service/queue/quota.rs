@@ -1,5 +1,5 @@
-//! One quota of a pool over all workers: permits are taken from the database, a second ahead, and a wait that the service
-//! asks one worker for holds for all.
+//! A quota that all workers share for a pool of calls. A worker takes permits for the next second from the database, and a
+//! wait that the model service asks of one worker holds for all.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_adapters::executor::llm::Quota;
 use quorate_ledger::Store;
-use quorate_ledger::store::tasks::limits::Permits;
+use quorate_ledger::store::tasks::Permits;
 use tokio::time::Instant;
 
 use crate::service::metrics::queue::waits_for_quota;
 
-/// How long permits, and the answer that there is no limit, are used.
+/// How long permits are valid, and how long a pool without a limit is not asked again.
 const AHEAD: Duration = Duration::from_secs(1);
-/// How long to wait where the database does not answer.
+/// How long to wait if the database does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The most permits that are taken at once.
+/// The most permits of one request.
 const MOST: u64 = 256;
 
 /// Takes permits from the queue's database.
 pub struct StoreQuota {
-    /// It lasts as long as the process, which the ledger does not.
+    /// Weak, because the quota lives as long as the process and the ledger does not.
     store: Weak<Store>,
     pools: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Pool>>>>,
 }
@@ -32,14 +32,14 @@ struct Pool {
     permits: u64,
     is_unlimited: bool,
     until: Option<Instant>,
-    /// How many calls were asked for since permits were taken last.
+    /// The number of calls since the last request for permits.
     asked: u64,
 }
 
 impl Pool {
     async fn ask(&mut self, store: &Store, pool: &str) -> Option<Duration> {
         self.asked += 1;
-        // What was not used within its second is not saved up here.
+        // Permits expire after a second, so unused ones do not add up.
         if self.until.is_some_and(|until| until > Instant::now()) && (self.is_unlimited || self.permits > 0) {
             self.permits = self.permits.saturating_sub(1);
             return None;
@@ -76,8 +76,8 @@ impl Quota for StoreQuota {
         };
         let Some(store) = self.store.upgrade() else { return Some(PAUSE) };
         let (name, pool) = (pool.to_owned(), pool.to_owned());
-        // A task of its own: a run that is about to append does not poll its calls, and one of them must not have the
-        // connection then.
+        // In its own task: a run that is about to append does not poll its calls, and a call that is not polled must not
+        // hold the connection.
         let asked = tokio::spawn(async move { state.lock().await.ask(&store, &pool).await });
         let wait = asked.await.unwrap_or(Some(PAUSE));
         if let Some(wait) = wait {
@@ -93,7 +93,7 @@ impl Quota for StoreQuota {
         };
         runtime.spawn(async move {
             if let Err(error) = store.block_pool(&pool, wait).await {
-                tracing::debug!(%error, "a limit of the service was not shared");
+                tracing::debug!(%error, "cannot share a limit of the model service with other workers");
             }
         });
     }

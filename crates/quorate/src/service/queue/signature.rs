@@ -1,5 +1,5 @@
-//! The signature of a task (D14). The machine that queues a task signs what a worker is to do, and a worker checks the
-//! signature before it uses anything of the task. Without a key and a keyring, tasks are unsigned.
+//! The signature of a task (D14). The machine that queues a task signs it, and a worker verifies the signature before it
+//! uses any part of the task. Without a key and a keyring, tasks are unsigned.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::consultation::object;
 use quorate_kernel::entropy::{sha256_hex, unhex};
 use quorate_ledger::merkle::Hash;
-use quorate_ledger::signing::{Context, Key, KeyId, Keyring, SecretKey, Signature};
-use quorate_manifest::assembly::audit::Signing;
+use quorate_ledger::signing::{KeyId, Keyring, KeyringEntry, SecretKey, Signature, SigningContext};
+use quorate_manifest::assembly::Signing;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -23,7 +23,7 @@ use quorate_ledger::store::tasks::ClaimedTask;
 /// them.
 const FIELD: &str = "signature";
 
-/// What a signature covers beside the body, so that it fits no other task.
+/// The values that a signature covers besides the body, so that it does not fit another task.
 #[derive(Clone, Copy)]
 pub(super) struct Covered<'a> {
     pub(super) run: &'a str,
@@ -62,14 +62,14 @@ pub(super) async fn signing_key(keys: &Keys) -> Result<Option<Arc<SecretKey>>, S
 /// Adds the signature of a key to a task's body.
 pub(super) fn sign(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>, now_ms: i64) {
     let at = rfc3339(now_ms);
-    let signature = key.sign(Context::TASK, &hash(body, covered, &at));
+    let signature = key.sign(SigningContext::TASK, &hash(body, covered, &at));
     body.insert(FIELD.to_owned(), json!(format!("{} {at} {signature}", key.public().id())));
 }
 
-/// A claimed task's body, once its signature and its form were checked.
+/// Verifies the signature of a claimed task, and parses its body.
 ///
 /// # Errors
-/// If the body has another form, is not signed where signatures are required here, or its signature does not count.
+/// If the body is malformed, if a required signature is missing, or if the signature does not count.
 #[crate::boxed]
 pub(super) async fn verified_body(keys: &Keys, task: &ClaimedTask) -> Result<TaskBody, ServiceError> {
     let unreadable = |why: String| {
@@ -94,8 +94,8 @@ pub(super) async fn verified_body(keys: &Keys, task: &ClaimedTask) -> Result<Tas
     }
 }
 
-/// Why a task may not be used, if so. A key counts if it could sign at the stated time, and is not revoked by now: the thief
-/// of a revoked key can state any time.
+/// Why a task may not be used; `None` if it may. A key counts if it was valid at the stated time and is not revoked now:
+/// the thief of a revoked key can state any time.
 async fn rejection(
     keys: &Keys,
     body: &Map<String, Json>,
@@ -113,7 +113,7 @@ async fn rejection(
             }
             for public in publics {
                 // The same key may come from several places.
-                let _ = own.insert(Key::unbounded(public));
+                let _ = own.insert(KeyringEntry::unbounded(public));
             }
             let has_keys = own.keys().len() > 0;
             (own, has_keys || keys.signing_mode() == Signing::Required)
@@ -123,13 +123,13 @@ async fn rejection(
         return Ok(None);
     }
     let Some(signature) = signature else {
-        return Ok(Some("it is not signed, and keys are configured here".to_owned()));
+        return Ok(Some("it is unsigned, and this worker has keys".to_owned()));
     };
     let Some((id, at_ms, signature)) = signature.as_str().and_then(parse) else {
-        return Ok(Some("its signature has another form".to_owned()));
+        return Ok(Some("its signature is malformed".to_owned()));
     };
     let leaf = hash(body, covered, &rfc3339(at_ms));
-    Ok(match ring.verify(id, at_ms, Context::TASK, &leaf, &signature) {
+    Ok(match ring.verify(id, at_ms, SigningContext::TASK, &leaf, &signature) {
         Err(why) => Some(why.to_string()),
         Ok(key) => key
             .revoked_at_ms
@@ -146,7 +146,7 @@ fn parse(text: &str) -> Option<(KeyId, i64, Signature)> {
     is_whole.then_some(parsed)
 }
 
-/// What is signed.
+/// The hash that the signature covers.
 fn hash(body: &Map<String, Json>, covered: Covered<'_>, at: &str) -> Hash {
     let Covered { run, tenant, subject } = covered;
     let all = object(json!({"at": at, "body": body, "run": run, "subject": subject, "tenant": tenant}));

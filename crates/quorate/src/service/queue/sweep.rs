@@ -1,4 +1,4 @@
-//! Queues what a sweep finds due.
+//! Queues the files that a sweep finds due.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,14 @@ use crate::service::session::LedgerSession;
 use crate::service::sweep::find::{DueFile, Found, find};
 use crate::service::sweep::{Outcome, Request, SweepReport, SweptFile};
 
-/// How many texts are read before they are queued: all together may exceed memory.
+/// How many texts are read before they are queued, since all of them may exceed memory.
 const CHUNK: usize = 256;
 
-/// Queues everything that is due, and calls no member, except that a model may be asked for tiers.
+/// Queues every due file without asking a member. A model may be asked for tiers.
 ///
 /// # Errors
-/// If no folder can be read, the ledger has no queue, or the server does not answer. What was queued until then stays.
+/// If no folder can be read, the ledger has no queue, or the server does not answer. Files that were queued before stay in
+/// the queue.
 #[crate::boxed]
 pub async fn sweep(
     session: &LedgerSession,
@@ -53,7 +54,7 @@ pub async fn sweep(
         {
             match item(session, &file, &draft).await {
                 Ok(mut item) => {
-                    // What no rule knows has nothing in common.
+                    // Unclassified files have nothing in common, so earlier verdicts do not apply.
                     if file.artifact_type != UNCLASSIFIED {
                         let priors = match known.get(&file.artifact_type) {
                             Some(priors) => priors.clone(),
@@ -90,7 +91,7 @@ pub async fn sweep(
     Ok(SweepReport { files, estimate: None })
 }
 
-/// A draft as it is queued.
+/// Reads and redacts a draft for the queue.
 async fn item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) -> Result<Item, ServiceError> {
     let artifact = draft.read_in_place(session)?;
     let redactor = &session.workspace.redaction.redactor;
@@ -98,7 +99,7 @@ async fn item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) -> Res
         session.workspace.redaction.redact_subject(&artifact.display_name, &artifact.text, false).await?;
     let (shown, in_name) = redactor.redact(&file.path);
     let (artifact_type, in_type) = redactor.redact(&file.artifact_type);
-    // The tier of another text says nothing of this one.
+    // If the text changed since its tier was determined, the tier does not apply.
     let is_same = draft.tier_source.is_none() || artifact.sha256 == draft.sha256;
     Ok(Item {
         part: Part::new(PartKind::Artifact, shown, text),

@@ -13,10 +13,10 @@ use crate::service::load_report;
 use crate::service::session::LedgerSession;
 use crate::service::sweep::{Outcome, SweepObserver, SweepReport};
 
-/// How often the server is asked, in milliseconds, up to a quarter more or less.
+/// The poll interval in milliseconds, before a random change of up to a quarter.
 const POLL_MS: u64 = 1_000;
 
-/// About a second; those who ask together do not ask together for long.
+/// About a second, at random, so that processes that start together do not poll together.
 pub(super) fn poll_interval() -> Duration {
     let [random] = entropy::bytes::<1>();
     Duration::from_millis(POLL_MS * 3 / 4 + POLL_MS / 2 * u64::from(random) / 255)
@@ -27,7 +27,7 @@ pub(super) async fn pause() {
     tokio::time::sleep(poll_interval()).await;
 }
 
-/// Tasks that are waited for.
+/// The tasks that a caller waits for.
 pub struct Waiting {
     open: Vec<Name>,
 }
@@ -37,7 +37,7 @@ pub struct Waiting {
 pub struct EndedTask {
     pub run: Name,
     pub state: TaskState,
-    /// Why, where it is dead.
+    /// The error of a dead task.
     pub error: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Waiting {
         Waiting { open }
     }
 
-    /// Waits until some of them have ended, and gives these; nothing once all have.
+    /// Waits until some of the tasks have ended, and returns these. Returns an empty list once all have ended.
     ///
     /// # Errors
     /// When the ledger does not answer.
@@ -74,7 +74,7 @@ impl Waiting {
     }
 }
 
-/// Waits until everything that a sweep has queued has ended, and replaces the outcomes by what was decided.
+/// Waits until all tasks of a sweep have ended, and sets the outcomes of its files.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -117,7 +117,7 @@ async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<Outcome
                 None => Outcome::Failed { why: format!("run {run} has no verdict") },
             }
         }
-        TaskState::Cancelled => Outcome::Failed { why: "it was taken out of the queue".to_owned() },
+        TaskState::Cancelled => Outcome::Failed { why: "the task was cancelled".to_owned() },
         _ => {
             let why = task.error.clone().unwrap_or_else(|| format!("the task of run {run} is dead"));
             Outcome::Failed { why }

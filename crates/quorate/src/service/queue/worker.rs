@@ -1,4 +1,4 @@
-//! A worker: claims tasks for its free slots, holds their runs, and gives back what it cannot end.
+//! A worker: claims tasks for its free slots, executes their runs, and gives back the tasks that it cannot finish.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,28 +20,27 @@ use crate::service::worker_thread::run_on_own_thread;
 use quorate_adapters::executor::llm::share_quota;
 use quorate_ledger::store::tasks::{ClaimedTask, GiveBack};
 
-/// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// How many tasks it holds at once.
+    /// How many tasks the worker executes at once.
     pub slots: usize,
-    /// Which tasks it takes.
+    /// The classes of the tasks that the worker claims.
     pub classes: Vec<String>,
-    /// How long its tasks may go on after it was told to stop.
+    /// How long tasks may continue after the worker was told to stop.
     pub grace: Duration,
-    /// Whether it ends when there is nothing left to claim and it has ended all that it had.
+    /// Whether the worker ends when the queue has no more tasks for it.
     pub until_empty: bool,
 }
 
-/// What a worker says of its work.
+/// A worker's report to the front end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerEvent {
     Ended(TaskName, TaskEnd),
-    /// The ledger did not answer; the worker waits and goes on.
+    /// The ledger did not answer. The worker tries again.
     Unavailable(String),
 }
 
-/// A task, for people.
+/// The task of a [`WorkerEvent`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskName {
     pub run: Name,
@@ -50,11 +49,11 @@ pub struct TaskName {
     pub attempt: u64,
 }
 
-/// What a worker did.
+/// The number of attempts of a worker, by end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerSummary {
     pub done: u64,
-    /// Tasks that are tried again.
+    /// Tasks that the queue retries.
     pub later: u64,
     pub dead: u64,
     /// Tasks that another worker took over.
@@ -77,11 +76,11 @@ impl WorkerSummary {
 
 type Ended = (TaskName, Result<TaskEnd, ServiceError>);
 
-/// Works until `stop`, or until the queue is empty. Then it claims nothing more, waits for what it has within its grace,
-/// and gives the rest back, which is no attempt of theirs.
+/// Works until `stop`, or until the queue is empty. Then the worker stops claiming, waits for its tasks for the grace
+/// period, and gives the rest back without counting the attempt.
 ///
 /// # Errors
-/// If the ledger has no queue, or the keyring is refused. A server that does not answer is waited for.
+/// If the ledger has no queue, or the keyring is refused. If the server does not answer, the worker tries again.
 #[crate::boxed]
 pub async fn work(
     session: &Arc<LedgerSession>,
@@ -95,7 +94,7 @@ pub async fn work(
     session.keys().trusted_keys()?;
     share_quota(Arc::new(StoreQuota::new(&session.store)));
     let worker = Worker { session: session.clone(), bundles: Arc::default(), events };
-    // It ends with this call.
+    // Ends when this call returns.
     let mut counting = JoinSet::new();
     if session.environment.is_metered {
         counting.spawn(metrics::count(session.store.clone()));
@@ -126,7 +125,7 @@ pub async fn work(
             () = new_tasks.wait_for_tasks() => {}
             _ = stop.changed() => break,
         }
-        // What ended in the same moment is claimed for at once.
+        // Collects every ended task, so that all free slots are filled at once.
         while let Some(ended) = running.try_join_next() {
             worker.ended(ended, &mut summary);
         }
@@ -160,11 +159,11 @@ impl Worker {
         let events = session.environment.commit_events.clone();
         events.set_tenant(&name.run, Some(&name.tenant));
         metrics::claimed(&name.tenant, name.attempt);
-        // One thread each, so that runs use all cores without blocking others.
+        // One thread for each task, so that runs use all cores without blocking each other.
         running.spawn(async move {
             let run = task.run.clone();
             let mine = session.clone();
-            // It is dropped after it was given back: then nothing of it is written any more.
+            // Dropped only after the task was given back; by then the lease refuses further appends.
             let mut work = pin!(run_on_own_thread(async move { execute(&mine, &bundles, task).await }));
             let end = tokio::select! {
                 end = &mut work => end,
@@ -182,7 +181,7 @@ impl Worker {
                 metrics::ended(&name.tenant, end.word());
                 self.say(WorkerEvent::Ended(name, end));
             }
-            // Its lease ends, and it is taken over.
+            // The lease expires, and another worker takes the task over.
             Ok((name, Err(error))) => {
                 self.say(WorkerEvent::Unavailable(error.first_message()));
                 summary.add(&TaskEnd::Lost);
@@ -198,7 +197,7 @@ impl Worker {
     }
 
     fn say(&self, event: WorkerEvent) {
-        // Without a listener it works on.
+        // The worker continues without a listener.
         let _ = self.events.send(event);
     }
 
@@ -209,7 +208,7 @@ impl Worker {
 }
 
 async fn is_abandoned(abandoned: &mut watch::Receiver<bool>) {
-    // A worker that is gone abandons all.
+    // An error means that the worker was dropped, which abandons every task.
     let _ = abandoned.wait_for(|abandoned| *abandoned).await;
 }
 

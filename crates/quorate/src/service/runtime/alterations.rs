@@ -1,5 +1,5 @@
-//! Compares whole conversations with the ledger (D15), for `log`, `check` and `ledger verify`. A runner compares only what
-//! it reads (`kernel/turn/evidence.rs`).
+//! Compares whole conversations with the ledger (D15), for `log`, `check` and `ledger verify`. A runner compares only the
+//! turns that it reads (`kernel/turn/evidence.rs`).
 
 use std::path::Path;
 
@@ -18,9 +18,9 @@ use crate::service::error::{ExitClass, ServiceError};
 use crate::service::paths::display_path;
 
 /// What to do about an altered conversation.
-pub const HELP: &str = "restore the text (`quorate log MANIFEST --records` names the turns that the ledger has), or continue \
-                        in a conversation at another place, or accept this one with `quorate run --from-now`: then no \
-                        participant sees a turn that is there now";
+pub const HELP: &str = "restore the text (`quorate log MANIFEST --records` lists the recorded turns), or continue in a \
+                        conversation at another place, or accept this one with `quorate run --from-now`: then no \
+                        participant sees the existing turns";
 
 /// The refusal of an altered turn.
 pub(super) fn refusal(alteration: &Alteration) -> ServiceError {
@@ -35,7 +35,7 @@ impl Runtime {
         [substrate::file::KIND, substrate::sqlite::KIND].contains(&kind) && self.missing_databases.is_empty()
     }
 
-    /// Refuses turns whose ids disprove them, before another system is given them as their authors' words.
+    /// Refuses turns that do not match their ids, before another system gets them as their authors' words.
     ///
     /// # Errors
     /// `quorate:conversation_altered`.
@@ -45,7 +45,7 @@ impl Runtime {
         found.first().map_or(Ok(()), |altered| Err(refusal(altered)))
     }
 
-    /// Refuses each turn of the conversation that is not what the ledger has.
+    /// Refuses each turn of the conversation that differs from the ledger.
     ///
     /// # Errors
     /// If conversation or ledger cannot be read.
@@ -60,8 +60,8 @@ impl Runtime {
         self.report_alterations(&records?).await
     }
 
-    /// As [`Runtime::find_alterations`], for `check`, which is not asynchronous and connects to no other system: a
-    /// conversation on a server is not compared, and with a ledger on a server only the ids are.
+    /// As [`Runtime::find_alterations`], for `check`, which is synchronous and connects to no other system: it does not
+    /// compare a conversation on a server, and with a ledger on a server it compares only the ids.
     pub(super) fn find_local_alterations(&self) -> Report {
         if !self.is_readable_locally() {
             return Report::new();
@@ -72,7 +72,7 @@ impl Runtime {
                 None => self.report_alterations(&[]).await,
             }
         };
-        // The caller may be in an asynchronous runtime, which does not wait within itself.
+        // On its own thread, since the caller may be inside of an asynchronous runtime.
         let wait = || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(compare),
             Err(error) => {
@@ -102,7 +102,7 @@ impl Runtime {
         Ok(report)
     }
 
-    /// Each turn of the conversation that is not what these records have.
+    /// The turns of the conversation that differ from these records.
     ///
     /// # Errors
     /// If the conversation cannot be read.
@@ -122,7 +122,7 @@ impl Runtime {
     }
 }
 
-/// The offset of a line, whose file is added to the texts that renderers quote.
+/// The offset of a line. Adds its file to the report's sources.
 fn line_offset(file: &Path, line: usize, shown: &str, report: &mut Report) -> usize {
     if !report.sources.contains_key(shown)
         && let Ok(Text::Present(text)) = disk::read_text(file)
@@ -137,7 +137,7 @@ fn line_offset(file: &Path, line: usize, shown: &str, report: &mut Report) -> us
 const WINDOW_RECORDS: u32 = 1_024;
 
 impl OpenRuntime {
-    /// Refuses a window with a turn that was altered, and names the authors of its turns.
+    /// Refuses a window with an altered turn, and names the authors of its turns.
     ///
     /// # Errors
     /// `quorate:conversation_altered`, and if the ledger cannot be read.

@@ -50,18 +50,18 @@ pub(super) struct Ports {
     pub(super) policy: Policy,
     pub(super) speakers: Vec<Speaker>,
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
-    /// Whose prompts are composed again for each turn.
+    /// The sources of prompts that are composed again for each turn, by participant.
     pub(super) prompt_sources: BTreeMap<Name, Arc<Sources>>,
-    /// The `config` of participants that the manifest has answered elsewhere.
+    /// The `config` of participants with a remote executor.
     #[cfg(feature = "nats")]
     pub(super) remote_configs: BTreeMap<Name, Map<String, Json>>,
-    /// What reading and writing the conversation and its state needs: servers, and places outside of the workspace.
+    /// Trust needed for the conversation and its state: servers, and places outside of the workspace.
     pub(super) contacts: Vec<TrustRequest>,
-    /// What asking participants and telling hooks needs.
+    /// Trust needed for participants and hooks.
     pub(super) needs: Vec<TrustRequest>,
     /// Warnings of the manifest.
     pub(super) report: Report,
-    /// Warnings that only matter to a process that runs the manifest, not to one that reads or posts.
+    /// Warnings for a process that runs the manifest, as opposed to one that reads or posts.
     pub(super) cautions: Report,
 }
 
@@ -102,7 +102,7 @@ struct PortBuilder<'a> {
     configuration: &'a Configuration,
     registry: &'a Registry,
     servers: Servers,
-    /// What participants, router and hooks need.
+    /// Trust needed for participants, router and hooks.
     needs: RefCell<Vec<TrustRequest>>,
     request: &'a Request,
     report: Report,
@@ -130,7 +130,7 @@ impl PortBuilder<'_> {
         }
         let speakers: Vec<Option<Speaker>> =
             (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();
-        let block = |adapter: &quorate_manifest::runtime::adapter::Adapter| {
+        let block = |adapter: &quorate_manifest::runtime::Adapter| {
             let mut block = Map::from_iter([("kind".to_owned(), json!(adapter.kind))]);
             block.extend(adapter.settings.clone());
             block
@@ -164,7 +164,7 @@ impl PortBuilder<'_> {
         let acts = hooks.iter().flat_map(|hooks| hooks.side_effects()).collect();
         self.needs.borrow_mut().push(TrustRequest { file: self.written.path.clone(), acts });
         lifecycles.extend(hooks);
-        let flag = |of: fn(&quorate_manifest::runtime::lifecycle::Lifecycle) -> Option<bool>| {
+        let flag = |of: fn(&quorate_manifest::runtime::Lifecycle) -> Option<bool>| {
             runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
         };
         let flags = HookFlags {
@@ -203,8 +203,7 @@ impl PortBuilder<'_> {
         })
     }
 
-    /// The servers and connections that adapters have looked up: those of participants' tools are used by these participants
-    /// alone, and are named here all the same.
+    /// Trust for the servers and connections that adapters have looked up, including the servers of participants' tools.
     fn contacts(&self) -> Vec<TrustRequest> {
         let servers =
             executor::trust_requests::acts_of_servers(&self.configuration.dir, &self.servers.used());
@@ -230,7 +229,7 @@ impl PortBuilder<'_> {
     ) -> Option<Arc<Port>> {
         let Some(new) = new else {
             let kind = block.get("kind").and_then(Json::as_str).unwrap_or_default();
-            let body = Body::new(format!("there is no {port} of the kind `{kind}`"));
+            let body = Body::new(format!("unknown kind of {port}: `{kind}`"));
             let help = format!("the kinds of {port}s are {known}");
             let node = self.document.root.key(port).and_then(|node| node.key("kind"));
             let span = node.map_or(0..0, |node| node.span.clone());
@@ -319,14 +318,14 @@ impl PortBuilder<'_> {
                 return executor::by_name_with(registry, host, kind, Some(&here), selected_by, config);
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-            let body = Body::new(format!("there is no executor of the kind `{kind}`")).at(here);
+            let body = Body::new(format!("unknown kind of executor: `{kind}`")).at(here);
             let help = format!("the kinds are {kinds}; a program that uses the library can register its own");
             return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
         };
         if config.is_empty()
             && let Some(preset) = registry.bare_preset(kind)
         {
-            // The manifest leaves it to the host: the operator's own, the default if it is of this kind, the preset.
+            // The host chooses: the operator's executor, else the default if it is of this kind, else the preset.
             let of_kind = |name: &str| {
                 let table = host.executors.get(name);
                 let stated = table.and_then(|table| table.kind.as_ref()).map(|(kind, _)| kind.as_str());
@@ -344,7 +343,7 @@ impl PortBuilder<'_> {
         self.executor_with_config(at, kind, config, &new)
     }
 
-    /// An executor with the settings of the participant's own.
+    /// An executor with the participant's own settings.
     fn executor_with_config(
         &self,
         at: usize,
@@ -390,7 +389,7 @@ impl PortBuilder<'_> {
 
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
         let hooks = self.written.runtime.hooks.as_ref()?;
-        match lifecycle::command::new(hooks, &self.written.dir, &self.written.runtime.id) {
+        match lifecycle::new(hooks, &self.written.dir, &self.written.runtime.id) {
             Ok(hooks) => hooks,
             Err(refused) => {
                 self.refuse_adapter("hooks", refused);

@@ -1,5 +1,5 @@
-//! Names the `quorate.toml` that a failed lookup of a runtime has searched: the outermost one counts, and users
-//! look into the nearest.
+//! Names the `quorate.toml` that a failed lookup has read. Quorate reads the outermost file, and users tend to look into
+//! the nearest.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::paths::{display_path, entry_exists};
 
-/// The name of such a file. Help texts about missing settings name it.
+/// The name of the file, which help texts about missing settings contain.
 pub(super) const FILE_NAME: &str = "quorate.toml";
 
-/// Adds to each refusal that sends people to a `quorate.toml` which one was `read`, and which one, nearer to the
-/// manifest's directory, was not.
+/// Adds the path of the `quorate.toml` that was `read`, and of a nearer one that was not, to the help of each refusal that
+/// mentions the file.
 pub(super) fn explain(
     mut error: ServiceError,
     environment: &Environment,
@@ -22,11 +22,11 @@ pub(super) fn explain(
     let nearer = dir.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| entry_exists(path));
     let which = match nearer.filter(|path| path != read) {
         Some(nearer) => format!(
-            "the one that holds is {}, the outermost; {} is nearer and was not read",
+            "Quorate reads {}, the outermost one, and not {}",
             display_path(environment, read),
             display_path(environment, &nearer)
         ),
-        None => format!("the one that holds is {}", display_path(environment, read)),
+        None => format!("Quorate reads {}", display_path(environment, read)),
     };
     for refusal in &mut error.report.refusals {
         if let Some(help) = refusal.body.help.as_mut().filter(|help| help.contains(FILE_NAME)) {

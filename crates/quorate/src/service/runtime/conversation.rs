@@ -1,5 +1,5 @@
-//! For people who take part: saying something, reading what was said, looking at what a participant remembers. None of
-//! it needs the runtime to run, or the ledger.
+//! A conversation for people: appending a turn, reading turns, and reading what a participant remembers. None of it needs a
+//! running runtime or a ledger.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::evidence::Evidence;
-use quorate_manifest::runtime::load::RESERVED_AUTHORS;
+use quorate_manifest::runtime::RESERVED_AUTHORS;
 use quorate_protocol::locks::look_of_name;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
@@ -20,16 +20,16 @@ use serde_json::Map;
 use super::Runtime;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 
-/// Every turn of an author has the name.
+/// The longest name of an author, which each turn contains.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The author of messages without a name. No participant has it as its id.
+/// The author of messages without a name. No participant can have this id.
 pub const DEFAULT_SPEAKER: &str = RESERVED_AUTHORS[0];
 /// How many turns are read at once.
 const PAGE: usize = 512;
 
 impl Runtime {
-    /// The redacted message, and warnings about it.
+    /// Redacts a message and its metadata.
     #[crate::boxed]
     pub async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
         let (text, bytes) = (text.to_owned(), text.len());
@@ -43,29 +43,29 @@ impl Runtime {
 /// Which names the author of a turn may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthorRule {
-    /// No participant's, and none that looks like one.
+    /// Any name that is not, and does not look like, the name of a participant.
     PeopleOnly,
-    /// Also a participant's: the turn says that a person wrote it.
+    /// Also the name of a participant: the turn records that a person wrote it.
     Anyone,
 }
 
-/// Appends a turn of a person's.
+/// Appends a turn of a person.
 ///
 /// # Errors
-/// When there is nothing to say, the name is a participant's, or the substrate refuses or fails.
+/// If the text is empty, the rule forbids the name, or the substrate refuses the turn or fails.
 #[crate::boxed]
 pub async fn say(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
     let invalid = |message: &str, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
     };
     if text.trim().is_empty() {
-        return invalid("there is nothing to say", "give a text, or - for standard input");
+        return invalid("the text is empty", "give a text, or `-` for standard input");
     }
     if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
-        return invalid("a name has no white space and is not empty", "use - or _ between words");
+        return invalid("the name is empty or has white space", "use `-` or `_` between words");
     }
     if by.chars().count() > MAX_NAME_CHARS {
-        return invalid("the name is too long", "a name has at most 200 characters");
+        return invalid("the name is too long", "use at most 200 characters");
     }
     let origin = author_origin(runtime, by, rule)?;
     let turn = NewTurn {
@@ -78,7 +78,7 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> R
     Ok(runtime.substrate.append(turn).await?.turn)
 }
 
-/// The writer of a turn, if not its author. A member's process may write as a person or as that member.
+/// The writer of a turn, if it is not the author. The process of a member may write as a person or as that member.
 ///
 /// # Errors
 /// `quorate:author_is_participant`.
@@ -96,8 +96,7 @@ pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Op
                     format!("cannot write as `{by}`: it looks like the participant `{id}` of `{runtime}`")
                 }
             };
-            let help =
-                "use another name; `quorate say --yes` writes in a participant's name and marks the turn";
+            let help = "use another name, or `quorate say --yes` to write in the participant's name and mark the turn";
             Err(ServiceError::new(
                 ExitClass::Usage,
                 codes::AUTHOR_IS_PARTICIPANT,
@@ -107,14 +106,14 @@ pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Op
     }
 }
 
-/// The stamp of a turn that answers none. No manifest id has a colon.
+/// The stamp of a turn that does not answer another. The runtime `say:` cannot be a manifest's id, which has no colon.
 pub fn origin_stamp(origin: Origin) -> Stamp {
     let key = format!("say/{}", entropy::run_id()).into();
     Stamp { key, runtime: "say:".into(), origin: Some(origin), ..Stamp::default() }
 }
 
 impl Runtime {
-    /// The participant that a person's turn with this author would be taken for, by its id or its display name.
+    /// The participant that this author looks like, by id or by display name.
     fn participant_like(&self, author: &str) -> Option<&Participant> {
         if author == DEFAULT_SPEAKER {
             return None;
@@ -127,13 +126,13 @@ impl Runtime {
     }
 }
 
-/// Appends a turn of a person's for other processes to find.
+/// Appends a turn of a person to a conversation that other processes can read.
 ///
 /// # Errors
-/// As [`say`], and where no other process could find it.
+/// As [`say`], and if the conversation is only in the memory of a process.
 #[crate::boxed]
 pub async fn post(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
-    check_shared(runtime, "post it to the process that answers: `quorate run MANIFEST --say TEXT`")?;
+    check_shared(runtime, "start the conversation with the text: `quorate run MANIFEST --say TEXT`")?;
     say(runtime, text, by, rule).await
 }
 
@@ -162,11 +161,11 @@ impl Runtime {
     }
 }
 
-/// A reading of a conversation that continues where it left off.
+/// A reader of a conversation that continues where it left off.
 pub struct ConversationReader {
     substrate: Arc<dyn Substrate>,
     at: Option<Name>,
-    /// Names the authors of turns where the conversation does not.
+    /// Names the authors of turns if the conversation does not.
     evidence: Evidence,
 }
 
@@ -175,13 +174,13 @@ impl ConversationReader {
         ConversationReader { substrate: runtime.substrate.clone(), at: None, evidence: Evidence::default() }
     }
 
-    /// From the beginning of what other processes have said.
+    /// A reader at the beginning of a conversation that other processes write.
     ///
     /// # Errors
-    /// If this process could find no trace of it.
+    /// If the conversation is only in the memory of another process, or the ledger cannot be read.
     #[crate::boxed]
     pub async fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
-        check_shared(runtime, "read what the ledger has of it: `quorate log MANIFEST --records`")?;
+        check_shared(runtime, "read its records in the ledger with `quorate log MANIFEST --records`")?;
         let mut reader = ConversationReader::new(runtime);
         if reader.substrate.about().keeps == Keeps::Turns {
             reader.evidence = Evidence::from_records(&runtime.records().await?);
@@ -189,7 +188,7 @@ impl ConversationReader {
         Ok(reader)
     }
 
-    /// New turns, at most a page; empty without any.
+    /// The next page of new turns; empty if there are none.
     ///
     /// # Errors
     /// When the substrate fails.
@@ -224,7 +223,7 @@ impl ConversationReader {
         }
     }
 
-    /// Returns when there may be something new.
+    /// Waits until there may be new turns.
     ///
     /// # Errors
     /// When the substrate fails.
@@ -237,7 +236,7 @@ impl ConversationReader {
 /// What a participant remembers.
 ///
 /// # Errors
-/// When there is no such participant, or the store fails.
+/// If the participant is unknown, or the store fails.
 #[crate::boxed]
 pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, ServiceError> {
     if !runtime.participants.iter().any(|known| *known.id == *participant) {

@@ -1,4 +1,4 @@
-//! The loop over a conversation: one cycle after the other, until there is nothing to do, or until it is stopped.
+//! The loop over a conversation: runs cycles until no turn is pending, or until it is stopped.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use quorate_kernel::turn::{CycleResult, Runner};
 
 use crate::service::error::ServiceError;
 
-/// The first pause after a transient failure, which doubles, and the longest.
+/// The first pause after a transient failure. Each further pause doubles, up to the longest.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
@@ -28,13 +28,13 @@ pub enum Step {
     Cycled(CycleResult),
     /// Nothing is pending; the loop waits.
     Waiting,
-    /// The time that it had is over. Who was being asked is asked again by the next run.
+    /// The time limit is over. The next run asks the interrupted participants again.
     TimeUp,
-    /// Something failed; the loop tries again after the pause.
+    /// A cycle failed; the loop tries again after the pause.
     Retrying(ServiceError, Duration),
 }
 
-/// Runs the loop, at most until `wall` is over.
+/// Runs the loop for at most `wall`.
 ///
 /// # Errors
 /// If the substrate or the ledger fails. In watch mode only if the position in the conversation is unknown.

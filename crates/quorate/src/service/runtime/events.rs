@@ -1,4 +1,4 @@
-//! Where the events of a runtime go: JSON lines in a file, and to subscribers.
+//! Sinks for the events of a runtime: subscribers, and a file with JSON lines.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_kernel::redact::Redactor;
-use quorate_ledger::quarantine;
+use quorate_ledger::files;
 
 use crate::service::disk;
 
@@ -23,9 +23,8 @@ impl Telemetry for FanOut {
     }
 }
 
-/// Passes events on without the secrets that an error may have in it.
+/// Redacts secrets in error texts before it passes events on.
 pub struct RedactingSink {
-    /// What takes them out.
     pub redactor: Redactor,
     pub inner: Arc<dyn Telemetry>,
 }
@@ -45,16 +44,16 @@ impl Telemetry for RedactingSink {
     }
 }
 
-/// How many events wait while the file does not take them; later ones are dropped and counted.
+/// How many events wait while the file cannot be written; further events are dropped and counted.
 const QUEUE_CAPACITY: usize = 4_096;
-/// The first line of a file that is longer than this is no event.
+/// The longest first line that counts as an event.
 const MAX_FIRST_LINE_BYTES: u64 = 1 << 20;
-/// How long a file may take at the end to take what waits.
+/// How long `close` waits for the remaining events to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// JSON lines in a file, written by a thread of their own: a pipe that is not read, or a disk that does not answer, keeps
-/// no turn waiting. What a regular file does not take is kept, and written as soon as it does; a pipe without a reader
-/// ends the events. What does not fit into the queue is counted by an event `events.dropped`.
+/// A file of JSON lines with its own writer thread, so that a pipe without a reader or a slow disk delays no turn. If a
+/// write to a regular file fails, the writer keeps the event and retries; a broken pipe ends the writer. If the queue is
+/// full, events are dropped, and an event `events.dropped` counts them.
 pub struct EventFile {
     shared: Arc<Shared>,
 }
@@ -62,18 +61,18 @@ pub struct EventFile {
 struct Shared {
     path: PathBuf,
     state: Mutex<QueueState>,
-    /// Rings when there is something to do, and when the writer is done.
+    /// Notified of new events, and of the writer's end.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct QueueState {
     waiting: VecDeque<String>,
-    /// Whether a line is being written, which does not wait any more.
+    /// Whether the writer is writing a line that it took from the queue.
     writing: bool,
-    /// How many were dropped, of which no line tells yet.
+    /// The number of dropped events that no line has counted yet.
     dropped: usize,
-    /// What the last write failed with.
+    /// The error of the last write.
     failed: Option<io::Error>,
     phase: Phase,
 }
@@ -82,39 +81,37 @@ struct QueueState {
 enum Phase {
     #[default]
     Open,
-    /// No more do; the writer writes what waits.
+    /// No more events are accepted; the writer writes the waiting ones.
     Closing,
-    /// The writer is gone.
+    /// The writer has ended.
     Finished,
 }
 
-/// Events that could not be written where they were to go.
+/// Events that could not be written to their file.
 #[derive(Debug)]
 pub struct UnwrittenEvents {
     pub count: usize,
     pub error: io::Error,
-    /// Where they are instead; `None` where that failed, too, or where they were dropped.
+    /// The file that has them instead; `None` if they were dropped or could not be written there either.
     pub path: Option<PathBuf>,
 }
 
 /// Why events cannot go to a file.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It is another file: events would destroy it.
+    /// The file has other content, which events would damage.
     #[error("it contains other text than events")]
     NotAnEventFile,
-    /// It cannot be opened.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl EventFile {
-    /// A file that is appended to, and made where it is not there. `ended` is called where it takes nothing any more,
-    /// from another thread.
+    /// Opens a file for appending, and creates it if it is missing. The writer thread calls `ended` if the reader of a pipe
+    /// is gone.
     ///
     /// # Errors
-    /// When it cannot be opened: a caller that wants events is not left without them from the start. When it is there and
-    /// does not begin with an event.
+    /// If the file cannot be opened, or exists and does not begin with an event.
     pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> Result<Self, OpenError> {
         // Opening a pipe waits for its reader, which only the writer may do.
         let file = if is_pipe(path) { None } else { Some(append_to(path)?) };
@@ -132,10 +129,10 @@ impl EventFile {
         Ok(EventFile { shared })
     }
 
-    /// Writes waiting events. Events that still cannot be written are put into `dir`.
+    /// Writes the waiting events. Events that cannot be written are saved in `dir`.
     ///
     /// # Errors
-    /// What became of it.
+    /// If events were dropped or saved in `dir`.
     pub fn close(&self, dir: &Path) -> Result<(), UnwrittenEvents> {
         let mut state = self.shared.lock();
         if state.phase == Phase::Open {
@@ -151,11 +148,14 @@ impl EventFile {
         if count == 0 {
             return Ok(());
         }
-        let slow = || io::Error::new(io::ErrorKind::TimedOut, "its reader does not read");
+        let slow = || io::Error::new(io::ErrorKind::TimedOut, "the reader does not read");
         let error = state.failed.take().unwrap_or_else(slow);
         let text: String = state.waiting.drain(..).collect();
-        let kept =
-            if text.is_empty() { None } else { quarantine::write(dir, "events.jsonl", text.as_bytes()).ok() };
+        let kept = if text.is_empty() {
+            None
+        } else {
+            files::quarantine_bytes(dir, "events.jsonl", text.as_bytes()).ok()
+        };
         Err(UnwrittenEvents { count, error, path: kept.map(|piece| piece.path) })
     }
 }
@@ -188,7 +188,7 @@ struct Writer {
     file: Option<File>,
     /// Whether the file may end in half a line.
     torn: bool,
-    /// Whether a file that failed may take more later; a pipe without a reader does not.
+    /// Whether a failed write may succeed later. A pipe without a reader does not recover.
     is_regular: bool,
 }
 
@@ -215,7 +215,7 @@ impl Writer {
             if !self.is_regular || state.phase == Phase::Closing {
                 break;
             }
-            // Tried again with the next event, and at the end.
+            // Retries with the next event, and when the file is closed.
             drop(self.shared.changed.wait(state));
         }
         self.shared.lock().phase = Phase::Finished;
@@ -270,7 +270,7 @@ fn is_pipe(path: &Path) -> bool {
 /// Whether a file is empty or begins with an event. No other line that Quorate writes has all of these fields.
 fn accepts_events(path: &Path) -> io::Result<bool> {
     #[derive(serde::Deserialize)]
-    #[expect(dead_code, reason = "what matters is that they are there")]
+    #[expect(dead_code, reason = "parsing checks that the fields exist")]
     struct Head {
         cycle: u64,
         at: String,

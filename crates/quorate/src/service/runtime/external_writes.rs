@@ -1,4 +1,4 @@
-//! What a runtime writes outside of its workspace: reported by `check`, and written only if the manifest is trusted.
+//! Writes of a runtime outside of its workspace. `check` reports them, and they need a trusted manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use quorate_manifest::runtime::Runtime;
 use quorate_manifest::workspace::WorkspacePath;
 
 use crate::service::guard::{Guard, with_suffix};
-use crate::service::workspace::boundary;
+use crate::service::workspace;
 use crate::service::{disk, manifests};
 
-/// Which kinds of a port write where a key of their block says.
+/// The kinds of a port that write to a path, and the key of the path in their block.
 type PathKeys = [(&'static str, &'static str); 2];
 
 const SUBSTRATES: PathKeys = [(substrate::file::KIND, "path"), (substrate::sqlite::KIND, "path")];
 const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
 
-/// What a journal and a database have beside them.
+/// The suffixes of the files of a journal and of a database.
 const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
 
-/// Warns of writes outside of the workspace and lists them: running the manifest requires trust. A link that leads
-/// elsewhere is refused: where it leads can change while the manifest does not.
+/// Warns about writes outside of the workspace and returns them, since running the manifest then requires trust. Refuses a
+/// link out of the workspace, because its target can change while the manifest does not.
 pub(super) fn warn_external_writes(
     runtime: &Runtime,
     document: &Document,
@@ -56,22 +56,22 @@ pub(super) fn warn_external_writes(
         let written = BESIDE.iter().map(|end| with_suffix(&target, end));
         if let Some(why) = written.into_iter().find_map(|file| guard.occupant(&file, None)) {
             let body = Body::new(format!("cannot keep {what} at `{path}`: {why}")).at(at());
-            report.refuse(codes::FILE_UNWRITABLE, body.help("name a place of its own"));
+            report.refuse(codes::FILE_UNWRITABLE, body.help("name another path, which nothing else uses"));
             continue;
         }
         let by_name = !is_in_scope(root, location, path);
-        if !by_name && boundary::is_inside(root, &target) {
+        if !by_name && workspace::is_inside(root, &target) {
             continue;
         }
         let target = disk::canonical_or_new(&target);
         let at = at();
         if !by_name {
             let message = format!("`{path}` leads out of the workspace by a link, to {}", target.display());
-            let help = "remove the link, or write the place itself into the manifest, and trust that";
+            let help = "remove the link, or name its target in the manifest and trust the manifest";
             report.refuse(codes::PATH_OUTSIDE, Body::new(message).at(at).help(help));
             continue;
         }
-        let body = Body::new(format!("`{path}` leads out of the workspace: {what} is written there"))
+        let body = Body::new(format!("`{path}` is outside of the workspace, and {what} is written there"))
             .at(at)
             .help("keep it in the workspace, whose root is the directory of the outermost quorate.toml");
         cautions.warn(codes::OUTSIDE_WORKSPACE, body);
@@ -91,7 +91,7 @@ pub(super) fn missing_databases(runtime: &Runtime, dir: &Path) -> Vec<PathBuf> {
     named.filter(|path| !path.exists()).collect()
 }
 
-/// Whether a path of a manifest is in the scope that its role files have to be in; an absolute one, in the workspace.
+/// Whether a relative path of a manifest is in the manifest's scope, or an absolute one in the workspace.
 fn is_in_scope(root: &Path, location: &WorkspacePath, path: &str) -> bool {
     if Path::new(path).is_absolute() {
         manifests::location(root, Path::new(path)).is_ok()

@@ -1,4 +1,4 @@
-//! The manifest as written, with what it refers to: role files, operators and personas.
+//! Loads a runtime manifest with the role files, operators and personas that it refers to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::frontmatter;
 use quorate_manifest::loader::{Loader, OpenResult, Refs};
-use quorate_manifest::runtime::participants::Participant;
+use quorate_manifest::runtime::Participant;
 use quorate_manifest::runtime::{self as manifest};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::base::BasePrompt;
@@ -31,30 +31,30 @@ use crate::service::playbook::known_operator::KnownOperator;
 use crate::service::weave;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
-/// The names that a manifest has in a directory that was named.
+/// The names of a manifest in a directory that the user names.
 const FILE_NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
 
-/// A manifest that was read.
+/// A loaded manifest.
 pub(super) struct LoadedRuntime {
     pub(super) path: PathBuf,
     pub(super) dir: PathBuf,
     pub(super) runtime: manifest::Runtime,
-    /// Its text and tree, to point at.
+    /// The text and the tree, for places in messages.
     pub(super) document: Arc<Document>,
     /// The prompt of each participant, in order.
     pub(super) participant_prompts: Vec<ParticipantPrompt>,
-    /// What it keeps outside of its workspace.
+    /// Writes outside of its workspace.
     pub(super) elsewhere: Vec<SideEffect>,
-    /// Warnings of the manifest as it was loaded.
+    /// Warnings of the manifest.
     pub(super) report: Report,
-    /// Warnings that loading alone does not give.
+    /// Warnings for a process that runs the manifest.
     pub(super) cautions: Report,
 }
 
 /// The prompt of a participant.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ParticipantPrompt {
-    /// Its role, and the prompt of its persona or operator before it.
+    /// The prompt of its persona or operator, followed by its role.
     pub(super) base: BasePrompt,
     /// The playbooks and overlays woven into it; none without persona and operator (K10).
     pub(super) sources: Option<Arc<Sources>>,
@@ -87,16 +87,16 @@ pub(super) fn load(
         }
         OpenResult::Missing => return Err(file_not_found(&request.path.display().to_string())),
         OpenResult::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
+            let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
             return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
     if document.doctype != Doctype::Runtime {
-        let body = Body::new(format!("`{}` is no runtime manifest", loader.display_name(&location)));
-        let help = "a runtime has `schema: agentruntimes/v1`";
+        let body = Body::new(format!("`{}` is not a runtime manifest", loader.display_name(&location)));
+        let help = "begin a runtime manifest with `schema: agentruntimes/v1`";
         return Err(ServiceError::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
     }
-    let loaded = manifest::load::load(&loader, &document);
+    let loaded = manifest::load(&loader, &document);
     let Some(runtime) = loaded.value else {
         return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
     };
@@ -115,7 +115,7 @@ pub(super) fn load(
         location: &location,
         workspace: &workspace,
     };
-    // A playbook that is refused is not woven, which is no fault of the runtime's.
+    // A refused playbook is not woven, and is not an error of the runtime.
     let (mut catalogue, mut cautions) = (None, Report::new());
     let prompts = runtime.participants.iter().enumerate();
     let prompts = prompts
@@ -167,7 +167,7 @@ struct PromptLoader<'a> {
 }
 
 impl PromptLoader<'_> {
-    /// The prompt of a participant. The playbooks are read for the first one that has an operator.
+    /// The prompt of a participant. Reads the playbooks once, for the first participant with an operator.
     fn participant_prompt(
         &self,
         participant: &Participant,
@@ -198,7 +198,7 @@ impl PromptLoader<'_> {
                 }
                 Err(error) => report.refuse(
                     codes::OPERATOR_UNRESOLVABLE,
-                    Body::new(format!("the operator `{written}` cannot be used: {}", error.first_message()))
+                    Body::new(format!("cannot use the operator `{written}`: {}", error.first_message()))
                         .at(place("meta.operator")),
                 ),
             }
@@ -207,7 +207,7 @@ impl PromptLoader<'_> {
             let reference = operators::full_ref(written, "personas");
             match operators::persona_prompt(loader, location.scope(), &reference) {
                 Ok((prompt, ..)) => {
-                    // A persona takes the place of its operator's own.
+                    // A named persona replaces the persona of the operator.
                     base = prompt;
                     let others =
                         weave::operators_with_persona(loader, location.scope(), &reference, workspace);
@@ -218,7 +218,7 @@ impl PromptLoader<'_> {
                 }
                 Err(error) => report.refuse(
                     codes::OPERATOR_PERSONA_UNRESOLVABLE,
-                    Body::new(format!("the persona `{written}` cannot be used: {}", error.first_message()))
+                    Body::new(format!("cannot use the persona `{written}`: {}", error.first_message()))
                         .at(place("meta.persona")),
                 ),
             }
@@ -228,7 +228,7 @@ impl PromptLoader<'_> {
                 Ok(text) => base = base.join(BasePrompt::from_plain_text(&text)),
                 Err(why) => report.refuse(
                     codes::ROLE_UNRESOLVABLE,
-                    Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),
+                    Body::new(format!("cannot read the role file `{role}`: {why}")).at(place("role")),
                 ),
             }
         }
@@ -251,7 +251,7 @@ impl PromptLoader<'_> {
     }
 }
 
-/// The place of something of a participant.
+/// The place of a key of a participant.
 pub(super) fn participant_place(document: &Document, at: usize, key: &str) -> Place {
     let participant = document.root.key("participants").and_then(|all| all.items().get(at));
     let mut node = participant;
@@ -264,11 +264,11 @@ pub(super) fn participant_place(document: &Document, at: usize, key: &str) -> Pl
 
 /// The text of a role: a file without its frontmatter, or the text in the manifest (K9).
 fn role_text(loader: &Loader<'_>, location: &WorkspacePath, role: &str) -> Result<String, String> {
-    if !manifest::load::is_role_file(role) {
+    if !manifest::is_role_file(role) {
         return Ok(role.to_owned());
     }
     let at = location.resolve_relative(role).map_err(|_| {
-        "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned()
+        "it is outside of its workspace or tenant; name a wider workspace with `--root`".to_owned()
     })?;
     let bytes = loader.bytes(&at).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
@@ -291,15 +291,15 @@ fn warn_role_path(
 ) {
     let Some(role) = participant.role.as_deref().map(str::trim) else { return };
     let is_path = role.contains('/') && !role.contains(char::is_whitespace);
-    if !is_path || manifest::load::is_role_file(role) {
+    if !is_path || manifest::is_role_file(role) {
         return;
     }
-    let mut candidates = manifest::load::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
+    let mut candidates = manifest::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
     let path_in_scope =
         candidates.find(|path| location.resolve_relative(path).is_ok_and(|at| loader.bytes(&at).is_ok()));
     let help = match path_in_scope {
         Some(file) => format!("did you mean `{file}`?"),
-        None => format!("the role is a file where it ends in {}", manifest::load::ROLE_FILES.join(", ")),
+        None => format!("a role that names a file ends in {}", manifest::ROLE_FILES.join(", ")),
     };
     let id = &participant.id;
     let message =

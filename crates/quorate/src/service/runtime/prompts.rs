@@ -18,12 +18,12 @@ pub(super) struct ComposedPrompts {
     clock: Arc<dyn Clock>,
     /// The overlays of all assemblies, which the participants share.
     overlays: Arc<OverlayCache>,
-    /// The prompt that was recorded last.
+    /// The last recorded prompt.
     last_recorded: Mutex<Option<String>>,
 }
 
 impl ComposedPrompts {
-    /// With the ledger that overlays are in and compositions are recorded in.
+    /// `store` is the ledger of the overlays and of the recorded compositions.
     pub(super) fn new(
         sources: Arc<Sources>,
         store: Arc<Store>,

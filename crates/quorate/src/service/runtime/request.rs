@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use quorate_kernel::budget::Caps;
 
-/// Which runtime, and how its participants are asked.
+/// The runtime to open, and overrides for its participants.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The manifest, or a directory with a `multi-agent.yaml` in it.
     pub path: PathBuf,
-    /// The workspace's root, if it is not to be searched for.
+    /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
     /// `--executor`: for all participants.
     pub executor: Option<String>,

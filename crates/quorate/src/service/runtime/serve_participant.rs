@@ -1,4 +1,4 @@
-//! Answers for one participant of a runtime whose manifest is run on another machine (`run --serve`).
+//! Answers for one participant of a runtime that runs on another machine (`run --serve`).
 
 use quorate_adapters::executor::remote;
 use quorate_adapters::executor::remote::server::{Event, Served, serve};
@@ -11,11 +11,11 @@ use crate::service::error::ServiceError;
 use crate::service::{executor, trust};
 
 impl Runtime {
-    /// Answers questions for a participant until the future is dropped. Its executor is the one that it has on this machine.
+    /// Answers questions for a participant with its executor on this machine, until the future is dropped.
     ///
     /// # Errors
-    /// If there is no such participant, its executor asks elsewhere, is not trusted or not installed, or the NATS servers
-    /// cannot be used.
+    /// If the participant is unknown, its executor is remote, not trusted or not installed, or the NATS servers cannot be
+    /// used.
     #[crate::boxed]
     pub async fn serve_participant(
         &self,
@@ -26,7 +26,7 @@ impl Runtime {
         let member = speaker.member.clone();
         if member.executor.about().kind == remote::KIND {
             let body = Body::new(format!(
-                "here, too, `{id}` has the executor `{}`, which asks elsewhere",
+                "cannot answer for `{id}`: its executor on this machine is `{}`, which asks another machine",
                 remote::KIND
             ));
             return Err(ServiceError::configuration(
@@ -41,8 +41,8 @@ impl Runtime {
         trust::admit(&self.environment, self.trust_requests())?;
         executor::installed(&member.executor_name, &*member.executor)?;
         let Some(servers) = &self.environment.nats else {
-            let body = Body::new("no NATS servers are named, over which questions would come");
-            let help = "name them in QUORATE_NATS, for example `nats://nats.example.org:4222`";
+            let body = Body::new("cannot receive questions: no NATS servers are configured");
+            let help = "set QUORATE_NATS, for example to `nats://nats.example.org:4222`";
             return Err(ServiceError::configuration(codes::NATS_UNUSABLE, body.help(help)));
         };
         let served = Served {
@@ -55,7 +55,7 @@ impl Runtime {
         serve(&nats, served, tell).await.map_err(|error| {
             ServiceError::configuration(
                 codes::NATS_UNUSABLE,
-                Body::new(format!("the NATS servers cannot be used: {error}")),
+                Body::new(format!("cannot use the NATS servers: {error}")),
             )
         })
     }

@@ -1,20 +1,20 @@
 //! The connections that a runtime's adapters share: the database of its ledger, and NATS servers.
 
 use quorate_kernel::ports::executor::Servers;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 
 use crate::service::environment::Environment;
 
-/// Adds the connections to the servers that adapters are given. Nothing is connected yet.
-pub(super) fn add(servers: Servers, environment: &Environment, ledger: &Address) -> Servers {
-    // A build without one of the features has no use for its address.
+/// Adds the shared connections to the servers that adapters get. It does not connect yet.
+pub(super) fn add(servers: Servers, environment: &Environment, ledger: &StoreAddress) -> Servers {
+    // Unused in a build without the features.
     let _ = (environment, ledger);
     #[cfg(feature = "postgres")]
     let servers = match ledger {
-        Address::Postgres { .. } => {
+        StoreAddress::Postgres { .. } => {
             servers.with_connection("the ledger's database", std::sync::Arc::new(postgres::shared(ledger)))
         }
-        Address::File(_) => servers,
+        StoreAddress::File(_) => servers,
     };
     #[cfg(feature = "nats")]
     let servers = match &environment.nats {
@@ -31,7 +31,6 @@ pub(super) mod nats {
     use crate::service::commit_events::{DEFAULT_TENANT, nats::address};
     use crate::service::environment::NatsServers;
 
-    /// The connection to servers.
     pub(in crate::service::runtime) fn shared(servers: &NatsServers) -> SharedNats {
         SharedNats::new(address(servers), DEFAULT_TENANT)
     }
@@ -44,11 +43,11 @@ mod postgres {
     use async_trait::async_trait;
     use quorate_adapters::postgres::{Database, Error, PgArguments, PgRow, SharedDatabase};
     use quorate_ledger::store::SharedConnection;
-    use quorate_ledger::store::address::Address;
+    use quorate_ledger::store::address::StoreAddress;
 
     struct LedgerDatabase(SharedConnection);
 
-    pub(super) fn shared(ledger: &Address) -> SharedDatabase {
+    pub(super) fn shared(ledger: &StoreAddress) -> SharedDatabase {
         SharedDatabase(Arc::new(LedgerDatabase(SharedConnection::new(ledger.clone()))))
     }
 

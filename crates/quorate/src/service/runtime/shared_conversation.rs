@@ -1,5 +1,5 @@
-//! One conversation for remote readers: the newest turns, those after or before a turn, and waiting for new ones. It knows
-//! substrates by their port alone.
+//! A conversation for concurrent remote readers: the newest turns, the turns after or before a turn, and waiting for new
+//! turns. It knows substrates only through their port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const PAGE_SIZE: usize = 512;
 /// The pause after each wake-up, since a substrate may wake its waiter without news.
 const WAKE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Turns that a read gives.
+/// The turns of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TurnPage {
     pub turns: Vec<Turn>,
@@ -30,9 +30,9 @@ pub struct TurnPage {
 /// A reader of a conversation, for concurrent use.
 pub struct Conversation {
     substrate: Arc<dyn Substrate>,
-    /// The newest turn seen so far, from which the newest ones are found without reading everything again.
+    /// The newest turn seen so far, so that a search for newer turns starts there.
     newest: Mutex<Option<Name>>,
-    /// Notified of reads and appends. A substrate wakes only its last reader, so readers wake each other.
+    /// Notified of reads and appends. A substrate wakes only its last reader, and readers wake each other.
     news: Notify,
 }
 
@@ -153,7 +153,7 @@ impl Conversation {
         loop {
             let page = self.substrate.read(newest.as_ref(), PAGE_SIZE).await?;
             if !page.known {
-                // The conversation was cut or replaced: the page is from its beginning.
+                // The conversation was truncated or replaced: the page is from its beginning.
                 *newest = None;
             }
             let Some(last) = page.turns.last() else { return Ok(newest.clone()) };

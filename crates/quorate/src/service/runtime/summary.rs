@@ -1,4 +1,4 @@
-//! What a run of a runtime came to, and turns as front ends show them.
+//! The result of a run of a runtime, and turns in the form that front ends show.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -91,7 +91,7 @@ enum StoppedBy {
     Budget,
 }
 
-/// The JSON Schema of that JSON.
+/// The JSON Schema of a run's JSON.
 pub(crate) fn schema() -> Json {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<RunReport>().to_value();
@@ -137,7 +137,7 @@ impl ShownTurn {
 /// How many entries of an endless run are kept for its end.
 const WINDOW: usize = 100;
 
-/// The last entries, and the count of all. A run of months keeps only what it will show.
+/// The last entries, and the count of all, so that a run of months needs constant memory.
 #[derive(Debug)]
 pub struct Recent<T> {
     most: usize,
@@ -150,17 +150,17 @@ impl<T> Recent<T> {
         Recent { most: limit, all: VecDeque::new(), count: 0 }
     }
 
-    /// Whether there were none.
+    /// Whether no entry was ever added.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The entries that were kept, in order.
+    /// The kept entries, in order.
     pub fn entries(&self) -> impl Iterator<Item = &T> {
         self.all.iter()
     }
 
-    /// How many there were.
+    /// The number of all entries.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -205,13 +205,13 @@ pub struct RunSummary {
     pub passed: Recent<(String, String)>,
     /// Turns for which the dispatcher failed, with reasons.
     pub undecided: Recent<(String, String)>,
-    /// Turns at the end of a chain of triggers that is too long.
+    /// Turns that reached `maxAgentTurns`.
     guarded: Recent<String>,
     /// Turns of people without a selected participant, and turns for which the dispatcher failed.
     unaddressed: Recent<String>,
-    /// Whether a person interrupted it.
+    /// Whether a person interrupted the run.
     pub interrupted: bool,
-    /// Whether it ended after the first calls, as `--once` says.
+    /// Whether `--once` ended the run after the first calls.
     pub ended_once: bool,
     /// The turn for which the budget of calls was spent.
     pub spent: Option<String>,
@@ -222,7 +222,7 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Of a run in which nothing has happened.
+    /// The summary of a run that has just begun.
     pub fn new(retention: Retention) -> Self {
         let limit = match retention {
             Retention::All => usize::MAX,
@@ -318,7 +318,7 @@ impl RunSummary {
         })
     }
 
-    /// Why it ended; `None` if `--once` ended it.
+    /// Why the run ended; `None` if `--once` ended it.
     fn stopped(&self) -> Option<Stopped> {
         let turns = |last: &Recent<String>| last.entries().cloned().collect::<Vec<_>>();
         let (by, turns) = if self.interrupted {
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_without_an_end_keeps_the_last_of_what_happened_and_counts_all() {
+    fn an_endless_run_keeps_the_last_entries_and_counts_all() {
         let turn = |at: usize| Turn {
             id: format!("t{at}").into(),
             participant: "ada".into(),

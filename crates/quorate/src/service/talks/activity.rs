@@ -1,4 +1,4 @@
-//! Who is being asked in a conversation now, from the events of the run that asks.
+//! The participants that a run is asking now, from the run's events.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub enum Doing {
 /// The participants that a run of this process has asked, by id, each with the reason where it failed.
 pub type Activity = BTreeMap<Name, (Doing, Option<String>)>;
 
-/// Keeps track of a run. The subscribers see each change.
+/// Tracks a run's participants and notifies subscribers of each change.
 pub struct Tracker {
     activity: watch::Sender<Activity>,
 }

@@ -1,4 +1,4 @@
-//! Has the open turns of a conversation answered, as `quorate run` does, for front ends without a terminal.
+//! Answers the open turns of a conversation for front ends without a terminal, as `quorate run` does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::service::runtime::summary::{Retention, RunSummary};
 /// How long hooks and records may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers open turns until none is left, and returns what `quorate run --format json` prints. Where another process runs the
-/// conversation it answers them, which `elsewhere` says. `on_turn` is called after each cycle.
+/// Answers open turns until none is left, and returns the JSON of `quorate run --format json`. If another process runs the
+/// conversation, that process answers, and the JSON has `elsewhere`. Calls `on_cycle` after each cycle.
 ///
 /// # Errors
-/// When a participant's executor is not trusted or not installed, or substrate or ledger fail.
+/// If a participant's executor is not trusted or not installed, or if the substrate or the ledger fails.
 pub async fn answer(
     ready: &OpenRuntime,
     telemetry: Arc<dyn Telemetry>,

@@ -1,4 +1,4 @@
-//! How a conversation stands: its turns with what became of each, what participants remember, and who is next and why.
+//! The state of a conversation: the outcome of each turn, what participants remember, and who answers next and why.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use crate::service::runtime::shared_conversation::Conversation;
 use crate::service::runtime::{Runtime, conversation};
 use crate::service::session::LedgerSession;
 
-/// How many turns are read behind the last settled one to find the oldest open turn.
+/// How many turns after the last settled turn are read to find open turns.
 const OPEN_TURNS: usize = 200;
-/// How many of the ledger's last records of the conversation are read.
+/// How many of the conversation's last records are read from the ledger.
 const RECORDS: u32 = 512;
 
 /// How a conversation stands
@@ -90,10 +90,10 @@ pub struct FailedAnswer {
     pub why: String,
 }
 
-/// How a conversation stands. `ledger` is the workspace's, if it exists.
+/// Reads the state of a conversation. `ledger` is the workspace's ledger, if it exists.
 ///
 /// # Errors
-/// When the substrate or the ledger fails, or only the process that runs the conversation could read it.
+/// If the substrate or the ledger fails, or if only the process that runs the conversation can read it.
 #[crate::boxed]
 pub async fn state(
     talk: &Talk,
@@ -102,7 +102,10 @@ pub async fn state(
     ledger: Option<&LedgerSession>,
     activity: &Activity,
 ) -> Result<TalkState, ServiceError> {
-    conversation::check_shared(runtime, "read what the ledger has of it: `quorate log MANIFEST --records`")?;
+    conversation::check_shared(
+        runtime,
+        "read its records in the ledger with `quorate log MANIFEST --records`",
+    )?;
     let records = match ledger {
         Some(session) => session.store.tail(&runtime.stream(), RECORDS).await?,
         None => Vec::new(),
@@ -139,7 +142,7 @@ fn turn_record(record: &Record) -> Option<record::Turn> {
     record.read().ok().flatten()
 }
 
-/// What became of each turn, in the order of the records.
+/// The outcome of each turn, in the order of the records.
 fn outcomes(records: Vec<record::Turn>) -> Vec<TurnOutcome> {
     let mut all: BTreeMap<Name, (usize, TurnOutcome)> = BTreeMap::new();
     for (at, record) in records.into_iter().enumerate() {
@@ -161,7 +164,7 @@ fn outcomes(records: Vec<record::Turn>) -> Vec<TurnOutcome> {
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Who answers the oldest turn behind the cursor.
+/// Forecasts who answers the oldest turn after the cursor.
 async fn next(
     runtime: &Runtime,
     talking: &Conversation,
@@ -204,11 +207,11 @@ async fn forecast(
             (named.iter().map(ToString::to_string).collect(), why)
         }
         Forecast::GuardHit { turns } => {
-            let why = format!("it ends a chain of {turns} participants' turns: a person has to speak first");
+            let why = format!("the last {turns} turns are of participants: a person has to speak first");
             (Vec::new(), why)
         }
         Forecast::NeedsExecutor => {
-            (Vec::new(), format!("the dispatcher `{dispatcher}` asks an executor who answers"))
+            (Vec::new(), format!("the dispatcher `{dispatcher}` asks an executor to select the speakers"))
         }
         Forecast::Undecided(why) => (Vec::new(), format!("the dispatcher `{dispatcher}` fails: {why}")),
     }

@@ -1,8 +1,8 @@
 //! `a-b`: compares outcomes of an operator's texts made with a playbook in its prompt with those made without.
 //!
-//! The caller says which is which: `quorate review draft.md --made-by alice --trying SLUG`, with the prompt of `quorate
-//! weave alice --trying SLUG`. Both kinds count from when a playbook first had this text, in the order in which the runs
-//! ended; outcomes of a similar text, also of another playbook, are weighed beside its own (B12). A verdict is worth 2
+//! The caller marks a text that was made with the playbook: `quorate review draft.md --made-by alice --trying SLUG`, with
+//! the prompt of `quorate weave alice --trying SLUG`. Runs count from the time when a playbook first had this text, in the
+//! order in which they ended. Outcomes of a similar text, also of another playbook, form a second test (B12). A verdict is worth 2
 //! (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth less the more severe it is. Only outcomes of one operator, one artifact
 //! type and one configuration of a council or assembly are compared. Undecided runs, runs with missing answers, and runs
 //! that try several playbooks do not count, and a text counts once on each side, whatever council judged it and however
@@ -12,7 +12,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record;
 use quorate_manifest::frontmatter;
-use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::timestamp;
 use quorate_playbook::gate::{
@@ -27,6 +27,7 @@ use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
 
+/// Opens the gate if the sequential test passes.
 ///
 /// # Errors
 /// When the ledger does not answer.
@@ -50,18 +51,18 @@ pub async fn attempt(
         .map_or("OPERATOR".to_owned(), |(one, _)| one.slug.clone());
     let slug = &book.playbook.slug;
     let help = format!(
-        "review more with `quorate review FILE --made-by {operator} --trying {slug}`, and without `--trying`"
+        "run more reviews with `quorate review FILE --made-by {operator} --trying {slug}`, and without `--trying`"
     );
     Ok(Err(GateClosed::new(finding.to_string(), help)))
 }
 
-/// What the outcomes so far come to.
+/// The test of the outcomes so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     pub result: TestResult,
     /// The runs that count, in the order in which they ended.
     pub counted: Vec<CountedRun>,
-    /// The evidence after each pair that is no tie.
+    /// The evidence after each pair that is not a tie.
     pub course: Vec<f64>,
 }
 
@@ -71,7 +72,7 @@ pub struct CountedRun {
     pub run: Name,
     /// Whether its text was made with the playbook.
     pub side: Side,
-    /// Who made the text.
+    /// The operator that made the text.
     pub made_by: String,
     /// The verdict, or the result of an assembly.
     pub outcome: String,
@@ -125,7 +126,7 @@ pub async fn evaluate(
     Ok(if own.result.passes() { similar } else { own })
 }
 
-/// Outcomes that are weighed together.
+/// Outcomes of one test.
 #[derive(Default)]
 struct Tally {
     outcomes: Vec<Outcome>,

@@ -20,7 +20,6 @@ pub struct GateClosed {
 }
 
 impl GateClosed {
-    /// A reason with a help.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         GateClosed { message: message.into(), help: help.into() }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::observer::NoopObserver;
-use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::PlaybookFile;
 
 use super::super::writer::LibraryWriter;
 use super::evidence::{GateClosed, GateEvidence};
@@ -18,7 +18,7 @@ use crate::service::host::Host;
 use crate::service::paths::absolute;
 use crate::service::run_options::RunOptions;
 
-/// Convenes.
+/// Convenes the assembly that quorate.toml names for promotions.
 ///
 /// # Errors
 /// If the assembly is refused or the ledger fails.
@@ -31,7 +31,7 @@ pub async fn attempt(
     let configuration = &keeping.library.workspace.host;
     let Some((written, _)) = &configuration.playbooks.governance else {
         let help = "name one in quorate.toml: [playbooks] governance = \"assemblies/prompt-board\"";
-        return Ok(Err(GateClosed::new("no assembly decides on promotions here", help)));
+        return Ok(Err(GateClosed::new("quorate.toml names no assembly for promotions", help)));
     };
     let request = Request {
         path: absolute(&configuration.dir, written.as_ref()),
@@ -60,7 +60,8 @@ pub async fn attempt(
         .map_or(String::new(), |one| format!(", {} of {}", one.exact.yes, one.exact.total));
     let note = format!("{} decides {result}{exact}", report.assembly);
     if result != "pass" {
-        return Ok(Err(GateClosed::new(note, format!("`quorate show {}` shows who said what", report.run))));
+        let help = format!("run `quorate show {}` to see the answers", report.run);
+        return Ok(Err(GateClosed::new(note, help)));
     }
     Ok(Ok(GateEvidence { kind: "run", reference: format!("runs/{}", report.run), note }))
 }

@@ -1,12 +1,13 @@
 //! `human`: a person reads the proposed change, and decides.
 
-use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_playbook::index::priority;
 
 use super::super::propose::contradictions_of;
 use super::super::writer::LibraryWriter;
 use super::evidence::{Approver, GateClosed, GateEvidence, push_quote};
 
+/// Asks a person, and opens the gate on a yes.
 ///
 /// # Errors
 /// If no person can be asked, or the answer is no.
@@ -71,7 +72,7 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     if asked.attempts > 0 {
         text.push_str(&format!("\nEarlier attempts to promote this text: {asked}.\n"));
     }
-    text.push_str("\n## What its author says of it\n\n");
+    text.push_str("\n## Title and evidence, from its author\n\n");
     push_quote(&mut text, &playbook.title);
     for evidence in &playbook.evidence {
         let note = evidence.note.as_deref().map_or(String::new(), |note| format!(": {note}"));

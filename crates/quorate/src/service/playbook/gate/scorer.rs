@@ -3,8 +3,8 @@
 //! For each trial it gets one line of JSON on stdin, `{playbook, operator, trial, prompt, counterfactual}`, and answers
 //! `{"without": number, "with": number}`: the agent's score without and with the playbook, in any unit; more is better.
 //! Trials rotate over the targeted operators. The sequential test of the other gates applies, so the gate may end early.
-//! It runs over all trials of the text that the ledger has, of earlier attempts as well; so each trial is recorded before
-//! the next one begins, and an attempt that is interrupted counts as far as it went (B12).
+//! The test covers all recorded trials of the text, also of earlier attempts. Each trial is therefore recorded before the
+//! next one begins, and the finished trials of an interrupted attempt count (B12).
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use quorate_adapters::process;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_kernel::record::Scores;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_manifest::playbook::history::Gate;
+use quorate_manifest::playbook::Gate;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_playbook::compose::{Composition, compose};
 use quorate_playbook::gate::{Thresholds, compare_attempts};
 use serde_json::json;
@@ -34,6 +34,7 @@ const TRIAL_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of trials, as a multiple of the minimum.
 const MAX_TRIALS_FACTOR: u32 = 5;
 
+/// Runs trials until the test passes or the maximum is reached.
 ///
 /// # Errors
 /// If the file that names the command is not trusted, or the ledger does not answer. A failing command keeps the gate closed.
@@ -47,7 +48,7 @@ pub async fn attempt(
     let host = &keeping.library.workspace.host;
     let Some((command, _)) = &host.playbooks.scorer else {
         let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
-        return Ok(Err(GateClosed::new("there is no scorer", help)));
+        return Ok(Err(GateClosed::new("quorate.toml names no scorer", help)));
     };
     let environment = &keeping.session.environment;
     let need =
@@ -64,8 +65,8 @@ pub async fn attempt(
             Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
             Some(Err(why)) => {
                 return Ok(Err(GateClosed::new(
-                    format!("it would not be woven for `{}`: {why}", known.slug),
-                    "correct that first",
+                    format!("cannot weave it for `{}`: {why}", known.slug),
+                    "correct the playbook first",
                 )));
             }
             None => {}
@@ -90,13 +91,13 @@ pub async fn attempt(
         let scores = answer.and_then(|text| {
             let scores: Result<Scores, _> = serde_json::from_str(text.trim());
             scores.map_err(|error| {
-                format!("it does not answer {{\"without\": number, \"with\": number}}: {error}")
+                format!("the answer is not {{\"without\": number, \"with\": number}}: {error}")
             })
         });
         let scores = match scores {
             Ok(scores) => scores,
             Err(why) => {
-                let help = "try it by hand with one line of JSON on stdin";
+                let help = "run the command by hand with one line of JSON on stdin";
                 return Ok(Err(GateClosed::new(
                     format!("the scorer `{}` failed: {why}", command.join(" ")),
                     help,
@@ -122,7 +123,7 @@ pub async fn attempt(
     if pairs.is_empty() || !finding.passes() {
         return Ok(Err(GateClosed::new(
             note,
-            "it is not better by what the scorer measures; revise it, or archive it",
+            "revise the playbook, or archive it: the scorer measured no improvement",
         )));
     }
     let reference = format!("scorer/{}", &sha256_hex(command.join(" ").as_bytes())[..12]);

@@ -7,8 +7,9 @@ use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
-use quorate_manifest::playbook::targets::TargetKind;
-use quorate_manifest::playbook::{Playbook, Status, catalog, edit, load};
+use quorate_manifest::playbook;
+use quorate_manifest::playbook::TargetKind;
+use quorate_manifest::playbook::{Playbook, Status, edit, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::delta::{Add, Revise};
 use quorate_protocol::Json;
@@ -73,8 +74,7 @@ impl DraftBuilder {
         }) {
             self.slug.clone_from(&book.playbook.slug);
             let body = Body::new(format!("`{}` already exists among the playbooks", book.playbook.slug));
-            let help =
-                format!("`quorate playbook promote {} --gate …` makes one in shadow active", self.slug);
+            let help = format!("run `quorate playbook promote {} --gate …` to make it active", self.slug);
             self.refuse(codes::SLUG_DUPLICATE, body.help(help));
             return Ok(None);
         }
@@ -107,7 +107,7 @@ impl DraftBuilder {
         let text = match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
             Ok(text) => text,
             Err(why) => {
-                let body = Body::new(format!("the delta cannot be written as a playbook: {why}"));
+                let body = Body::new(format!("cannot write the delta as a playbook: {why}"));
                 self.refuse(codes::PLAYBOOK_INVALID, body);
                 return Ok(None);
             }
@@ -115,7 +115,7 @@ impl DraftBuilder {
         self.build_text(keeping, &text, &format!("{}.md", add.slug), host)
     }
 
-    /// Loads a manifest as every other one, beside the existing ones.
+    /// Loads a manifest with the usual checks, beside the existing playbooks.
     fn build_text(
         &mut self,
         keeping: &LibraryWriter,
@@ -127,7 +127,7 @@ impl DraftBuilder {
         let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
         let loader = manifests.loader(host);
         // The first playbook keeps the slug.
-        drop(catalog::load_all(&loader, &library.scope));
+        drop(playbook::load_all(&loader, &library.scope));
         let Ok(location) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
             let body = Body::new(format!("`{name}` cannot be the name of a file here"));
             self.refuse(
@@ -143,33 +143,33 @@ impl DraftBuilder {
                 return Ok(None);
             }
             OpenResult::Document(_) | OpenResult::Missing | OpenResult::Unreadable(_) => {
-                let body =
-                    Body::new(format!("{name} is no playbook")).help("it begins with `schema: playbooks/v1`");
+                let body = Body::new(format!("{name} is not a playbook"))
+                    .help("begin it with `schema: playbooks/v1`");
                 self.refuse(codes::PLAYBOOK_INVALID, body);
                 return Ok(None);
             }
         };
         self.document = Some(Arc::clone(&document));
-        let loaded = load::load(&loader, &document);
+        let loaded = load::load_playbook(&loader, &document);
         self.report.absorb(loaded.report);
         let Some(playbook) = loaded.value else { return Ok(None) };
         self.slug.clone_from(&playbook.slug);
         match playbook.status {
             Status::Shadow => {}
             Status::Active => {
-                let body = Body::new("a proposal begins in shadow, but this one has `status: active`");
+                let body = Body::new("a proposal must begin in shadow, and this one has `status: active`");
                 let body = body.at(document.value_place("status"));
-                let help = "propose it with `status: shadow`; `quorate playbook promote` makes it active";
+                let help = "propose it with `status: shadow`, then run `quorate playbook promote`";
                 self.refuse(codes::PROMOTION_DENIED, body.help(help));
             }
             Status::Archived => {
-                let body = Body::new("a proposal begins in shadow, but this one has `status: archived`");
+                let body = Body::new("a proposal must begin in shadow, and this one has `status: archived`");
                 self.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
             }
         }
         if playbook.history.as_ref().is_some_and(|entries| !entries.is_empty()) {
-            let body = Body::new("a proposal has no history yet, and this one brings one");
-            let help = "take `history` out; it is written for you";
+            let body = Body::new("a proposal cannot have a `history`");
+            let help = "remove `history`: Quorate writes it";
             self.refuse(codes::HISTORY_MUTATION, body.at(document.key_place("history")).help(help));
         }
         let path = library.root.join(in_scope(library.scope.folder(), &file_path(&playbook)));
@@ -196,19 +196,19 @@ impl DraftBuilder {
         let library = &keeping.library;
         self.slug.clone_from(&revise.slug);
         let Some(book) = library.book(&revise.slug) else {
-            let body = Body::new(format!("there is no playbook `{}` that could be revised", revise.slug));
+            let body = Body::new(format!("cannot revise `{}`: no playbook has this slug", revise.slug));
             self.refuse(
                 codes::DELTA_INVALID,
-                body.help("`quorate playbook list` shows those that there are"),
+                body.help("run `quorate playbook list` to see the available playbooks"),
             );
             return Ok(None);
         };
         if book.playbook.status != Status::Shadow {
             let body = Body::new(format!(
-                "`{}` is not in shadow; only playbooks in shadow can be revised",
+                "cannot revise `{}`: only playbooks in shadow can be revised",
                 revise.slug
             ));
-            let help = format!("propose another one with `supersedes: [{}]`", revise.slug);
+            let help = format!("propose another playbook with `supersedes: [{}]`", revise.slug);
             self.refuse(codes::PROMOTION_DENIED, body.help(help));
             return Ok(None);
         }
@@ -217,7 +217,7 @@ impl DraftBuilder {
         };
         if let Some(operator) = proposer.operator.as_ref().filter(|operator| !is_for(operator)) {
             let body = Body::new(format!(
-                "`{}` is not for `{operator}`, whose runs this was learned from",
+                "`{}` does not target `{operator}`, whose runs this was learned from",
                 revise.slug
             ));
             self.refuse(codes::DELTA_INVALID, body);
@@ -226,7 +226,8 @@ impl DraftBuilder {
         let record = library.record(book)?;
         record.ensure_intact(&keeping.session.environment)?;
         if fold(revise.body.trim()) == fold(book.text()) {
-            self.refuse(codes::DELTA_INVALID, Body::new(format!("`{}` says that already", revise.slug)));
+            let body = Body::new(format!("`{}` already has this text", revise.slug));
+            self.refuse(codes::DELTA_INVALID, body);
             return Ok(None);
         }
         let evidence = match revise.evidence.clone() {
@@ -272,7 +273,7 @@ fn file_path(playbook: &Playbook) -> String {
         }
         _ => None,
     };
-    format!("{}/{}{slug}.md", catalog::FOLDER, folder.unwrap_or_default())
+    format!("{}/{}{slug}.md", playbook::FOLDER, folder.unwrap_or_default())
 }
 
 fn in_scope(folder: impl AsRef<str>, path: &str) -> String {

@@ -7,10 +7,10 @@ use quorate_manifest::tree::Node;
 
 use super::style::{SourceValue, Style};
 
-/// Edits that are collected and applied at once. They do not overlap, except that a later one may cover earlier ones.
+/// Edits that are collected and applied at once. They do not overlap, except that a later edit may cover earlier ones.
 pub(super) struct Edits<'t> {
     text: &'t str,
-    /// Where its lines begin.
+    /// The offsets of the lines.
     lines: Vec<usize>,
     edits: Vec<(Range<usize>, String)>,
 }
@@ -26,7 +26,7 @@ impl<'t> Edits<'t> {
         self.edits.push((at, text));
     }
 
-    /// Puts another value in a value's place.
+    /// Replaces a value by another.
     pub(super) fn replace(&mut self, node: &Node, with: &SourceValue<'_>, style: &Style) {
         let indent = self.indent(node.span.start).to_owned();
         let broken = style.multiline;
@@ -91,7 +91,7 @@ impl<'t> Edits<'t> {
         }
     }
 
-    /// The space that the line of a place begins with.
+    /// The indentation of the line at an offset.
     fn indent(&self, at: usize) -> &'t str {
         let line = self.lines[self.lines.partition_point(|begin| *begin <= at) - 1];
         let rest = &self.text[line..];

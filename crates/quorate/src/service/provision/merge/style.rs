@@ -1,18 +1,18 @@
-//! How a JSON text is written: its indentation and line breaks, and new values in that way.
+//! The formatting of a JSON text, its indentation and line breaks, and new values in the same formatting.
 
 use quorate_manifest::tree::{Entry, Node};
 
-/// The way of a text.
+/// The formatting of a text.
 pub(super) struct Style {
-    /// What each level is indented by.
+    /// The indentation of a level.
     pub(super) unit: String,
     pub(super) newline: &'static str,
-    /// Whether it is written on several lines.
+    /// Whether the root has its values on separate lines.
     pub(super) multiline: bool,
 }
 
 impl Style {
-    /// The formatting style of a text. An empty one gets two spaces and a line for each value.
+    /// Detects the formatting of a text. An empty text gets two spaces and a line for each value.
     pub(super) fn of(text: &str, root: &Node) -> Style {
         let first = root.entries().first().map(|entry| entry.key_span.start);
         let first = first.or_else(|| root.items().first().map(|item| item.span.start));
@@ -26,7 +26,7 @@ impl Style {
     }
 }
 
-/// A value as it is in another text.
+/// A value of the profile's text.
 pub(super) struct SourceValue<'t> {
     text: &'t str,
     key: Option<&'t str>,
@@ -42,7 +42,7 @@ impl<'t> SourceValue<'t> {
         SourceValue { text, key: None, node }
     }
 
-    /// The value in a style; `indent` is that of the line it begins on. What stood on one line stays on one.
+    /// The value in a style. `indent` is the indentation of its first line. A value on a single line stays on one.
     pub(super) fn render(&self, style: &Style, indent: &str, broken: bool) -> String {
         let mut out = self.key.map(|key| format!("{key}: ")).unwrap_or_default();
         let written = &self.text[self.node.span.clone()];

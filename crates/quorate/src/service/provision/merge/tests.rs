@@ -108,7 +108,7 @@ fn force_removes_changed_values_and_nothing_of_the_users() {
         taken.lost,
         ["a", "b", "d.e"].map(|path| format!("`{path}` was changed since and is removed"))
     );
-    // Nothing but what was changed: the file goes with it.
+    // The whole file is the profile's: it is removed.
     let taken = take_out("{\"x\": {\"y\": 2}}", None, "{\"x\": {\"y\": 1}}", Force::Yes).expect("JSON");
     assert_eq!((taken.text, taken.lost.len()), (None, 1));
     // A value of another kind has no parts to compare.
@@ -116,7 +116,7 @@ fn force_removes_changed_values_and_nothing_of_the_users() {
     assert_eq!((taken.text.as_deref(), taken.left.len(), taken.lost.len()), (Some("[1]"), 1, 0));
 }
 
-/// Several megabytes on one line, of which every value changes: what grew with the square of that took minutes.
+/// Several megabytes on one line, in which every value changes: a quadratic algorithm would take minutes.
 #[test]
 fn large_texts_are_merged_and_taken_out_in_a_time_that_grows_with_them() {
     const KEYS: usize = 50_000;

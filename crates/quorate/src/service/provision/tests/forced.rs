@@ -1,4 +1,4 @@
-//! What `--force` takes out of files that are shared, and what it leaves.
+//! `--force` on shared files: which parts it removes, and which it keeps.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn force_takes_only_what_the_profile_brought_out_of_shared_files() {
     let outcome_file =
         outcome.files.iter().find(|outcome_file| outcome_file.dest == ".claude/settings.json").unwrap();
     assert_eq!(outcome_file.notes[0], "`mode` was changed since and is removed");
-    let aside = outcome_file.notes[1].strip_prefix("what was there is kept as ").unwrap();
+    let aside = outcome_file.notes[1].strip_prefix("the earlier content is kept as ").unwrap();
     assert_eq!(std::fs::read_to_string(dir.path().join(aside)).unwrap(), settings);
 }
 

@@ -6,7 +6,7 @@ use crate::service::provision::status;
 
 const SETTINGS: &str = ".claude/settings.json";
 
-/// A profile that merges a text into the settings, and when it is installed.
+/// A profile that merges a text into the settings, and the time of its installation.
 fn profile(slug: &str, text: &str) -> Package {
     Package::new(slug, "1", vec![piece(SETTINGS, Strategy::MergeJsonDeep, text)]).unwrap()
 }
@@ -43,7 +43,7 @@ fn values_and_items_come_back_whatever_the_order() {
             for which in outward {
                 done(uninstall::uninstall(&files, ".", &all()[which].slug, REAL));
                 left.retain(|one| *one != which);
-                // As if only these had ever been installed.
+                // The result equals an installation of only these profiles.
                 let (other, fresh) = place();
                 left.iter().enumerate().for_each(|(at, which)| install_one(&fresh, &all()[*which], at));
                 assert_eq!(settings(&dir), settings(&other), "{inward:?}, without {which} of {outward:?}");
@@ -95,7 +95,7 @@ fn whatever_write_it_dies_before_the_next_command_completes_it() {
         (0..3).for_each(|at| install_one(&files, &all()[at], at));
         let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
         let whole = uninstall::uninstall(&dying, ".", "a", REAL).is_ok();
-        // It may be out already, but for what is said of it.
+        // The profile may already be uninstalled, except for its setup.
         let _ = uninstall::uninstall(&files, ".", "a", REAL);
         for slug in ["b", "c"] {
             done(uninstall::uninstall(&files, ".", slug, REAL));
@@ -146,7 +146,7 @@ fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
         }
         let mut after = theirs(dir.path());
         if first_out != "other" {
-            // A line that others have put below is not joined to the one above.
+            // A line that another profile appended below is not joined to the line above.
             let ignore = after.get_mut(".gitignore").unwrap().as_mut().unwrap();
             assert_eq!(ignore.0.pop(), Some(b'\n'));
         }

@@ -1,5 +1,5 @@
-//! Checks across a manifest's built parts: access to MCP servers, participants whose executors cannot take their turns,
-//! and warnings for the user who runs it.
+//! Checks across a manifest's ports: access to MCP servers, participants whose executors cannot take their turns, and
+//! warnings for the user who runs it.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::service::executor::with_help;
 const OPERATOR_ID_KEY: &str = "operatorId";
 
 impl PortBuilder<'_> {
-    /// Who may use what.
+    /// The tools and MCP servers of each participant. Warns about unknown servers.
     pub(super) fn effectors(&mut self) -> Arc<dyn Effectors> {
         let bindings = self.written.runtime.effectors.iter().flatten().map(|effector| {
             let servers = effector.mcp_servers.clone().unwrap_or_default();
             (effector.participant_id.clone(), Tools { allowed: Some(effector.tools.clone()), servers })
         });
-        let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
+        let effectors = effectors::new(bindings.collect(), &self.servers);
         for (participant, server) in effectors.unknown_servers() {
             let body = Body::new(format!(
                 "`{participant}` may use the MCP server `{server}`, which is not configured"
@@ -37,7 +37,7 @@ impl PortBuilder<'_> {
         effectors
     }
 
-    /// The place where a participant is let use a server.
+    /// The place that allows a participant to use a server.
     fn effector_place(&self, participant: &str, server: &str) -> Place {
         let bindings = self.written.runtime.effectors.iter().flatten().enumerate();
         let mut named =
@@ -76,12 +76,12 @@ impl PortBuilder<'_> {
             self.cautions
                 .warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.place_of("dispatcher", "")));
         }
-        // Readers of the conversation get these, too.
+        // Readers of the conversation get these as well.
         for caution in substrate.warnings() {
             self.report
                 .warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.place_of("substrate", "")));
         }
-        // Where authors have identities of their own, an operator of the remote side may answer as well (K8).
+        // If the substrate gives authors their own identities, an operator of the remote side may also answer (K8).
         let identities = substrate.about().capabilities.contains(&Capability::Identity);
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(speaker) = speaker else { continue };
@@ -98,23 +98,23 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// Servers that an executor does not pass on.
+    /// Warns about servers that an executor does not pass on.
     fn warn_unpassed_servers(&mut self, Speaker { participant, member: config, .. }: &Speaker) {
         let Some(server) = participant.tools.servers.first() else { return };
         if config.executor.forwards_mcp_servers() {
             return;
         }
         let body = Body::new(format!(
-            "`{}` may use MCP servers, and its executor `{}` passes none on",
+            "`{}` may use MCP servers, but its executor `{}` does not pass them on",
             participant.id, config.executor_name
         ));
         let body = body.at(self.effector_place(&participant.id, server));
         let help =
-            "take `mcpServers` out, or use a CLI that is given servers: the presets `claude` and `codex`";
+            "remove `mcpServers`, or use a CLI that gets the servers: the presets `claude` and `codex`";
         self.cautions.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
     }
 
-    /// Warns of a participant for which the remote side may answer as well.
+    /// Warns about a participant for which the remote side may also answer.
     fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: config, .. }: &Speaker) {
         // The remote side answers only because it is asked from here, so its answer is posted once.
         if config.executor.returns_answer_only() {
@@ -122,12 +122,12 @@ impl PortBuilder<'_> {
         }
         let Some(operator) = participant.meta_text(OPERATOR_ID_KEY) else { return };
         let body = Body::new(format!(
-            "`{}` may also be an operator of the conversation (`{operator}`): if something there answers mentions by \
-             itself, each is answered twice",
+            "`{}` may also be an operator of the conversation (`{operator}`): if the server answers mentions by itself, \
+             each mention is answered twice",
             participant.id
         ));
-        let help = "let the operator answer from there, with the executor `db-operator` and `postReply: false`, or make \
-                    sure that the server does not route mentions to it";
+        let help = "use the executor `db-operator` with `postReply: false`, so that the operator answers from the server, \
+                    or turn off routing of mentions to it on the server";
         let at = participant_place(self.document, at, "meta.operatorId");
         self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
     }
