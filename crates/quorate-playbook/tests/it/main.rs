@@ -2,6 +2,7 @@
 
 mod bind;
 mod history;
+mod lock_corpus;
 mod locks;
 mod persona;
 mod weave;

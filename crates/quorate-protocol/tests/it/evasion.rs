@@ -4,6 +4,7 @@
 mod benign;
 mod borders;
 mod classes;
+mod corpus;
 mod properties;
 mod rng;
 mod table;

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Layer, Locks, Trait, excerpt, fold};
+use quorate_protocol::locks;
+use quorate_protocol::locks::{Layer, Locks, Trait, fold};
 
 /// Pieces that mean something to the matcher, to be put together in any way.
 fn piece() -> impl Strategy<Value = String> {
