@@ -13,7 +13,7 @@ use quorate::service::host::Host;
 use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say, state};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::{Request, open};
+use quorate::service::runtime::{RuntimeRequest, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::turn::{Begin, CycleResult};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
         ..Environment::new(place.root())
     };
     let places = PathOverrides { ledger: Some(ledger), ..PathOverrides::default() };
-    let request = Request { path: place.path("there.yaml"), ..Request::default() };
+    let request = RuntimeRequest { path: place.path("there.yaml"), ..RuntimeRequest::default() };
     let runtime = open(&environment, &places, &request, &Host::new()).expect("a manifest that holds");
     let ready = runtime.open_ledger().await.expect("a ledger");
     let mut asked = Vec::new();

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::support;
 use async_trait::async_trait;
-use quorate::service::convene::inputs::Inputs;
-use quorate::service::convene::report::Report;
+use quorate::service::convene::Inputs;
+use quorate::service::convene::report::ConveneReport;
 use quorate::service::convene::spec;
-use quorate::service::convene::{self, Request};
+use quorate::service::convene::{self, ConveneRequest};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
 use quorate::service::open_session;
@@ -59,7 +59,7 @@ fn place() -> TestDir {
     place
 }
 
-fn held(place: &TestDir, host: &Host) -> Report {
+fn held(place: &TestDir, host: &Host) -> ConveneReport {
     let environment = Environment {
         state_dir: Some(place.path("state")),
         host: Arc::new(host.clone()),
@@ -67,7 +67,7 @@ fn held(place: &TestDir, host: &Host) -> Report {
         ..Environment::new(place.root())
     };
     let asked = Inputs { conversation: Some(place.path("talk.md")), ..Inputs::default() };
-    let request = Request { path: place.path("ASSEMBLY.md"), inputs: asked, ..Request::default() };
+    let request = ConveneRequest { path: place.path("ASSEMBLY.md"), inputs: asked, ..Request::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (called, workspace) =

@@ -81,6 +81,31 @@ fn same(name: &str, place: &TestDir) {
         assert_eq!(now, then, "{name}, line {}", number + 1);
     }
     assert_eq!(now.lines().count(), then.lines().count(), "{name}: so many lines\n{now}");
+    assert_export_verifies(place);
+}
+
+/// Exports the ledger and verifies the export with `scripts/verify_ledger.py`, so that the script reads every kind of record.
+#[track_caller]
+fn assert_export_verifies(place: &TestDir) {
+    let key = place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout;
+    place.write("verified.pub", key);
+    place.run(&["ledger", "checkpoint"]).assert_code(0);
+    place.run(&["ledger", "export", "--out", "verified.jsonl"]).assert_code(0);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/verify_ledger.py");
+    let arguments = ["verified.jsonl", "--key", "verified.pub"];
+    let ran = std::process::Command::new("python3")
+        .arg(script)
+        .args(arguments)
+        .current_dir(place.root())
+        .output()
+        .map(support::CommandOutput::from_output);
+    match ran {
+        Ok(ran) if !ran.stderr.contains("needs the package") => drop(ran.assert_code(0)),
+        _ => eprintln!("SKIPPED: no python3 with cryptography, so scripts/verify_ledger.py was not asked"),
+    }
+    for file in ["verified.pub", "verified.jsonl"] {
+        std::fs::remove_file(place.path(file)).expect("removed");
+    }
 }
 
 #[test]
@@ -322,7 +347,7 @@ struct WithLastYear;
 
 #[async_trait]
 impl gather::Gather for WithLastYear {
-    async fn gather(&self, request: gather::Request) -> Result<String, String> {
+    async fn gather(&self, request: gather::GatherRequest) -> Result<String, String> {
         match &*request.subject.text {
             text if text.contains("region") => Ok(format!("{text}\n\nLast year this cost 31 000.\n")),
             _ => Err("nothing is known".to_owned()),

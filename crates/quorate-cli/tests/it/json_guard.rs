@@ -7,9 +7,9 @@
 //! `copy` names the paths below `examples/` to copy, `words` further keys whose strings are messages. A step has `run` (the command
 //! line, with `{name}` for a saved value), `exit`, `output` or `lines` (JSON on stdout), `codes` (the diagnostics on stderr), and
 //! where it needs them `save` (names with JSON pointers into the output), `write` (files to write first), `out` (a file for stdout),
-//! `words`, and `varies` (pointers to values that depend on the machine).
+//! `words`, `situation` (what the command meets), and `varies` (pointers to values that depend on the machine).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -21,8 +21,7 @@ use crate::support;
 use support::{CommandOutput, TestDir};
 
 /// Keys whose strings are messages for people.
-const PROSE: [&str; 10] =
-    ["message", "help", "notes", "summary", "hint", "detail", "because", "why", "words", "said"];
+const PROSE: [&str; 9] = ["message", "help", "notes", "summary", "hint", "detail", "because", "why", "said"];
 
 /// Keys whose numbers depend on the clock or on the length of random ids.
 const MEASURED: [&str; 6] =
@@ -124,7 +123,7 @@ fn step(
 fn differences(at: &str, then: &Value, now: &Value, found: &mut Vec<String>) {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => {
-            let keys: std::collections::BTreeSet<&String> = then.keys().chain(now.keys()).collect();
+            let keys: BTreeSet<&String> = then.keys().chain(now.keys()).collect();
             for key in keys {
                 let [then, now] = [then, now].map(|fields| fields.get(key).unwrap_or(&Value::Null));
                 differences(&format!("{at}/{key}"), then, now, found);
@@ -170,6 +169,17 @@ fn same(name: &str) {
         return;
     }
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+}
+
+/// The commands that a help text lists.
+fn commands_in(help: &str) -> Vec<String> {
+    let lines = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let words = lines.filter_map(|line| line.split_whitespace().next());
+    words
+        .filter(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+        .filter(|word| !word.starts_with('-') && !["help", "quorate"].contains(word))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -223,6 +233,29 @@ fn queue() {
     same("queue");
 }
 
+/// The matrix of exit codes: `situation` says what each command meets.
+#[cfg(all(feature = "mcp", feature = "postgres", feature = "serve"))]
+#[test]
+fn exit_codes() {
+    same("exit-codes");
+}
+
+#[test]
+fn every_command_and_exit_code_is_in_the_matrix() {
+    let text = std::fs::read_to_string(folder().join("exit-codes.json")).expect("the matrix is readable");
+    let matrix: Value = serde_json::from_str(&text).expect("the matrix is JSON");
+    let steps = matrix["steps"].as_array().expect("steps");
+    let exits: BTreeSet<i64> = steps.iter().filter_map(|step| step["exit"].as_i64()).collect();
+    // Other tests interrupt a run and expect 130.
+    assert_eq!(exits, BTreeSet::from([0, 1, 2, 3, 4, 5, 6, 64]));
+    let help = TestDir::new().run(&["--help"]).assert_code(0).stdout;
+    let seen: BTreeSet<&str> =
+        steps.iter().filter_map(|step| step["run"].as_str()?.split_whitespace().next()).collect();
+    let missing: Vec<String> =
+        commands_in(&help).into_iter().filter(|command| !seen.contains(&**command)).collect();
+    assert_eq!(missing, [""; 0], "add a step to golden/json/exit-codes.json");
+}
+
 #[test]
 fn every_command_with_json_output_is_frozen() {
     let mut frozen = String::new();
@@ -231,21 +264,10 @@ fn every_command_with_json_output_is_frozen() {
     }
     let place = TestDir::new();
     let mut missing = Vec::new();
-    let commands = |help: &str| -> Vec<String> {
-        let lines = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-        let words = lines.filter_map(|line| line.split_whitespace().next());
-        words
-            .filter(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
-            .map(str::to_owned)
-            .collect()
-    };
-    for command in commands(&place.run(&["--help"]).assert_code(0).stdout) {
-        if ["help", "quorate"].contains(&&*command) {
-            continue;
-        }
-        let help = place.run(&[&command, "--help"]).assert_code(0).stdout;
+    for command in commands_in(&place.run(&["--help"]).assert_code(0).stdout) {
+        let help = place.run(&[&*command, "--help"]).assert_code(0).stdout;
         let below: Vec<String> = match help.contains("<COMMAND>") {
-            true => commands(&help).into_iter().filter(|below| below != "help").collect(),
+            true => commands_in(&help),
             false => Vec::new(),
         };
         let lines = match below.is_empty() {

@@ -15,7 +15,7 @@ use quorate::service::host::Host;
 use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say};
 use quorate::service::runtime::drive::{Until, drive};
 use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::{Request, open};
+use quorate::service::runtime::{RuntimeRequest, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_adapters::executor::inline::{Inline, Turn};
 use quorate_kernel::turn::Begin;
@@ -119,7 +119,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
         ..Environment::new(repository.root())
     };
     let ledger = Some(repository.path("repo/ledger.db"));
-    let request = Request { path: repository.path("repo").join(MANIFEST), ..Request::default() };
+    let request = RuntimeRequest { path: repository.path("repo").join(MANIFEST), ..RuntimeRequest::default() };
     for text in ["The build is red", "It is green again"] {
         let places = PathOverrides { ledger: ledger.clone(), ..PathOverrides::default() };
         let runtime = open(&environment, &places, &request, &host).expect("a manifest that holds");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::support;
 use crate::support::records;
 use crate::support::transcript;
-use quorate_testkit::rng::Rng;
+use quorate_testkit::scripted::Rng;
 use records::{block_on, of_kind, text};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};

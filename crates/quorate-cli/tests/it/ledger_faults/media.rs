@@ -3,7 +3,7 @@
 //! wrong answer is never given as if nothing were the matter. `QUORATE_LEDGER_MEDIA=3000` tries so many damages.
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_testkit::rng::Rng;
+use quorate_testkit::scripted::Rng;
 use quorate_testkit::shim::Image;
 use quorate_testkit::shim::{Fault, Shim};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use quorate_testkit::rng::Rng;
+use quorate_testkit::scripted::Rng;
 use quorate_testkit::shim::Event;
 use quorate_testkit::shim::{Call, Fault, FaultAction};
 

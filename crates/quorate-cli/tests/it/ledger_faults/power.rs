@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use quorate_testkit::rng::Rng;
+use quorate_testkit::scripted::Rng;
 use quorate_testkit::shim::Event;
 use quorate_testkit::shim::{Fault, Shim};
 use quorate_testkit::shim::{Image, power_loss};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::host::Host;
-use quorate::service::runtime::{Request, Runtime, open};
+use quorate::service::runtime::{RuntimeRequest, Runtime, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_testkit::conformance::{state, substrate};
 use serde_json::json;
@@ -57,7 +57,7 @@ state: {{kind: {state}}}
             ..Environment::new(place.root())
         };
         let places = PathOverrides { ledger: self.ledger.clone(), ..PathOverrides::default() };
-        let request = Request { path: place.path(file), ..Request::default() };
+        let request = RuntimeRequest { path: place.path(file), ..RuntimeRequest::default() };
         open(&environment, &places, &request, &Host::new()).expect("a manifest that holds")
     }
 

@@ -223,7 +223,7 @@ fn assert_index(world: &World, library: &Library) {
 /// B5: unchanged files are accepted; those changed by hand are named.
 pub fn assert_checks(world: &World) {
     let paths: Vec<PathBuf> = vec![world.root().to_owned()];
-    let request = check::Request { paths, root: None, refs: Refs::Followed };
+    let request = check::CheckRequest { paths, root: None, refs: Refs::Followed };
     let outcome = check::check(&world.environment, &request, None);
     let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story()));
     let refused: Vec<String> = outcome

@@ -14,7 +14,7 @@ use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::trust::Trust;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;
-use quorate_testkit::rng::Rng;
+use quorate_testkit::scripted::Rng;
 use tempfile::TempDir;
 
 /// A day in milliseconds.
