@@ -84,7 +84,8 @@ pub struct RuleKind {
     pub duration_params: &'static [&'static str],
     /// The parameters that are durations in milliseconds.
     pub millisecond_params: &'static [&'static str],
-    pub ends_synthesis: EndsSynthesis,
+    /// Whether a rule that fires ends the synthesis: later rules are skipped.
+    pub ends_synthesis: bool,
     /// The parameters that name a class of proposals.
     pub class_params: &'static [&'static str],
     /// Whether a rule of the kind decides regardless of the answers, so that a later rule for the same decision never runs.
@@ -100,16 +101,6 @@ pub struct RuleKind {
     pub dependent_params: &'static [(&'static str, &'static str, &'static str)],
     /// `(parameter, other)`: the parameter has no effect in a rule that has `other`.
     pub shadowed_params: &'static [(&'static str, &'static str)],
-}
-
-/// Whether a rule that fires ends the synthesis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EndsSynthesis {
-    /// Later rules are skipped.
-    Yes,
-    /// Later rules still apply.
-    #[default]
-    No,
 }
 
 /// Capabilities of a program that registers nothing: for manifests that need none, and for checks of shape alone.

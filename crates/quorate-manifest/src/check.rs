@@ -1,7 +1,6 @@
 //! Checks one file of any doctype.
 
-mod dedup;
-
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
@@ -9,11 +8,9 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use crate::doctype::{self, Doctype};
 use crate::document::Document;
 use crate::loader::{Loader, OpenResult};
-use crate::playbook::catalog::HISTORY_SUFFIX;
+use crate::playbook::HISTORY_SUFFIX;
 use crate::workspace::WorkspacePath;
 use crate::{assembly, operator, persona, playbook, runtime};
-
-pub use dedup::Deduplicator;
 
 /// How the user named a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +65,7 @@ pub fn register_planned(loader: &Loader<'_>, locations: &[WorkspacePath]) {
         locations.iter().filter(|location| doctype::from_name(location.name()) == Some(Doctype::Operator))
     {
         if let OpenResult::Document(document) = loader.open(location)
-            && let Some(reference) = operator::load::reference(&document)
+            && let Some(reference) = operator::operator_ref(&document)
         {
             loader.add_planned(location.scope(), reference);
         }
@@ -118,10 +115,10 @@ fn dispatch(loader: &Loader<'_>, document: &Arc<Document>) -> FileOutcome {
             let loaded = assembly::load(loader, document);
             return FileOutcome::Assembly(loaded.report, loaded.value.map(Box::new));
         }
-        Doctype::Persona => persona::load::load(loader, document).report,
-        Doctype::Playbook => playbook::load::load(loader, document).report,
-        Doctype::Runtime => runtime::load::load(loader, document).report,
-        Doctype::Operator => operator::load::load(loader, document).report,
+        Doctype::Persona => persona::load_persona(loader, document).report,
+        Doctype::Playbook => playbook::load_playbook(loader, document).report,
+        Doctype::Runtime => runtime::load_runtime(loader, document).report,
+        Doctype::Operator => operator::load_operator(loader, document).report,
         Doctype::Role => document.report.clone(),
         Doctype::Council | Doctype::Config => return FileOutcome::Standalone(doctype),
     };
@@ -133,4 +130,56 @@ pub fn is_candidate(name: &str) -> bool {
     const SUFFIXES: [&str; 4] = [".md", ".mdx", ".yaml", ".yml"];
     let has_suffix = SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && !name.ends_with(HISTORY_SUFFIX);
     doctype::from_name(name).is_some() || (!name.starts_with('.') && has_suffix)
+}
+
+/// The diagnostics reported so far.
+#[derive(Debug, Default)]
+pub struct Deduplicator {
+    /// File, start of the span, code, message.
+    seen: BTreeSet<(String, usize, &'static str, String)>,
+}
+
+impl Deduplicator {
+    /// Moves the new diagnostics of `report`, and the sources that they quote, to `all`.
+    pub fn add(&mut self, mut report: Report, all: &mut Report) {
+        report.refusals.retain(|refusal| self.is_new(refusal.code.as_str(), &refusal.body));
+        report.warnings.retain(|warning| self.is_new(warning.code.as_str(), &warning.body));
+        let refused = report.refusals.iter().map(|refusal| &refusal.body);
+        let bodies = refused.chain(report.warnings.iter().map(|warning| &warning.body));
+        let quoted: BTreeSet<String> = bodies
+            .flat_map(|body| body.place.iter().chain(body.related.iter().map(|related| &related.place)))
+            .map(|place: &Place| place.file.to_string())
+            .collect();
+        report.retain_sources(|file| quoted.contains(file));
+        all.absorb(report);
+    }
+
+    fn is_new(&mut self, code: &'static str, body: &Body) -> bool {
+        let place = body.place.as_ref();
+        let (file, at) = place.map_or((String::new(), 0), |place| (place.file.to_string(), place.span.start));
+        self.seen.insert((file, at, code, body.message.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::codes;
+
+    use super::*;
+
+    #[test]
+    fn the_same_message_at_another_place_is_kept() {
+        let messages = |at: usize| {
+            let mut report = Report::new();
+            report.add_source("a", "text");
+            report.add_source("b", "text");
+            let place = Place { file: "a".into(), span: at..at, path: String::new() };
+            report.refuse(codes::SYNTAX, Body::new("message").at(place));
+            report
+        };
+        let (mut deduplicator, mut all) = (Deduplicator::default(), Report::new());
+        [0, 1, 0].into_iter().for_each(|at| deduplicator.add(messages(at), &mut all));
+        assert_eq!(all.refusals.len(), 2);
+        assert_eq!(all.sources.keys().map(|file| &**file).collect::<Vec<_>>(), ["a"]);
+    }
 }

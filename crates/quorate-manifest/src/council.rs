@@ -1,28 +1,25 @@
 //! `council.yaml`: the members and protocol of a council. This file owns the resolved form; `council/*` reads the file,
 //! key by key.
 
-mod built_in;
-mod files;
-pub mod glob;
+pub mod files;
 mod load;
-pub(crate) mod logging;
-pub mod prompts;
-mod protocol;
-mod roster;
-mod runtime;
 pub(crate) mod schema;
-mod tier_rules;
 pub mod tiers;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-pub use built_in::built_in;
+use quorate_diagnostics::{Body, codes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{ExecutorTable, parse_secret_pattern};
+use crate::tree::Field;
+use crate::tree::open::sha256_hex;
+use tiers::TierRules;
+
 pub use files::FileAccess;
 pub use load::{load, load_in};
-
-use crate::config::ExecutorTable;
-use tiers::TierRules;
 
 /// A valid council, with the text of its prompts and context files.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +37,7 @@ pub struct Council {
     pub watch: Watch,
     /// The `runtime` block, which configures the executor of members without a block of their own; its `type` is the kind.
     pub runtime: Option<ExecutorTable>,
-    pub policy: Option<PolicyName>,
+    pub policy: Option<VerdictPolicy>,
     /// Path as written and SHA-256 (hex) of the file itself and of every file that it names.
     pub files: Vec<(String, String)>,
 }
@@ -48,13 +45,13 @@ pub struct Council {
 impl Council {
     /// The ids of all members: the deliberators in roster order, then the adjudicator.
     pub fn member_ids(&self) -> impl Iterator<Item = &str> {
-        self.deliberators.iter().map(|deliberator| &*deliberator.id).chain([prompts::ADJUDICATOR])
+        self.deliberators.iter().map(|deliberator| &*deliberator.id).chain([ADJUDICATOR])
     }
 
     /// The `runtime` block of a member alone; `None` where the council's own counts.
     pub fn runtime_of(&self, member: &str) -> Option<&ExecutorTable> {
         match member {
-            prompts::ADJUDICATOR => self.adjudicator_runtime.as_deref(),
+            ADJUDICATOR => self.adjudicator_runtime.as_deref(),
             _ => self.deliberators.iter().find(|one| &*one.id == member)?.runtime.as_ref(),
         }
     }
@@ -98,12 +95,13 @@ pub struct ContextFile {
 pub struct Protocol {
     pub rounds: Rounds,
     pub cross_read: CrossRead,
-    pub fail_fast: FailFast,
+    pub fail_fast: OnFailure,
     /// With fewer valid answers the verdict is INCOMPLETE.
     pub min_deliberators: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rounds {
     /// The verdict uses independent first answers.
     One,
@@ -112,7 +110,8 @@ pub enum Rounds {
 }
 
 /// The part of round 1 that deliberators read in round 2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CrossRead {
     /// The whole first answers (`true`, `verdicts`).
     Verdicts,
@@ -122,21 +121,36 @@ pub enum CrossRead {
     None,
 }
 
-/// Whether the first failure of a deliberator ends the review as INCOMPLETE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailFast {
-    /// `fail_fast_on_runtime_error: true`.
-    Yes,
-    No,
+/// What the first failure of a deliberator does (`fail_fast_on_runtime_error`). The words are those of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnFailure {
+    /// `true`: ends the review as INCOMPLETE.
+    #[serde(rename = "yes")]
+    End,
+    /// `false`: the other deliberators continue.
+    #[serde(rename = "no")]
+    Continue,
 }
 
-/// The value of `verdict_policy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyName {
-    /// The published architecture's policy.
+/// The rule that turns positions into a verdict: `verdict_policy` of a council. `seed` is the policy of the published
+/// architecture, `strict` the policy of the public tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VerdictPolicy {
     Seed,
-    /// The public tool's policy.
     Strict,
+}
+
+impl VerdictPolicy {
+    pub const ALL: [VerdictPolicy; 2] = [VerdictPolicy::Seed, VerdictPolicy::Strict];
+
+    /// The name in manifests and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VerdictPolicy::Seed => "seed",
+            VerdictPolicy::Strict => "strict",
+        }
+    }
 }
 
 /// The log of verdicts, and the patterns to redact.
@@ -153,4 +167,182 @@ pub struct Logging {
 pub struct Watch {
     /// Files and directories, relative to the council's directory.
     pub paths: Vec<String>,
+}
+
+/// Four deliberators and an adjudicator with the embedded prompts, two rounds, no runtime, no tier rules.
+pub fn built_in_council() -> Council {
+    // Programs that run several commands hash the prompts only once.
+    static BUILT_IN: LazyLock<Council> = LazyLock::new(assemble_built_in);
+    BUILT_IN.clone()
+}
+
+fn assemble_built_in() -> Council {
+    let embedded = |name| built_in_prompt(name).expect("every embedded prompt is found by its name");
+    let roster = built_in_prompts().map(|(name, _)| name).filter(|name| *name != ADJUDICATOR);
+    Council {
+        dir: PathBuf::from("."),
+        deliberators: roster
+            .map(|id| Deliberator {
+                id: id.into(),
+                prompt: embedded(id),
+                weight: 1.0,
+                context: Vec::new(),
+                runtime: None,
+            })
+            .collect(),
+        adjudicator: embedded(ADJUDICATOR),
+        adjudicator_runtime: None,
+        protocol: Protocol::default(),
+        tiers: TierRules::default(),
+        logging: Logging::default(),
+        watch: Watch::default(),
+        runtime: None,
+        policy: None,
+        files: built_in_prompts()
+            .map(|(name, text)| (built_in_label(name), sha256_hex(text.as_bytes())))
+            .collect(),
+    }
+}
+
+impl Default for Protocol {
+    /// Two rounds; round 2 reads the whole first answers; a verdict needs three valid answers.
+    fn default() -> Self {
+        Protocol {
+            rounds: Rounds::Two,
+            cross_read: CrossRead::Verdicts,
+            fail_fast: OnFailure::Continue,
+            min_deliberators: 3,
+        }
+    }
+}
+
+/// Reads `logging`.
+fn parse_logging(field: Option<Field<'_>>) -> Logging {
+    let mut logging = Logging::default();
+    let Some(mut fields) = field.and_then(|field| field.fields()) else { return logging };
+    logging.log_path =
+        fields.optional("log_path").and_then(|field| field.non_blank_text()).map(PathBuf::from);
+    if let Some(field) = fields.optional("archive_dir") {
+        let body = Body::new("`archive_dir` has no effect: the ledger keeps every run");
+        field
+            .warn(codes::FIELD_WITHOUT_EFFECT, body.help("remove `archive_dir`; `quorate show` shows a run"));
+    }
+    if let Some(field) = fields.optional("log_format") {
+        check_format(&field);
+    }
+    let patterns = fields.optional("redact_patterns").and_then(|field| field.list()).unwrap_or_default();
+    logging.redact_patterns = patterns.iter().filter_map(parse_secret_pattern).collect();
+    fields.finish();
+    logging
+}
+
+fn check_format(field: &Field<'_>) {
+    match field.text() {
+        None | Some("rule_35_v2") => {}
+        Some(other) => {
+            let message = format!("unknown log format `{other}`");
+            field.invalid_with(message, "write rule_35_v2, or remove `log_format`");
+        }
+    }
+}
+
+/// The prefix of a `prompt` that names an embedded one.
+pub const BUILTIN_PREFIX: &str = "builtin:";
+
+/// Name and text, deliberators in roster order, the adjudicator last.
+const PROMPTS: [(&str, &str); 5] = [
+    ("skeptic", include_str!("council/prompts/skeptic.md")),
+    ("voice_identity", include_str!("council/prompts/voice_identity.md")),
+    ("evidence", include_str!("council/prompts/evidence.md")),
+    ("strategy", include_str!("council/prompts/strategy.md")),
+    (ADJUDICATOR, include_str!("council/prompts/adjudicator.md")),
+];
+
+/// The adjudicator's name, which no deliberator may have.
+pub const ADJUDICATOR: &str = "adjudicator";
+
+/// Name and text of every embedded prompt, deliberators in roster order, the adjudicator last.
+pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PROMPTS.into_iter()
+}
+
+pub fn built_in_prompt(name: &str) -> Option<Prompt> {
+    let (_, text) = built_in_prompts().find(|(known, _)| *known == name)?;
+    Some(Prompt { path: None, text: Arc::from(text) })
+}
+
+/// The name of an embedded prompt in [`Council::files`].
+fn built_in_label(name: &str) -> String {
+    format!("{BUILTIN_PREFIX}{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // C8
+    #[test]
+    fn four_deliberate_and_one_adjudicates() {
+        let council = built_in_council();
+        let ids: Vec<_> = council.deliberators.iter().map(|deliberator| deliberator.id.as_ref()).collect();
+        assert_eq!(ids, ["skeptic", "voice_identity", "evidence", "strategy"]);
+        assert!(council.adjudicator.text.starts_with("# Adjudicator\n"));
+        assert!(council.deliberators[2].prompt.text.starts_with("# Evidence & Calibration\n"));
+        assert_eq!(council.files.len(), 5);
+        assert_eq!(council, built_in_council());
+    }
+}
+
+#[cfg(test)]
+mod prompts_tests {
+    use super::*;
+
+    #[test]
+    fn each_prompt_has_the_required_words() {
+        for (name, text) in built_in_prompts() {
+            let lower = text.to_lowercase();
+            for needed in ["verdict", "verbatim", "material", "your one concern"] {
+                assert!(lower.contains(needed), "{name}: {needed}");
+            }
+            let words = text.split_whitespace().count();
+            assert!((250..=450).contains(&words), "{name}: {words} words");
+        }
+    }
+
+    #[test]
+    fn the_adjudicator_is_told_the_rule_that_the_policy_applies() {
+        // C3
+        let (_, text) = built_in_prompts().find(|(name, _)| *name == ADJUDICATOR).expect("a prompt");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for rule in [
+            "You may be stricter than the count, never looser",
+            "When three or more deliberators block and none of the blocks is irreducible, you may answer exactly `REVISE`",
+            "Without such reasons answer `HOLD`.",
+        ] {
+            assert!(text.contains(rule), "{rule}");
+        }
+    }
+
+    #[test]
+    fn each_deliberator_prompt_has_its_scope_rounds_and_fields() {
+        for (name, text) in built_in_prompts().filter(|(name, _)| *name != ADJUDICATOR) {
+            for needed in [
+                "leave to others",
+                "Round 1:",
+                "Round 2:",
+                "oncede",
+                "old",
+                "scalate",
+                "`would_block`",
+                "`irreducible`",
+                "`findings`",
+                "`revision_brief`",
+                "`concessions`",
+                "`escalations`",
+                "`scores`",
+            ] {
+                assert!(text.contains(needed), "{name}: {needed}");
+            }
+        }
+    }
 }

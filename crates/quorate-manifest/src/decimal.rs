@@ -20,7 +20,7 @@ pub struct Decimal {
 /// The text is not a usable decimal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` has more than {MAX_DIGITS} digits, or is no number")]
-pub struct Error(String);
+pub struct DecimalError(String);
 
 impl Decimal {
     /// The serde name by which a tree's deserializer passes a number's text.
@@ -48,10 +48,10 @@ impl Decimal {
 }
 
 impl FromStr for Decimal {
-    type Err = Error;
+    type Err = DecimalError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = || Error(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, DecimalError> {
+        let refuse = || DecimalError(text.to_owned());
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().map_err(|_| refuse())?),
             None => (text, 0),

@@ -4,21 +4,20 @@
 //! `read` splits a text along its tree, `arrange` orders the parts, `write` joins them, and `check` compares the result
 //! with the text. Texts of values are moved and indented, never rewritten.
 
-mod arrange;
-mod check;
 mod cst;
-mod lines;
-pub mod order;
 pub mod orders;
-mod read;
-mod write;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser};
 
 use crate::frontmatter;
-use crate::tree::{Problem, yaml};
+use crate::tree::{self, Kind, Node, Problem, yaml};
+use cst::{Block, Comment, INDENT, Item, Root, Text, TrailingComment, Value};
+use orders::PathSegment;
 
-pub use order::Order;
+pub use orders::Order;
 
 /// The schema comment of editors, which has an effect only at the top of a file.
 const MODELINE: &str = "# yaml-language-server:";
@@ -72,11 +71,11 @@ fn format_yaml(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>
         return Ok(None);
     }
     let (Some(root), _) = yaml::parse(&text) else { return Ok(None) };
-    let formatted = read::document(&text, &root).map(|mut document| {
-        arrange::arrange(&mut document.block, order);
-        write::write(&document)
+    let formatted = cst::document(&text, &root).map(|mut document| {
+        arrange_entries(&mut document.block, order);
+        write(&document)
     });
-    Ok(formatted.filter(|formatted| check::is_equivalent(&text, &root, formatted)))
+    Ok(formatted.filter(|formatted| is_equivalent(&text, &root, formatted)))
 }
 
 /// The body with exactly one final line break, the first of the present ones.
@@ -99,6 +98,220 @@ fn shift_problems(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Whether both parse as the same tree, up to the order of keys, and have the same comments.
+fn is_equivalent(before: &str, root: &Node, after: &str) -> bool {
+    let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
+    let comments = comments_of(before);
+    problems.is_empty() && values_equal(root, &formatted) && comments.is_some() && comments == comments_of(after)
+}
+
+fn values_equal(node: &Node, other: &Node) -> bool {
+    match (&node.kind, &other.kind) {
+        (Kind::Seq(node), Kind::Seq(other)) => {
+            node.len() == other.len() && node.iter().zip(other).all(|(node, other)| values_equal(node, other))
+        }
+        (Kind::Map(node), Kind::Map(other)) => {
+            let values: HashMap<_, _> = other.iter().map(|entry| (&entry.key, &entry.value)).collect();
+            let same = |key, value| values.get(key).is_some_and(|other| values_equal(value, other));
+            node.len() == other.len() && node.iter().all(|entry| same(&entry.key, &entry.value))
+        }
+        (node, other) => node == other,
+    }
+}
+
+/// The comments, sorted; `None` if they cannot be determined.
+fn comments_of(text: &str) -> Option<Vec<String>> {
+    let options = granit_parser::options! { emit_comments: true, max_buffered_comment_events: text.len() };
+    let mut comments = Vec::new();
+    for event in Parser::new_from_str_with_options(text, options) {
+        if let (Event::Comment(comment, _), _) = event.ok()? {
+            comments.push(comment.trim_end().to_owned());
+        }
+    }
+    comments.sort_unstable();
+    Some(comments)
+}
+
+/// Orders a document.
+fn arrange_entries(root: &mut Block<'_>, order: &Order) {
+    arrange_block(root, order, &mut Vec::new());
+}
+
+fn arrange_block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<PathSegment<'t>>) {
+    for piece in &mut block.items {
+        path.push(piece.key.map_or(PathSegment::Item, |key| PathSegment::Key(key.name)));
+        if let Value::Block(inner) = &mut piece.value {
+            arrange_block(inner, order, path);
+        }
+        path.pop();
+        if piece.key.is_none() {
+            hoist(piece);
+        }
+    }
+    if let Some(keys) = order.keys(path) {
+        sort(&mut block.items, keys);
+    }
+}
+
+fn sort(pieces: &mut [Item<'_>], keys: &[&str]) {
+    let rank = |piece: &Item<'_>| {
+        let name = piece.key.map(|key| key.name);
+        keys.iter().position(|key| Some(*key) == name).unwrap_or(keys.len())
+    };
+    let Some(first) = (0..pieces.len()).min_by_key(|at| rank(&pieces[*at])) else { return };
+    // The first entry has no empty line above it: the old first entry gets the flag of the new one.
+    let gap = std::mem::replace(pieces[first].first_gap(), false);
+    *pieces[0].first_gap() = gap && first > 0;
+    pieces.sort_by_key(rank);
+}
+
+/// The first key of an item is on the dash's line, so comments above that key move above the dash.
+fn hoist(piece: &mut Item<'_>) {
+    let Value::Block(block) = &mut piece.value else { return };
+    let Some(first) = block.items.first_mut().filter(|_| piece.trailing.is_none()) else { return };
+    let mut remarks = std::mem::take(&mut block.head);
+    let below_head = remarks.len();
+    remarks.append(&mut first.lead);
+    if remarks.is_empty() {
+        return;
+    }
+    remarks[0].gap = piece.gap;
+    let mut gap = std::mem::replace(&mut first.gap, false);
+    if below_head > 0 {
+        *remarks.get_mut(below_head).map_or(&mut gap, |remark| &mut remark.gap) = block.head_gap;
+    }
+    piece.gap = gap;
+    piece.lead.append(&mut remarks);
+}
+
+/// The text of a document.
+fn write(document: &Root<'_>) -> String {
+    let mut out = Writer { text: String::new(), no_gap_next: true };
+    if let Some((above, beside)) = &document.fence {
+        out.comments(above, 0);
+        out.text.push_str("---");
+        out.end(beside.as_ref());
+        out.no_gap_next = true;
+    }
+    out.block(&document.block, 0, false);
+    if let Some((beside, below)) = &document.end {
+        out.text.push_str("...");
+        out.end(beside.as_ref());
+        out.comments(below, 0);
+    }
+    out.text
+}
+
+struct Writer {
+    text: String,
+    /// Whether an empty line is not allowed next: at the start of a block, or if it would become part of a value.
+    no_gap_next: bool,
+}
+
+impl Writer {
+    /// Writes a block, on the line of a dash or on new lines.
+    fn block(&mut self, block: &Block<'_>, indent: usize, on_line: bool) {
+        self.comments(&block.head, indent);
+        if block.head_gap && !block.head.is_empty() {
+            self.gap(true);
+        }
+        for (at, piece) in block.items.iter().enumerate() {
+            self.item(piece, indent, on_line && at == 0);
+        }
+        self.comments(&block.tail, indent);
+    }
+
+    fn item(&mut self, piece: &Item<'_>, indent: usize, on_line: bool) {
+        if !on_line {
+            self.comments(&piece.lead, indent);
+            self.gap(piece.gap);
+            self.pad(indent);
+        }
+        match piece.key {
+            Some(key) => {
+                self.text.push_str(key.text);
+                self.text.push(':');
+            }
+            None => self.text.push('-'),
+        }
+        match &piece.value {
+            Value::Block(block) if piece.key.is_none() && piece.trailing.is_none() => {
+                self.text.push(' ');
+                self.block(block, indent + INDENT, true);
+            }
+            Value::Block(block) => {
+                self.end(piece.trailing.as_ref());
+                self.no_gap_next = true;
+                self.block(block, indent + INDENT, false);
+            }
+            Value::Text(text) => {
+                match &text.above {
+                    Some(above) => {
+                        self.end(piece.trailing.as_ref());
+                        self.no_gap_next = true;
+                        self.comments(above, indent + INDENT);
+                        self.pad(indent + text.lines.first().map_or(INDENT, |line| line.indent));
+                    }
+                    None => self.text.push(' '),
+                }
+                self.value(text, indent);
+            }
+            Value::Nothing => self.end(piece.trailing.as_ref()),
+        }
+        self.comments(&piece.below, indent + INDENT);
+    }
+
+    fn value(&mut self, text: &Text<'_>, indent: usize) {
+        for (at, line) in text.lines.iter().enumerate() {
+            if at > 0 {
+                self.text.push('\n');
+                if !line.text.is_empty() {
+                    self.pad(indent + line.indent);
+                }
+            }
+            self.text.push_str(line.text);
+        }
+        self.end(text.trailing.as_ref());
+        self.no_gap_next = text.keeps_blank_lines;
+    }
+
+    fn comments(&mut self, remarks: &[Comment<'_>], indent: usize) {
+        for remark in remarks {
+            self.gap(remark.gap);
+            self.pad(indent);
+            self.text.push_str(remark.text);
+            self.end(None);
+        }
+    }
+
+    /// Ends a line, with the comment beside it.
+    fn end(&mut self, aside: Option<&TrailingComment<'_>>) {
+        self.no_gap_next = false;
+        let Some(aside) = aside else { return self.text.push('\n') };
+        self.text.push_str(aside.space);
+        let begin = self.text.rfind('\n').map_or(0, |at| at + 1);
+        let column = self.text[begin..].chars().count();
+        self.text.push_str(aside.text);
+        self.text.push('\n');
+        for line in &aside.below {
+            self.pad(column);
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+
+    fn gap(&mut self, wanted: bool) {
+        if wanted && !self.no_gap_next {
+            self.text.push('\n');
+        }
+        self.no_gap_next |= wanted;
+    }
+
+    fn pad(&mut self, indent: usize) {
+        self.text.extend(std::iter::repeat_n(' ', indent));
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ pub(crate) mod checks;
 pub mod config;
 pub mod council;
 pub mod decimal;
-pub mod decode;
 pub mod doctype;
 pub mod document;
 pub mod duration;
@@ -27,14 +26,12 @@ mod pattern;
 pub mod persona;
 pub mod playbook;
 pub mod runtime;
-mod secret_key;
-pub mod source;
 pub mod timestamp;
 pub mod tree;
 pub mod workspace;
 
 pub use capabilities::Capabilities;
-pub use source::Source;
+pub use workspace::Source;
 pub use workspace::Workspace;
 
 use quorate_diagnostics::Report;

@@ -2,8 +2,6 @@
 //! `extends` chain once, and lists each folder once.
 
 mod chain;
-mod presence;
-mod reference;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -14,12 +12,11 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use crate::capabilities::Capabilities;
 use crate::doctype::{self, Doctype};
 use crate::document::{self, Document, Syntax};
-use crate::workspace::{Error, Scope, Workspace, WorkspacePath};
+use crate::tree::reader::nearest;
+use crate::workspace::{EntryKind, Scope, Workspace, WorkspaceError, WorkspacePath};
 
 pub(crate) use chain::ChainRules;
 pub use chain::{BreakReason, Chain, ChainOutcome};
-pub use presence::Presence;
-pub use reference::{Reference, Unresolved};
 
 /// Options of a [`Loader`].
 #[derive(Debug, Clone, Default)]
@@ -53,8 +50,8 @@ pub struct Loader<'w> {
     pub options: Options,
     documents: RefCell<HashMap<WorkspacePath, ReadResult>>,
     chains: RefCell<HashMap<WorkspacePath, ChainOutcome>>,
-    folders: RefCell<HashMap<WorkspacePath, Arc<presence::FolderListing>>>,
-    pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::lookup::Lookup>>>,
+    folders: RefCell<HashMap<WorkspacePath, Arc<FolderListing>>>,
+    pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<PersonaLookup>>>,
     /// The operators' roles and skills of each scope requested so far.
     pub(crate) operator_names: RefCell<HashMap<Scope, Arc<OperatorNames>>>,
     planned: RefCell<BTreeSet<(Scope, String)>>,
@@ -125,7 +122,7 @@ impl<'w> Loader<'w> {
     ///
     /// # Errors
     /// As [`Workspace::read`].
-    pub fn bytes(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
+    pub fn bytes(&self, location: &WorkspacePath) -> Result<Vec<u8>, WorkspaceError> {
         self.workspace.read(location)
     }
 
@@ -149,8 +146,8 @@ impl<'w> Loader<'w> {
         }
         let read = match self.workspace.read(location) {
             Ok(bytes) => ReadResult::Document(Arc::new(self.parse_document(location, doctype, bytes))),
-            Err(Error::Missing) => ReadResult::Missing,
-            Err(Error::Outside) => ReadResult::Outside,
+            Err(WorkspaceError::Missing) => ReadResult::Missing,
+            Err(WorkspaceError::Outside) => ReadResult::Outside,
             Err(error) => ReadResult::Unreadable(error.to_string()),
         };
         self.documents.borrow_mut().insert(location.clone(), read.clone());
@@ -166,8 +163,8 @@ impl<'w> Loader<'w> {
         }
         match self.workspace.read(location) {
             Ok(bytes) => self.open_bytes(location, bytes),
-            Err(Error::Missing) => OpenResult::Missing,
-            Err(error @ Error::TooLarge) => {
+            Err(WorkspaceError::Missing) => OpenResult::Missing,
+            Err(error @ WorkspaceError::TooLarge) => {
                 let shown = self.display_name(location);
                 let mut report = Report::new();
                 report.add_source(shown.as_str(), "");
@@ -212,5 +209,267 @@ impl<'w> Loader<'w> {
     pub fn forget(&self, location: &WorkspacePath) {
         self.documents.borrow_mut().remove(location);
         self.chains.borrow_mut().remove(location);
+    }
+}
+
+/// How deep a folder is searched for a file.
+const MAX_SEARCH_DEPTH: usize = 6;
+
+/// Device names on Windows, with any extension.
+const RESERVED: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+
+/// Whether a path exists, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    File,
+    Folder,
+    /// The path does not exist or cannot be used; the reason.
+    Absent(String),
+}
+
+/// The entries of a folder.
+#[derive(Debug, Default)]
+struct FolderListing {
+    entries: HashMap<String, EntryKind>,
+    /// How often a name occurs when case is ignored.
+    case_folded: HashMap<String, u32>,
+}
+
+/// Result of looking up a persona by its ref.
+pub type PersonaLookup = Result<FoundPersona, Box<PersonaLookupError>>;
+
+/// The target of a persona ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundPersona {
+    pub path: WorkspacePath,
+    pub title: String,
+}
+
+/// Why a persona ref cannot be resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonaLookupError {
+    /// A clause for the end of a sentence.
+    pub reason: String,
+    pub help: Option<String>,
+    /// The first refusal in the persona's own file.
+    pub related: Option<(Place, String)>,
+}
+
+impl Loader<'_> {
+    /// Whether a path exists; each component has to match exactly.
+    pub fn presence(&self, location: &WorkspacePath) -> Presence {
+        let mut at = location.root();
+        let mut found = Presence::Folder;
+        for part in location.as_str().split('/').filter(|part| !part.is_empty()) {
+            if found != Presence::Folder {
+                return Presence::Absent(format!("`{}` is not a folder", self.display_name(&at)));
+            }
+            if let Some(why) = portability_problem(part) {
+                return Presence::Absent(why);
+            }
+            let folder = self.folder(&at);
+            let path = at.child(part);
+            found = match folder.entries.get(part) {
+                _ if folder.case_folded.get(&part.to_lowercase()).is_some_and(|count| *count > 1) => {
+                    return Presence::Absent(format!(
+                        "another name in `{}` differs from `{part}` in case alone, which other systems do not tell apart",
+                        self.display_name(&at)
+                    ));
+                }
+                Some(EntryKind::File) => Presence::File,
+                Some(EntryKind::Directory) => Presence::Folder,
+                Some(EntryKind::Other) => {
+                    return Presence::Absent(format!(
+                        "`{}` leads out of its workspace or tenant, or nowhere",
+                        self.display_name(&path)
+                    ));
+                }
+                None => return Presence::Absent(format!("there is no `{}`", self.display_name(location))),
+            };
+            at = path;
+        }
+        found
+    }
+
+    /// Whether a folder contains a file, at most [`MAX_SEARCH_DEPTH`] levels down.
+    fn contains_file(&self, location: &WorkspacePath) -> bool {
+        fn search(loader: &Loader<'_>, location: &WorkspacePath, depth: usize) -> bool {
+            let folder = loader.folder(location);
+            let mut folders: Vec<&String> = Vec::new();
+            for (name, kind) in &folder.entries {
+                match kind {
+                    EntryKind::File => return true,
+                    EntryKind::Directory => folders.push(name),
+                    EntryKind::Other => {}
+                }
+            }
+            depth > 0 && folders.iter().any(|name| search(loader, &location.child(name), depth - 1))
+        }
+        search(self, location, MAX_SEARCH_DEPTH)
+    }
+
+    /// The names of the folders in a folder, sorted.
+    pub fn folder_names(&self, location: &WorkspacePath) -> Vec<String> {
+        self.entries(location, EntryKind::Directory)
+    }
+
+    /// The names of the files in a folder, sorted.
+    pub fn file_names(&self, location: &WorkspacePath) -> Vec<String> {
+        self.entries(location, EntryKind::File)
+    }
+
+    fn entries(&self, location: &WorkspacePath, wanted: EntryKind) -> Vec<String> {
+        let folder = self.folder(location);
+        let entries = folder.entries.iter().filter(|(_, kind)| **kind == wanted);
+        let mut names: Vec<String> = entries.map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn folder(&self, location: &WorkspacePath) -> Arc<FolderListing> {
+        if let Some(folder) = self.folders.borrow().get(location) {
+            return Arc::clone(folder);
+        }
+        let mut folder = FolderListing::default();
+        for listed in self.workspace.list(location).unwrap_or_default() {
+            *folder.case_folded.entry(listed.name.to_lowercase()).or_default() += 1;
+            folder.entries.insert(listed.name, listed.kind);
+        }
+        let folder = Arc::new(folder);
+        self.folders.borrow_mut().insert(location.clone(), Arc::clone(&folder));
+        folder
+    }
+}
+
+/// Why a name cannot be used on every operating system.
+fn portability_problem(name: &str) -> Option<String> {
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let port = |prefix: &str| {
+        stem.strip_prefix(prefix)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    if RESERVED.contains(&stem.as_str()) || port("com") || port("lpt") {
+        return Some(format!("`{name}` is the name of a device on some systems"));
+    }
+    let odd = name.ends_with(['.', ' ']) || name.contains(['%', '\\', ':', '*', '?', '"', '<', '>', '|']);
+    (odd || name.chars().any(char::is_control))
+        .then(|| format!("`{name}` is not a valid name on every system"))
+}
+
+/// A parsed `ws://` ref.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference<'t> {
+    /// For example `personas`.
+    pub collection: &'t str,
+    /// A slug, maybe with more path components.
+    pub rest: &'t str,
+}
+
+/// Why a ref cannot be resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unresolved {
+    pub reason: String,
+    pub outside_scope: bool,
+    /// An existing ref with a similar name.
+    pub suggestion: Option<String>,
+}
+
+impl Unresolved {
+    fn absent(why: String) -> Self {
+        Unresolved { reason: why, outside_scope: false, suggestion: None }
+    }
+
+    fn escapes_scope() -> Self {
+        Unresolved {
+            reason: "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
+            outside_scope: true,
+            suggestion: None,
+        }
+    }
+}
+
+impl<'t> Reference<'t> {
+    /// Parses `ws://<collection>/<rest>`.
+    pub fn parse(text: &'t str) -> Option<Reference<'t>> {
+        let (collection, rest) = text.strip_prefix("ws://")?.split_once('/')?;
+        Some(Reference { collection, rest })
+    }
+
+    /// The manifest that the ref names; `None` if any non-empty folder is enough.
+    fn file(self) -> Option<String> {
+        let name = match self.collection {
+            "personas" => "PERSONA.md",
+            "operators" => "OPERATOR.md",
+            "workspaces" => "WORK.md",
+            "assemblies" => "ASSEMBLY.md",
+            _ => return None,
+        };
+        Some(format!("{}/{}/{name}", self.collection, self.rest))
+    }
+
+    /// The path of the ref's manifest or folder in a scope.
+    ///
+    /// # Errors
+    /// The ref leads out of the scope.
+    pub fn path(self, scope: &Scope) -> Result<WorkspacePath, Unresolved> {
+        let path = self.file().unwrap_or_else(|| format!("{}/{}", self.collection, self.rest));
+        let leads_up = path.split('/').any(|part| part == ".." || part == ".");
+        match WorkspacePath::in_scope(scope, &path) {
+            Ok(location) if !leads_up => Ok(location),
+            _ => Err(Unresolved::escapes_scope()),
+        }
+    }
+}
+
+impl Unresolved {
+    /// Help text: the suggestion if there is one, else `otherwise`.
+    pub fn help(&self, otherwise: &str) -> String {
+        self.suggestion
+            .as_ref()
+            .map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
+    }
+}
+
+impl Loader<'_> {
+    /// An existing ref of the same collection with a similar name.
+    fn nearest_reference(&self, reference: Reference<'_>, from: &WorkspacePath) -> Option<String> {
+        let names = self.folder_names(&from.root().child(reference.collection));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let nearest_name = nearest(reference.rest, &names)?;
+        (nearest_name != reference.rest).then(|| format!("ws://{}/{nearest_name}", reference.collection))
+    }
+
+    /// Resolves a ref, or a path relative to `from`, the file that contains it.
+    ///
+    /// # Errors
+    /// The target does not exist or is outside the scope.
+    pub fn resolve(&self, from: &WorkspacePath, text: &str) -> Result<WorkspacePath, Unresolved> {
+        let Some(reference) = Reference::parse(text) else {
+            let location = from.resolve_relative(text).map_err(|_| Unresolved::escapes_scope())?;
+            return match self.presence(&location) {
+                Presence::Absent(why) => Err(Unresolved::absent(why)),
+                _ => Ok(location),
+            };
+        };
+        // `ws://assemblies/<slug>/<member>`: only the assembly has to exist.
+        let member_ref = reference.rest.split_once('/').filter(|_| reference.collection == "assemblies");
+        let reference = member_ref.map_or(reference, |(rest, _)| Reference { rest, ..reference });
+        let location = reference.path(from.scope())?;
+        let wants_file = reference.file().is_some();
+        match self.presence(&location) {
+            Presence::File if wants_file => Ok(location),
+            Presence::Folder if !wants_file && self.contains_file(&location) => Ok(location),
+            Presence::Folder if !wants_file => {
+                Err(Unresolved::absent(format!("there is no file in `{}`", self.display_name(&location))))
+            }
+            Presence::Absent(why) => Err(Unresolved {
+                suggestion: self.nearest_reference(reference, from),
+                ..Unresolved::absent(why)
+            }),
+            _ => Err(Unresolved::absent(format!(
+                "`{}` is not of the kind that the ref names",
+                self.display_name(&location)
+            ))),
+        }
     }
 }

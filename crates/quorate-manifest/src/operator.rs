@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
+pub use load::load_operator;
+pub(crate) use load::operator_ref;
+
 /// An agent that playbooks and overlays are for. Other fields are kept, not interpreted.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(title = "OPERATOR.md")]

@@ -1,18 +1,17 @@
 //! `playbooks/v1` (AIP-12): the manifest as written. The body is the prompt fragment.
 
-pub mod catalog;
 pub mod edit;
-pub mod evidence;
-pub mod history;
 pub mod load;
-pub mod selector;
-pub mod targets;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::pattern;
+
+pub use load::{Catalog, FOLDER, HISTORY_SUFFIX, PlaybookFile, exists, load_all, load_playbook, paths};
 
 /// A prompt fragment that is woven into an operator's persona.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -49,9 +48,9 @@ pub struct Playbook {
     pub entry: Option<String>,
     /// The targets, by kind and name. Ignored if there is a selector.
     #[schemars(extend("minItems" = 1, "deprecated" = true))]
-    pub targets: Option<Vec<targets::Target>>,
+    pub targets: Option<Vec<Target>>,
     /// The operators that the playbook is for.
-    pub selector: Option<selector::Selector>,
+    pub selector: Option<Selector>,
     /// Whether the fragment is added to the persona or replaces a block of it.
     pub kind: Weaving,
     /// The block to replace.
@@ -77,7 +76,7 @@ pub struct Playbook {
     pub ttl: Option<String>,
     /// The evidence for the playbook.
     #[schemars(extend("minItems" = 1))]
-    pub evidence: Vec<evidence::Evidence>,
+    pub evidence: Vec<Evidence>,
     /// Whether the playbook is woven: active is, shadow and archived are not.
     pub status: Status,
     /// The playbooks that this one replaces.
@@ -87,7 +86,7 @@ pub struct Playbook {
     ))]
     pub supersedes: Option<Vec<String>>,
     /// The changes, the oldest first. Append-only.
-    pub history: Option<Vec<history::Entry>>,
+    pub history: Option<Vec<Entry>>,
     /// The operator that the playbook is for; ignored if there is a selector.
     #[schemars(
         regex(pattern = pattern::KEBAB),
@@ -131,4 +130,177 @@ pub enum Status {
     Active,
     /// Kept only as a record.
     Archived,
+}
+
+/// A source of a playbook.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// The kind of source.
+    pub kind: EvidenceKind,
+    /// The id or path of the source.
+    #[serde(rename = "ref")]
+    #[schemars(length(min = 1, max = 500))]
+    pub reference: String,
+    /// One line about what the source shows.
+    #[schemars(length(max = 1000))]
+    pub note: Option<String>,
+}
+
+/// The kind of source of a playbook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum EvidenceKind {
+    /// A run.
+    Run,
+    /// A conversation.
+    Conversation,
+    /// A work item.
+    WorkItem,
+    /// A reflection on several sources.
+    Reflection,
+    /// A person's statement.
+    Human,
+}
+
+/// One change of a playbook.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "HistoryEntry")]
+pub struct Entry {
+    /// The time, in RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
+    pub at: String,
+    /// The kind of change.
+    pub kind: EntryKind,
+    /// One line.
+    #[schemars(length(min = 1, max = 1000))]
+    pub summary: String,
+    /// The run, reflection or ticket that led to the change.
+    pub source: Option<String>,
+    /// The author of the change.
+    pub by: Option<String>,
+    /// The gate that a promotion passed.
+    pub gate: Option<Gate>,
+}
+
+/// The kind of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum EntryKind {
+    /// The playbook was created.
+    Created,
+    /// The playbook was edited.
+    Delta,
+    /// The playbook became active.
+    Promoted,
+    /// The playbook was archived.
+    Archived,
+    /// Another playbook replaced this one.
+    Superseded,
+    /// The playbook violated a locked trait.
+    LockViolation,
+}
+
+/// The test of a promotion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Gate {
+    /// Outcomes with the playbook are better than without.
+    AB,
+    /// A scorer prefers the prompt with the playbook.
+    Scorer,
+    /// A person approves.
+    Human,
+    /// An assembly votes for the promotion.
+    Governance,
+}
+
+/// The operators that a playbook is for: keys are axes (identity, role, position, capability or a custom one), all of which
+/// have to match; `allOf` and `anyOf` are the long form.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(inline, extend("minProperties" = 1))]
+pub struct Selector {
+    /// All of these have to match.
+    #[serde(rename = "allOf")]
+    pub all_of: Option<Vec<Term>>,
+    /// One of these has to match.
+    #[serde(rename = "anyOf")]
+    pub any_of: Option<Vec<Term>>,
+    /// By axis: the accepted values.
+    #[serde(flatten)]
+    pub axes: BTreeMap<String, Values>,
+}
+
+/// One axis of the long form.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SelectorTerm")]
+pub struct Term {
+    /// The axis.
+    #[schemars(length(min = 1, max = 64))]
+    pub axis: String,
+    /// The accepted values.
+    #[serde(rename = "anyOf")]
+    #[schemars(inner(length(min = 1, max = 200)), extend("minItems" = 1))]
+    pub any_of: Vec<String>,
+}
+
+/// The accepted values of an axis: one or several; "*" is any value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Values {
+    /// One value.
+    One(String),
+    /// One of several.
+    Some(Vec<String>),
+}
+
+impl JsonSchema for Values {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SelectorValues".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "oneOf": [
+                { "type": "string", "minLength": 1, "maxLength": 200 },
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": { "type": "string", "minLength": 1, "maxLength": 200 }
+                }
+            ]
+        })
+    }
+}
+
+/// A target of a playbook.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The kind of `ref`; for an operator, `ref` is its slug or its role.
+    pub kind: TargetKind,
+    /// A slug, `kind/slug`, or a glob.
+    #[serde(rename = "ref")]
+    #[schemars(length(min = 1, max = 200), extend("examples" = ["alice", "role/companion", "operator/*"]))]
+    pub reference: String,
+}
+
+/// The kind of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum TargetKind {
+    /// An operator.
+    Operator,
+    /// A role.
+    Role,
+    /// A skill.
+    Skill,
+    /// A runtime.
+    Runtime,
 }

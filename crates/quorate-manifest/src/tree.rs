@@ -19,7 +19,7 @@ use crate::decimal::Decimal;
 
 pub use deserialize::from_node;
 pub use emit::emit;
-pub use open::{Format, ParsedFile, open};
+pub use open::{DecodeError, Format, ParsedFile, decode, open};
 pub use reader::{Field, Fields, SourceFile};
 
 /// The maximum nesting of mappings and lists.

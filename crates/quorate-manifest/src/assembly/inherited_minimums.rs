@@ -14,21 +14,14 @@ use crate::tree::{Kind, Node};
 /// The strictest values of the documents checked so far, each with its place.
 #[derive(Debug, Default)]
 pub(super) struct InheritedMinimums {
-    root_seen: RootSeen,
+    /// Whether the root has been checked.
+    root_seen: bool,
     mode: Option<(Mode, Place)>,
     consultations: AuditSwitch,
     overlays: AuditSwitch,
     signing_required: Option<Place>,
     match_mode: (MatchMode, Option<Place>),
     traits: Vec<(String, Place)>,
-}
-
-/// Whether the root has been checked.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum RootSeen {
-    #[default]
-    No,
-    Yes,
 }
 
 /// An `enabled` that descendants cannot switch off.
@@ -45,15 +38,30 @@ impl Default for AuditSwitch {
 }
 
 /// Checks each document of a chain, root first, against its ancestors.
-pub(super) fn check(documents: &[Arc<Document>]) -> Report {
+pub(super) fn check_minimums(documents: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
     let mut minimums = InheritedMinimums::default();
     for document in documents {
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
         minimums.check_document(document, &mut report);
-        minimums.root_seen = RootSeen::Yes;
+        minimums.root_seen = true;
     }
     report
+}
+
+/// For each document, root first, the match mode of the traits that it declares (M9).
+pub(crate) fn declared_match_modes(documents: &[Arc<Document>]) -> Vec<MatchMode> {
+    let mut strictest = MatchMode::default();
+    let declared = |document: &Arc<Document>| {
+        document.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse)
+    };
+    documents
+        .iter()
+        .map(|document| {
+            strictest = declared(document).map_or(strictest, |mode| mode.max(strictest));
+            strictest
+        })
+        .collect()
 }
 
 impl InheritedMinimums {
@@ -88,7 +96,7 @@ impl InheritedMinimums {
         let path = format!("audit.{which}.enabled");
         let place = document.place(node.span.clone(), path.clone());
         match node.kind {
-            Kind::Bool(false) if self.root_seen == RootSeen::Yes && switch.on => {
+            Kind::Bool(false) if self.root_seen && switch.on => {
                 let mut body = Body::new(format!("`{path}` is switched off; an ancestor has it on"));
                 if let Some(above) = &switch.set_at {
                     body = body.related(above.clone(), "switched on here");

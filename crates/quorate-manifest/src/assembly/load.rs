@@ -1,29 +1,29 @@
 //! Loads an assembly: resolves its chain, runs the checks, and fills in defaults.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
+use serde_json::{Map, Value};
 
-use super::audit::{self, Signing};
-use super::check_context::CheckContext;
-use super::match_modes::declared_match_modes;
-use super::resolved::{
-    Audit, Gather, LockedTrait, Member, ModeSettings, Persona, Resolved, Retention, RiskLevel, Rule,
+use super::{
+    AppliesTo, Assembly, Defaults, Display, MatchMode, Mode, RiskLabel, Signing, Trigger, inherited_minimums,
 };
-use super::synthesis::{AppliesTo, RiskLabel};
-use super::{Assembly, Mode, inherited_minimums, members, merge};
-use crate::checks;
+use crate::checks::CheckContext;
 use crate::decimal::Decimal;
 use crate::doctype::Doctype;
 use crate::document::Document;
 use crate::governance::Policies;
 use crate::loader::{Chain, ChainOutcome, Loader, Refs};
+use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
+use crate::merge::{Row, row};
 use crate::tree::Node;
-use crate::{Loaded, loader};
+use crate::workspace::WorkspacePath;
+use crate::{Loaded, checks, loader};
 
 const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
     doctype: Doctype::Assembly,
-    table: merge::TABLE,
+    table: TABLE,
     cycle: codes::ASSEMBLY_EXTENDS_CYCLE,
     missing: codes::ASSEMBLY_EXTENDS_MISSING,
     depth: codes::ASSEMBLY_EXTENDS_DEPTH_EXCEEDED,
@@ -49,12 +49,12 @@ pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
         // M2: a violation of the schema hides no changed one-way switch.
         if broken.is_none() && visited.iter().all(|document| document.is_readable()) {
             let documents: Vec<Arc<Document>> = visited.into_iter().rev().collect();
-            report.absorb(inherited_minimums::check(&documents));
+            report.absorb(inherited_minimums::check_minimums(&documents));
         }
         return Loaded { value: None, report };
     };
-    report.absorb(checks::collisions(&chain.documents));
-    report.absorb(inherited_minimums::check(&chain.documents));
+    report.absorb(checks::check_id_collisions(&chain.documents));
+    report.absorb(inherited_minimums::check_minimums(&chain.documents));
     let value = resolve(loader, &chain, &mut report);
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
@@ -70,7 +70,7 @@ fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Opti
         );
         return None;
     };
-    let numbers = checks::numbers(chain);
+    let numbers = checks::check_numbers(chain);
     let has_unusable_number = numbers.has_refusals();
     report.absorb(numbers);
     // Deserialization would refuse the same number again.
@@ -92,7 +92,7 @@ fn build_resolved(
     policies: Policies,
 ) -> Resolved {
     let root = &chain.merged;
-    let declared = declared_match_modes(&chain.documents);
+    let declared = inherited_minimums::declared_match_modes(&chain.documents);
     let nodes = root.key("members").map_or(&[][..], Node::items);
     let members = written.members.unwrap_or_default();
     let rule_nodes = root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
@@ -117,7 +117,7 @@ fn build_resolved(
             .map(|(rule, node)| resolve_rule(rule, node))
             .collect(),
         risk_levels: levels.map_or(DEFAULT_RISK_LEVELS.to_vec(), |levels| {
-            let resolve = |level: &super::synthesis::RiskLevel| RiskLevel {
+            let resolve = |level: &super::RiskLevel| RiskLevel {
                 lowest: level.range.first().copied().unwrap_or_default(),
                 highest: level.range.get(1).copied().unwrap_or_default(),
                 label: level.label,
@@ -139,7 +139,7 @@ fn build_resolved(
             .collect(),
         match_mode: written.match_mode.unwrap_or_default(),
         audit: resolve_audit(written.audit.as_ref()),
-        refs: checks::xref_unresolvable::references(root),
+        refs: checks::references::references(root),
         applies_to: written.applies_to.unwrap_or_default(),
         defaults: written.defaults,
         display: written.display,
@@ -152,7 +152,7 @@ fn build_resolved(
 fn resolve_member(
     loader: &Loader<'_>,
     chain: &Chain,
-    member: members::Member,
+    member: super::Member,
     node: &Node,
     mode: Mode,
 ) -> Member {
@@ -177,16 +177,16 @@ fn resolve_member(
             title: found.map(|found| found.title),
         },
         mode_settings,
-        timeout_ms: member.timeout_ms.unwrap_or(members::DEFAULT_TIMEOUT_MS),
+        timeout_ms: member.timeout_ms.unwrap_or(super::DEFAULT_TIMEOUT_MS),
         gather: member.gather_input.map_or_else(
-            || Gather { strategy: members::DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
+            || Gather { strategy: super::DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
             |gather| Gather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
         ),
         document: usize::from(node.document),
     }
 }
 
-fn resolve_rule(rule: super::synthesis::Rule, node: &Node) -> Rule {
+fn resolve_rule(rule: super::Rule, node: &Node) -> Rule {
     let params = node.key("params").map(Node::to_exact_json);
     Rule {
         id: rule.id.into(),
@@ -203,17 +203,180 @@ fn resolve_rule(rule: super::synthesis::Rule, node: &Node) -> Rule {
     }
 }
 
-fn resolve_audit(audit: Option<&super::audit::Audit>) -> Audit {
+fn resolve_audit(audit: Option<&super::Audit>) -> Audit {
     let retention =
         |enabled: Option<bool>| if enabled == Some(false) { Retention::HashOnly } else { Retention::Full };
     let consultations = audit.and_then(|audit| audit.consultations.as_ref());
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
     Audit {
         consultations: retention(consultations.and_then(|consultations| consultations.enabled)),
-        retention_days: audit::retention_days(audit),
+        retention_days: super::retention_days(audit),
         overlays: retention(overlays.and_then(|overlays| overlays.enabled)),
         max_active: overlays.and_then(|overlays| overlays.max_active).unwrap_or(DEFAULT_MAX_ACTIVE),
-        default_ttl: audit::default_ttl(audit),
+        default_ttl: super::default_ttl(audit),
         signing: audit.and_then(|audit| audit.signing).unwrap_or(Signing::Optional),
     }
+}
+
+/// One row for each key, in the order of AIP-24's table. `inherited_minimums.rs` checks the one-way keys.
+pub const TABLE: &[Row] = &[
+    row("schema", Override),
+    row("name", Override),
+    row("title", Override),
+    row("description", Override),
+    row("version", Override),
+    row("extends", Local),
+    row("appliesTo", Local),
+    row("mode", Override),
+    row("members", ById("id")),
+    row("synthesis", Fields(SYNTHESIS)),
+    row("lockedTraits", Union),
+    row("matchMode", Override),
+    row("audit", Fields(AUDIT)),
+    row("identity", Override),
+    row("governance", Override),
+    row("work", Override),
+    row("executor", Override),
+    row("defaults", Fields(&[])),
+    row("display", Fields(&[])),
+    row("metadata", Deep),
+];
+
+const SYNTHESIS: &[Row] = &[row("rules", ById("id")), row("riskLevels", Override)];
+
+const AUDIT: &[Row] =
+    &[row("consultations", Fields(&[])), row("overlays", Fields(&[])), row("signing", Override)];
+
+/// A valid, merged assembly with all defaults filled in.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    pub name: String,
+    pub title: String,
+    pub description: String,
+    pub version: String,
+    pub mode: Mode,
+    /// In roster order.
+    pub members: Vec<Member>,
+    /// In declaration order.
+    pub rules: Vec<Rule>,
+    /// By rising severity.
+    pub risk_levels: Vec<RiskLevel>,
+    pub locked_traits: Vec<LockedTrait>,
+    /// The strictest match mode of the chain.
+    pub match_mode: MatchMode,
+    pub audit: Audit,
+    /// Refs by key: identity, governance, work, executor.
+    pub refs: BTreeMap<&'static str, String>,
+    /// The consumers that the leaf applies to.
+    pub applies_to: Vec<String>,
+    pub defaults: Option<Defaults>,
+    pub display: Option<Display>,
+    pub metadata: Map<String, Value>,
+    /// The governance files of the chain (D9).
+    pub policies: Policies,
+    pub chain: Arc<Chain>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    pub id: Arc<str>,
+    /// The display name of the role.
+    pub role: String,
+    pub persona: Persona,
+    pub mode_settings: ModeSettings,
+    pub timeout_ms: u32,
+    pub gather: Gather,
+    /// Index in [`Chain::documents`] of the document whose entry applies.
+    pub document: usize,
+}
+
+/// A persona, by ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Persona {
+    /// The ref as written.
+    pub reference: String,
+    /// `None` with [`crate::loader::Refs::ShapeOnly`].
+    pub path: Option<WorkspacePath>,
+    /// `None` with [`crate::loader::Refs::ShapeOnly`].
+    pub title: Option<String>,
+}
+
+/// The settings of a member that depend on the assembly's mode.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModeSettings {
+    Advisory {
+        /// `None`: the member is never asked.
+        phase: Option<String>,
+        /// `None` is all.
+        triggers: Option<Vec<Trigger>>,
+    },
+    Voting {
+        weight: Decimal,
+        /// The classes of proposals that the member votes on; `None` is all.
+        classes: Option<Vec<String>>,
+    },
+    Peer,
+    Hierarchy {
+        /// `None` for the root.
+        parent: Option<Arc<str>>,
+    },
+}
+
+/// The input that a member gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gather {
+    pub strategy: String,
+    pub params: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    pub id: Arc<str>,
+    pub kind: String,
+    /// Ids of the members whose outputs the rule reads; `None` is all.
+    pub applies_to: Option<Vec<Arc<str>>>,
+    /// Fractional numbers are strings with the written text (V3).
+    pub params: Map<String, Value>,
+    /// Index in [`Chain::documents`].
+    pub document: usize,
+}
+
+/// A level of risk: the severities from `lowest` to `highest`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RiskLevel {
+    pub lowest: u8,
+    pub highest: u8,
+    pub label: RiskLabel,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedTrait {
+    /// The trait as written.
+    pub text: String,
+    /// The match mode in the document that declares the trait.
+    pub declared_match_mode: MatchMode,
+    /// Index in [`Chain::documents`].
+    pub document: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audit {
+    /// Retention of the members' answers.
+    pub consultations: Retention,
+    /// Retention of answers in days; `None` is forever.
+    pub retention_days: Option<u32>,
+    /// Retention of outcomes.
+    pub overlays: Retention,
+    /// The maximum number of active overlays.
+    pub max_active: u8,
+    /// The lifetime of overlays without their own.
+    pub default_ttl: crate::duration::IsoDuration,
+    pub signing: Signing,
+}
+
+/// How much of a record is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    Full,
+    HashOnly,
 }

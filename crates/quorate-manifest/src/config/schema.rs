@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::assembly::audit::Signing;
+use crate::assembly::Signing;
 
 /// The configuration of a workspace; its directory is the workspace's root.
 #[derive(JsonSchema)]

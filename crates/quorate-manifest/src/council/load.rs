@@ -1,13 +1,22 @@
 //! Loads `council.yaml` as a [`Council`]. Each top-level key has its own module; this one combines them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use quorate_diagnostics::codes;
+use quorate_diagnostics::{Body, Place, codes};
 
 use super::files::{CouncilFiles, FileAccess};
-use super::{Council, Watch};
-use super::{logging, protocol, roster, runtime, tier_rules};
-use crate::tree::{Field, Fields, Format, ParsedFile, open};
+use super::{
+    ADJUDICATOR, Council, CrossRead, Deliberator, OnFailure, Prompt, Protocol, Rounds, VerdictPolicy, Watch,
+    tiers,
+};
+use crate::config::ExecutorTable;
+use crate::config::load::{parse_retries, rest_block};
+use crate::duration::MAX_DURATION;
+use crate::tree::reader::nearest;
+use crate::tree::{Field, Fields, Format, Kind, ParsedFile, open};
 use crate::{Loaded, Source};
 
 /// Loads a council. `shown` is the path as messages show it.
@@ -39,17 +48,17 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
     files.record_hash(&name, opened.sha256.clone());
 
     version(fields.optional("version"));
-    let runtime = fields.optional("runtime").and_then(|field| runtime::read(&field));
+    let runtime = fields.optional("runtime").and_then(|field| parse_runtime(&field));
     let deliberators = fields
         .required("deliberators", "a list of three or more, each with `id` and `prompt`")
-        .and_then(|field| roster::deliberators(&field, files));
+        .and_then(|field| deliberators(&field, files));
     let adjudicator = fields
         .required("adjudicator", "a mapping with `prompt`")
-        .and_then(|field| roster::adjudicator(&field, files));
+        .and_then(|field| adjudicator(&field, files));
     let members = deliberators.as_ref().map_or(usize::MAX, |roster| roster.listed);
-    let protocol = protocol::read(fields.optional("protocol"), members);
+    let protocol = parse_protocol(fields.optional("protocol"), members);
     let (tiers, watch) = tiers_and_watch(&mut fields, files);
-    let logging = logging::read(fields.optional("logging"));
+    let logging = super::parse_logging(fields.optional("logging"));
     fields.finish();
 
     let adjudicator = adjudicator?;
@@ -72,9 +81,9 @@ fn tiers_and_watch(
     fields: &mut Fields<'_>,
     files: &mut CouncilFiles<'_>,
 ) -> (super::tiers::TierRules, Watch) {
-    let (classifier, default) = tier_rules::classifier(fields.optional("tier_classifier"));
-    let rules = tier_rules::rules(fields.optional("tier_rules"), files);
-    let (watch, overrides) = tier_rules::watch(fields.optional("watch"));
+    let (classifier, default) = tiers::classifier(fields.optional("tier_classifier"));
+    let rules = tiers::rules(fields.optional("tier_rules"), files);
+    let (watch, overrides) = tiers::watch(fields.optional("watch"));
     (super::tiers::TierRules::new(rules, overrides, default, classifier), watch)
 }
 
@@ -90,6 +99,214 @@ fn version(field: Option<Field<'_>>) {
     };
     if !known {
         field.invalid_with("unknown version of the format", "write version: \"1.0\", or remove it");
+    }
+}
+
+/// Reads `protocol`. `members` is the number of deliberators.
+pub(super) fn parse_protocol(field: Option<Field<'_>>, members: usize) -> Option<Protocol> {
+    let mut protocol = Protocol::default();
+    let Some(field) = field else { return Some(protocol) };
+    let mut fields = field.fields()?;
+    match fields.optional("rounds").and_then(|field| field.integer(1, 2)) {
+        Some(1) => protocol.rounds = Rounds::One,
+        _ => protocol.rounds = Rounds::Two,
+    }
+    if let Some(seen) = fields.optional("cross_read").and_then(|field| cross_read(&field)) {
+        protocol.cross_read = seen;
+    }
+    if fields.optional("fail_fast_on_runtime_error").and_then(|field| field.boolean()) == Some(true) {
+        protocol.fail_fast = OnFailure::End;
+    }
+    if let Some(field) = fields.optional("min_deliberators_for_verdict") {
+        let max = i64::try_from(members.max(1)).unwrap_or(i64::MAX);
+        let min = field.integer(1, max).and_then(|number| usize::try_from(number).ok());
+        protocol.min_deliberators = min.unwrap_or(protocol.min_deliberators);
+    }
+    fields.finish();
+    Some(protocol)
+}
+
+/// `cross_read`: the public tool's `true` and `false` are `verdicts` and `none`.
+fn cross_read(field: &Field<'_>) -> Option<CrossRead> {
+    match field.kind() {
+        Kind::Bool(true) => Some(CrossRead::Verdicts),
+        Kind::Bool(false) => Some(CrossRead::None),
+        Kind::Str(word) => match word.as_str() {
+            "verdicts" => Some(CrossRead::Verdicts),
+            "findings" => Some(CrossRead::Findings),
+            "none" => Some(CrossRead::None),
+            other => {
+                let message = format!("unknown value `{other}`");
+                field.invalid_with(message, "write true, false, verdicts, findings or none");
+                None
+            }
+        },
+        other => {
+            let message = format!("`{}` is {}", field.path(), other.name());
+            field.invalid_with(message, "write true, false, verdicts, findings or none");
+            None
+        }
+    }
+}
+
+/// Reads `runtime`.
+pub(super) fn parse_runtime(field: &Field<'_>) -> Option<ExecutorTable> {
+    let mut fields = field.fields()?;
+    let kind = fields
+        .required("type", "how members are asked, for example `claude_cli`")
+        .and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())));
+    let timeout = parse_timeout(&mut fields);
+    let retries = parse_retries(&mut fields);
+    Some(ExecutorTable { kind: Some(kind?), timeout, retries, block: rest_block(field, &fields) })
+}
+
+/// Reads `timeout_seconds`, a number, as in the public tool; or `timeout`, a duration.
+fn parse_timeout(fields: &mut Fields<'_>) -> Option<Duration> {
+    let seconds = fields.optional("timeout_seconds");
+    let duration = fields.optional("timeout");
+    if let (Some(seconds), Some(duration)) = (&seconds, &duration) {
+        let body = Body::new("`timeout` and `timeout_seconds` exclude each other").at(seconds.key_place());
+        let body = body.related(duration.key_place(), "here too").help("keep one of the two");
+        fields.source_file().refuse(codes::COUNCIL_INVALID, body);
+        return None;
+    }
+    if let Some(field) = duration {
+        return field.duration();
+    }
+    let field = seconds?;
+    let number = field.number()?;
+    match Duration::try_from_secs_f64(number) {
+        Ok(duration) if !duration.is_zero() && duration <= MAX_DURATION => Some(duration),
+        _ => {
+            let body = Body::new(format!("{number:?} seconds is not a usable timeout"));
+            field.refuse(codes::DURATION, body.help("write a number of seconds above 0"));
+            None
+        }
+    }
+}
+
+/// The minimum number of deliberators.
+const MIN_DELIBERATORS: usize = 3;
+
+const MAX_ID_LENGTH: usize = 64;
+
+/// The valid deliberators.
+pub(super) struct Roster {
+    pub(super) deliberators: Vec<Deliberator>,
+    /// The number of deliberators in the file, valid or not.
+    pub(super) listed: usize,
+}
+
+/// The adjudicator; invalid values are `None`.
+pub(super) struct Adjudicator {
+    pub(super) prompt: Option<Prompt>,
+    pub(super) policy: Option<VerdictPolicy>,
+    pub(super) runtime: Option<ExecutorTable>,
+}
+
+/// Reads `deliberators`.
+pub(super) fn deliberators(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Option<Roster> {
+    let items = field.list()?;
+    let listed = items.len();
+    if listed < MIN_DELIBERATORS {
+        let message = format!("a council has at least {MIN_DELIBERATORS} deliberators; here are {listed}");
+        field.invalid_with(message, "with fewer, one failure leaves no verdict");
+    }
+    let mut seen = BTreeMap::new();
+    let deliberators = items.iter().filter_map(|item| deliberator(item, files, &mut seen)).collect();
+    Some(Roster { deliberators, listed })
+}
+
+fn deliberator<'d>(
+    item: &Field<'d>,
+    files: &mut CouncilFiles<'_>,
+    seen: &mut BTreeMap<&'d str, Place>,
+) -> Option<Deliberator> {
+    let mut fields = item.fields()?;
+    let id = fields.required("id", "a name, unique in the council").and_then(|field| id(&field, seen));
+    let prompt = fields
+        .required("prompt", "the path of a Markdown file, or `builtin:skeptic`")
+        .and_then(|field| files.prompt(&field));
+    let weight = fields.optional("weight").and_then(|field| weight(&field));
+    let context = fields.optional("context_refs").and_then(|field| field.list()).unwrap_or_default();
+    let context = context.iter().filter_map(|field| files.context(field)).collect();
+    let runtime = fields.optional("runtime").and_then(|field| parse_runtime(&field));
+    fields.finish();
+    Some(Deliberator { id: id?, prompt: prompt?, weight: weight.unwrap_or(1.0), context, runtime })
+}
+
+fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
+    let id = field.non_blank_text()?;
+    let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if !plain || id.len() > MAX_ID_LENGTH {
+        let help = format!("use up to {MAX_ID_LENGTH} of the characters A-Z a-z 0-9 _ -");
+        field.invalid_with(format!("`{id}` cannot be an id"), help);
+        return None;
+    }
+    if id == ADJUDICATOR {
+        field.invalid_with(
+            "no deliberator can be called `adjudicator`",
+            "give it another id; the adjudicator has its own key",
+        );
+        return None;
+    }
+    if let Some(first) = seen.get(id) {
+        let body =
+            Body::new(format!("two deliberators are called `{id}`")).related(first.clone(), "first here");
+        field.refuse(codes::COUNCIL_INVALID, body);
+        return None;
+    }
+    seen.insert(id, field.place());
+    Some(id.into())
+}
+
+/// Reads `weight`, which is recorded, but does not change verdicts.
+fn weight(field: &Field<'_>) -> Option<f64> {
+    let weight = field.number()?;
+    if weight < 0.0 {
+        field.invalid(format!("`{}` is less than 0", field.path()));
+        return None;
+    }
+    #[expect(clippy::float_cmp, reason = "only exactly 1 needs no warning")]
+    if weight != 1.0 {
+        let body = Body::new("a weight does not change the verdict: the policies count members");
+        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help("remove it, or keep it as a note"));
+    }
+    Some(weight)
+}
+
+/// Reads `adjudicator`.
+pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Option<Adjudicator> {
+    let mut fields = field.fields()?;
+    let prompt = fields
+        .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")
+        .and_then(|field| files.prompt(&field));
+    let policy = fields.optional("verdict_policy").and_then(|field| policy(&field));
+    let runtime = fields.optional("runtime").and_then(|field| parse_runtime(&field));
+    fields.finish();
+    Some(Adjudicator { prompt, policy, runtime })
+}
+
+/// Reads `verdict_policy`: a policy's name; or a mapping, as in the public tool, which only documents the tool's code. That
+/// code behaves like `strict`, and `strict` is never milder than `seed` (C13).
+fn policy(field: &Field<'_>) -> Option<VerdictPolicy> {
+    if matches!(field.kind(), Kind::Map(_)) {
+        let body = Body::new("a mapping as `verdict_policy` means `strict`; its content has no effect")
+            .help("write `verdict_policy: strict`, which behaves like the public tool, or `seed`");
+        field.warn(codes::FIELD_WITHOUT_EFFECT, body);
+        return Some(VerdictPolicy::Strict);
+    }
+    match field.text()? {
+        "seed" => Some(VerdictPolicy::Seed),
+        "strict" => Some(VerdictPolicy::Strict),
+        other => {
+            let help = match nearest(other, &["seed", "strict"]) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "the policies are `seed` and `strict`".to_owned(),
+            };
+            field.invalid_with(format!("there is no verdict policy `{other}`"), help);
+            None
+        }
     }
 }
 

@@ -1,20 +1,15 @@
 //! Messages for the schema errors of a tree.
 
-mod quote;
-mod suggestions;
-
 use std::ops::Range;
 
 use quorate_diagnostics::Body;
-
-use crate::doctype::Doctype;
 use serde_json::Value;
 
-use crate::json_schema::{Bound, ErrorKind, Expected, PathStep, SchemaError};
+use crate::doctype::Doctype;
+use crate::json_schema::ecma::Pattern;
+use crate::json_schema::{Bound, ErrorKind, Expected, PathStep, SchemaError, Type};
 use crate::tree::reader::{MAX_DIAGNOSTICS, SourceFile, nearest};
 use crate::tree::{Entry, Kind, Node};
-
-use quote::quoted;
 
 /// Refuses each error at its place, at most [`MAX_DIAGNOSTICS`].
 pub(super) fn report(document: &SourceFile, doctype: Doctype, root: &Node, errors: &[SchemaError]) {
@@ -121,7 +116,7 @@ fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, error: &SchemaEr
         ErrorKind::MissingKey(key) => {
             let body = Body::new(format!("{} is missing{inside}", quoted(key)));
             match description {
-                Some(description) => body.help(format!("add `{key}`: {}", quote::clause(description))),
+                Some(description) => body.help(format!("add `{key}`: {}", clause(description))),
                 None => body.help(format!("add `{key}`")),
             }
         }
@@ -144,7 +139,7 @@ fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, error: &SchemaEr
                     _ => None,
                 });
                 Body::new(format!("{} is missing{inside}", join_or(&keys.collect::<Vec<_>>())))
-                    .help(quote::clause(description))
+                    .help(clause(description))
             }
             None => no_match(text, found, &it, ways),
         },
@@ -166,7 +161,7 @@ fn pattern_description(pattern: &str, says: Option<&str>) -> String {
 
 fn with_suggestion(message: String, pattern: &str, written: &str) -> Body {
     let body = Body::new(message);
-    match suggestions::for_text(pattern, written) {
+    match for_text(pattern, written) {
         Some(instead) => body.help(format!("did you mean {}?", quoted(&instead))),
         None => body,
     }
@@ -189,7 +184,7 @@ fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected)
     // Quotes alone do not make the value match a pattern: suggest a text that does.
     if let Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) = &found.node.kind
         && let Some((pattern, says)) = &wanted.pattern
-        && !suggestions::matches(pattern, written)
+        && !matches(pattern, written)
     {
         return with_suggestion(
             mismatch_message(text, found, it, &pattern_description(pattern, says.as_deref())),
@@ -199,7 +194,7 @@ fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected)
     }
     let types: Vec<String> = wanted.types.iter().map(|kind| kind.description().to_owned()).collect();
     let body = Body::new(mismatch_message(text, found, it, &join_or(&types)));
-    match suggestions::for_type(text, found.node, found.entry.map(|entry| &*entry.key), wanted) {
+    match for_type(text, found.node, found.entry.map(|entry| &*entry.key), wanted) {
         Some(help) => body.help(help),
         None => body,
     }
@@ -240,7 +235,7 @@ fn no_match(text: &str, found: &LocatedValue<'_>, it: &str, ways: &[SchemaError]
         Some(written) => format!("{it} is {}; it has to be {}", quoted(written), join_or(&words)),
         None => mismatch_message(text, found, it, &join_or(&words)),
     });
-    match suggestions::for_type(text, found.node, None, &expected) {
+    match for_type(text, found.node, None, &expected) {
         Some(help) => body.help(help),
         None => body,
     }
@@ -282,6 +277,177 @@ fn out_of_bounds(found: &LocatedValue<'_>, it: &str, bound: Bound) -> Body {
         Bound::MostItems(most) => format!("{it} has {entry_count}; it can have at most {most}"),
         Bound::FewestKeys(_) => format!("{it} is an empty mapping"),
     })
+}
+
+/// Longer texts are cut.
+const MAX_CHARS: usize = 60;
+
+/// A text in backquotes on one line, cut to [`MAX_CHARS`], with invisible characters escaped; `empty` for an empty text.
+fn quoted(text: &str) -> String {
+    if text.is_empty() {
+        return "empty".to_owned();
+    }
+    let mut out = String::from("`");
+    for (at, c) in text.chars().enumerate() {
+        match c {
+            _ if at == MAX_CHARS => {
+                out.push('…');
+                break;
+            }
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if is_invisible(c) => out.push_str(&format!("\\u{{{:X}}}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('`');
+    out
+}
+
+fn is_invisible(c: char) -> bool {
+    let is_format_control = matches!(
+        c,
+        '\u{AD}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}'
+    );
+    c.is_control() || is_format_control || (c.is_whitespace() && c != ' ')
+}
+
+/// The first sentence of a description, in the form that follows a colon: lower-case, without a full stop.
+fn clause(description: &str) -> String {
+    let first = description.split(". ").next().unwrap_or_default().trim_end_matches('.');
+    let first = first.replace('\n', " ");
+    let mut chars = first.chars();
+    chars.next().map_or_else(String::new, |initial| initial.to_lowercase().chain(chars).collect())
+}
+
+/// Words that YAML 1.1 and other tools read as booleans.
+const TRUE: [&str; 4] = ["true", "yes", "on", "y"];
+const FALSE: [&str; 4] = ["false", "no", "off", "n"];
+
+/// The collections of `ws://` refs.
+const COLLECTIONS: [&str; 7] =
+    ["personas", "operators", "workspaces", "identities", "companies", "skills", "assemblies"];
+
+fn matches(pattern: &str, text: &str) -> bool {
+    Pattern::parse(pattern, None).is_some_and(|pattern| pattern.is_match(text))
+}
+
+/// A similar text that matches the pattern.
+fn for_text(pattern: &str, written: &str) -> Option<String> {
+    let pattern = Pattern::parse(pattern, None)?;
+    let mut candidates = vec![written.trim().to_owned(), written.replace('_', "-"), kebab(written)];
+    candidates.extend([format!("{written}.0"), format!("{written}.0.0"), written.replacen('v', "", 1)]);
+    if written.ends_with(".md") {
+        candidates.extend((!written.starts_with("./")).then(|| format!("./{written}")));
+    } else {
+        let folder = written.trim_end_matches('/');
+        candidates.extend([format!("{folder}/ASSEMBLY.md"), format!("{folder}/PERSONA.md")]);
+    }
+    candidates.extend(duration_candidates(written));
+    let fits = |candidate: &String| candidate != written && pattern.is_match(candidate);
+    candidates.into_iter().find(fits).or_else(|| {
+        reference_candidates(written).into_iter().find(fits).filter(|_| {
+            // No suggestion if several collections fit.
+            written.starts_with("ws://")
+                || reference_candidates(written).iter().filter(|candidate| fits(candidate)).count() == 1
+        })
+    })
+}
+
+/// The text in kebab case: lower-case ASCII letters and digits; each run of other characters becomes one dash.
+fn kebab(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_lowercase()
+}
+
+/// The text as a ref into its own collection if it names one, else into each collection.
+fn reference_candidates(written: &str) -> Vec<String> {
+    let (collections, slug) = match written.strip_prefix("ws://").and_then(|rest| rest.split_once('/')) {
+        Some((collection, slug)) => (vec![collection], slug),
+        None => (COLLECTIONS.to_vec(), written),
+    };
+    let slug = kebab(slug);
+    if slug.is_empty() || written.contains(['\\', '.']) {
+        return Vec::new();
+    }
+    collections.into_iter().map(|collection| format!("ws://{collection}/{slug}")).collect()
+}
+
+/// `30 days`, `14d` or `90` as durations and retentions. `5m` is ambiguous (minutes or months) and gives none.
+fn duration_candidates(written: &str) -> Vec<String> {
+    let unit = written.trim_start_matches(|c: char| c.is_ascii_digit());
+    let count = &written[..written.len() - unit.len()];
+    let unit = unit.trim().to_lowercase();
+    let days = format!("days:{count}");
+    match (count.is_empty(), unit.chars().next()) {
+        (true, _) => Vec::new(),
+        (_, None) => vec![days],
+        (_, Some('d')) => vec![days, format!("P{count}D")],
+        (_, Some('w')) => vec![format!("P{count}W")],
+        (_, Some('y')) => vec![format!("P{count}Y")],
+        (_, Some('h')) => vec![format!("PT{count}H")],
+        (_, Some('s')) => vec![format!("PT{count}S")],
+        _ if unit.starts_with("min") => vec![format!("PT{count}M")],
+        _ if unit.starts_with("mo") => vec![format!("P{count}M")],
+        _ => Vec::new(),
+    }
+}
+
+/// Help for a value of the wrong type.
+fn for_type(text: &str, node: &Node, key: Option<&str>, wanted: &Expected) -> Option<String> {
+    let written = text.get(node.span.clone()).unwrap_or_default();
+    let wants = |kind: Type| wanted.types.contains(&kind);
+    match &node.kind {
+        Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if wants(Type::String) => {
+            Some(format!("put it in quotes: \"{written}\""))
+        }
+        Kind::Str(word) if wants(Type::Boolean) => {
+            let word = word.to_ascii_lowercase();
+            let suggestion = match word.as_str() {
+                word if TRUE.contains(&word) => "true",
+                word if FALSE.contains(&word) => "false",
+                _ => return None,
+            };
+            Some(format!("write {suggestion}{}", if word == suggestion { ", without quotes" } else { "" }))
+        }
+        Kind::Str(word) if wants(Type::Integer) || wants(Type::Number) => {
+            if word.parse::<f64>().is_ok_and(f64::is_finite) {
+                return Some(format!("write {word}, without quotes"));
+            }
+            let milliseconds = milliseconds(word).filter(|_| key.is_some_and(|key| key.ends_with("_ms")))?;
+            Some(format!("write {milliseconds}: it is a number of milliseconds"))
+        }
+        Kind::Str(word) if wants(Type::Array) => Some(format!("write [{}]", plain(word, ',')?)),
+        Kind::Str(word) => match wanted.keys.as_slice() {
+            [only] => Some(format!("write {{{only}: {}}}", plain(word, ' ')?)),
+            [] => None,
+            keys => Some(format!("write its keys, at least {}", keys.join(", "))),
+        },
+        Kind::Map(_) if wants(Type::Array) => Some("begin each entry with a dash".to_owned()),
+        _ => None,
+    }
+}
+
+/// The comma-separated items of a text if they are valid in a YAML flow collection without quotes, and short.
+fn plain(word: &str, separator: char) -> Option<String> {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ') || c == separator;
+    let items: Vec<&str> = word.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
+    (word.len() < 60 && !items.is_empty() && word.chars().all(is_plain)).then(|| items.join(", "))
+}
+
+/// `30s`, `500ms`, `2m` or `1h` in milliseconds.
+fn milliseconds(text: &str) -> Option<u64> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let count: u64 = text[..text.len() - unit.len()].parse().ok()?;
+    let each = match unit.trim() {
+        "ms" => 1,
+        "s" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    count.checked_mul(each)
 }
 
 #[cfg(test)]

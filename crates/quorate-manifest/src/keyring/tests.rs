@@ -6,12 +6,12 @@ use quorate_diagnostics::Report;
 
 use super::*;
 use crate::capabilities::NoCapabilities;
-use crate::source::Error;
+use crate::workspace::SourceError;
 
 struct SingleFile(String);
 
 impl Source for SingleFile {
-    fn read(&self, _: &Path) -> Result<Vec<u8>, Error> {
+    fn read(&self, _: &Path) -> Result<Vec<u8>, SourceError> {
         Ok(self.0.clone().into_bytes())
     }
 }

@@ -11,7 +11,7 @@ use crate::loader::{Loader, Refs};
 use crate::tree::Node;
 
 /// Loads an operator from its document.
-pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
+pub fn load_operator(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
     let mut report = document.report.clone();
     if document.refused() {
         return Loaded { value: None, report };
@@ -38,6 +38,6 @@ pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
 }
 
 /// The ref of an operator, by its id.
-pub(crate) fn reference(document: &Document) -> Option<String> {
+pub(crate) fn operator_ref(document: &Document) -> Option<String> {
     Some(format!("ws://operators/{}", document.root.key("id").and_then(Node::as_str)?))
 }

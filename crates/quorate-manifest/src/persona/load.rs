@@ -1,22 +1,50 @@
-//! Loads a persona: resolves its chain, checks its refs, and selects its prompt's text.
+//! Loads a persona: resolves its chain, merges the keys (AIP-25), checks its refs, and selects its prompt's text.
 
 use std::sync::Arc;
 
 use quorate_diagnostics::codes::{self, WarningCode};
 use quorate_diagnostics::{Body, Report};
 
-use super::lookup::{FoundPersona, Lookup, LookupError};
-use super::{Persona, merge};
+use super::Persona;
 use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::document::Document;
-use crate::loader::{self, Chain, ChainOutcome, Loader, ReadResult, Reference, Refs};
+use crate::loader::{
+    self, Chain, ChainOutcome, FoundPersona, Loader, PersonaLookup, PersonaLookupError, ReadResult,
+    Reference, Refs,
+};
+use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
+use crate::merge::{Row, row};
 use crate::tree::Node;
 use crate::workspace::{Scope, WorkspacePath};
 
+/// One row for each key, in the order of AIP-25's table. A non-blank body overrides the parent's.
+pub const TABLE: &[Row] = &[
+    row("schema", Override),
+    row("name", Override),
+    row("title", Override),
+    row("description", Override),
+    row("version", Override),
+    row("extends", Local),
+    row("avatar", Override),
+    row("backstory", Fields(&[row("archetypes", Union)])),
+    row("voice", Fields(&[row("signaturePhrases", Union), row("tonality", Union)])),
+    row(
+        "boundaries",
+        Fields(&[row("refuses", Union), row("defers", Union), row("redirects", ById("topic"))]),
+    ),
+    row("defaultLocale", Override),
+    row("multilingual", Union),
+    row("relationships", ById("persona")),
+    row("identity", Override),
+    row("appliesTo", Local),
+    row("tags", Union),
+    row("metadata", Deep),
+];
+
 const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
     doctype: Doctype::Persona,
-    table: merge::TABLE,
+    table: TABLE,
     cycle: codes::PERSONA_EXTENDS_CYCLE,
     missing: codes::PERSONA_EXTENDS_MISSING,
     depth: codes::PERSONA_EXTENDS_DEPTH_EXCEEDED,
@@ -32,7 +60,7 @@ pub struct Resolved {
 }
 
 /// Loads a persona from its document.
-pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
+pub fn load_persona(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
     let ChainOutcome { chain, report: chain_report, visited, .. } = loader.chain(leaf, &CHAIN_RULES);
     visited.iter().for_each(|document| report.absorb(document.report.clone()));
@@ -89,7 +117,7 @@ fn check_references(loader: &Loader<'_>, chain: &Chain, report: &mut Report) {
 
 impl Loader<'_> {
     /// The persona that a ref leads to from a file, in that file's scope (M10).
-    pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<Lookup> {
+    pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<PersonaLookup> {
         let path = Reference::parse(reference)
             .filter(|reference| reference.collection == "personas")
             .ok_or_else(|| "it is not a ref to a persona".to_owned())
@@ -97,7 +125,11 @@ impl Loader<'_> {
         let path = match path {
             Ok(location) => location,
             Err(why) => {
-                return Arc::new(Err(Box::new(LookupError { reason: why, help: None, related: None })));
+                return Arc::new(Err(Box::new(PersonaLookupError {
+                    reason: why,
+                    help: None,
+                    related: None,
+                })));
             }
         };
         if let Some(found) = self.personas.borrow().get(&path) {
@@ -108,8 +140,9 @@ impl Loader<'_> {
         found
     }
 
-    fn load_persona(&self, from: &WorkspacePath, reference: &str, location: &WorkspacePath) -> Lookup {
-        let lookup_error = |reason: String| Box::new(LookupError { reason, help: None, related: None });
+    fn load_persona(&self, from: &WorkspacePath, reference: &str, location: &WorkspacePath) -> PersonaLookup {
+        let lookup_error =
+            |reason: String| Box::new(PersonaLookupError { reason, help: None, related: None });
         if let Err(unresolved) = self.resolve(from, reference) {
             // Tenants do not share the workspace's personas.
             let above =
@@ -123,7 +156,7 @@ impl Loader<'_> {
                     )
                 });
             let near = unresolved.suggestion.map(|near| format!("did you mean `{near}`?"));
-            return Err(Box::new(LookupError {
+            return Err(Box::new(PersonaLookupError {
                 reason: unresolved.reason,
                 help: help.or(near),
                 related: None,
@@ -141,7 +174,7 @@ impl Loader<'_> {
                 return Err(lookup_error(format!("`{}` cannot be read: {why}", self.display_name(location))));
             }
         };
-        let loaded = load(self, &document);
+        let loaded = load_persona(self, &document);
         match loaded.value {
             Some(resolved) => Ok(FoundPersona { path: location.clone(), title: resolved.persona.title }),
             None => {
@@ -149,7 +182,7 @@ impl Loader<'_> {
                 let related = first
                     .and_then(|refusal| Some((refusal.body.place.clone()?, refusal.body.message.clone())));
                 let help = Some(format!("correct it first: `quorate check {}`", self.display_name(location)));
-                Err(Box::new(LookupError {
+                Err(Box::new(PersonaLookupError {
                     reason: format!("`{}` is refused", self.display_name(location)),
                     help,
                     related,

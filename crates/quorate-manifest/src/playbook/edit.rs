@@ -4,32 +4,30 @@
 //! Each edit is verified: the new text has to parse as the old tree with only that value changed, and with the same body.
 //! There are several candidate patches for an edit; the first that passes is applied. If none does, the edit fails.
 
-mod block;
-mod file;
-mod flow;
 mod write;
 
 use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use self::file::FileText;
 use crate::format::{self, orders};
-use crate::tree::{Entry, Kind, Node};
+use crate::frontmatter;
+use crate::tree::decode;
+use crate::tree::{Entry, Kind, Node, Problem, yaml};
 
 /// Why an edit is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
-pub struct Error {
+pub struct EditError {
     /// From 1.
     pub line: Option<usize>,
     /// One sentence.
     pub reason: String,
 }
 
-impl Error {
-    fn new(reason: impl Into<String>) -> Error {
-        Error { line: None, reason: reason.into() }
+impl EditError {
+    fn new(reason: impl Into<String>) -> EditError {
+        EditError { line: None, reason: reason.into() }
     }
 }
 
@@ -37,7 +35,7 @@ impl Error {
 #[derive(Debug)]
 pub struct Edit {
     file: FileText,
-    error: Option<Error>,
+    error: Option<EditError>,
 }
 
 /// Replacements of parts of the text, in order and without overlap.
@@ -48,7 +46,7 @@ impl Edit {
     ///
     /// # Errors
     /// The text has no frontmatter, invalid YAML, or no mapping.
-    pub fn new(text: &str) -> Result<Edit, Error> {
+    pub fn new(text: &str) -> Result<Edit, EditError> {
         Ok(Edit { file: FileText::new(text)?, error: None })
     }
 
@@ -73,9 +71,9 @@ impl Edit {
         let root = &self.file.root;
         let Some(at) = root.entries().iter().position(|entry| entry.key == key) else { return };
         let candidates = if self.file.is_flow() {
-            flow::remove(&self.file.text, root, at)
+            write::remove_in_flow(&self.file.text, root, at)
         } else {
-            block::remove(&self.file, at)
+            write::remove(&self.file, at)
         };
         let mut entries = root.entries().to_vec();
         entries.remove(at);
@@ -94,10 +92,10 @@ impl Edit {
         let at = root.entries().iter().position(|entry| entry.key == key);
         let (mut items, candidates) = match at.map(|at| (at, &root.entries()[at].value)) {
             Some((at, Node { kind: Kind::Seq(items), .. })) if !items.is_empty() => {
-                (items.clone(), block::push(&self.file, at, &new[0]))
+                (items.clone(), write::push(&self.file, at, &new[0]))
             }
             None | Some((_, Node { kind: Kind::Null | Kind::Seq(_), .. })) => (Vec::new(), Vec::new()),
-            Some(_) => return self.fail(Error::new(format!("`{key}` is not a list"))),
+            Some(_) => return self.fail(EditError::new(format!("`{key}` is not a list"))),
         };
         items.append(&mut new);
         self.set_with(candidates, key, Node::new(Kind::Seq(items), 0..0));
@@ -111,7 +109,7 @@ impl Edit {
         }
         let sample =
             if file.text[file.body.clone()].contains('\n') { file.body.clone() } else { file.yaml_line() };
-        let end = file::line_end(&file.text[sample]);
+        let end = line_end(&file.text[sample]);
         let body = body.replace("\r\n", "\n").replace('\n', end);
         let mut text = file.text[..file.body.start].to_owned();
         if !text.ends_with('\n') && !body.is_empty() {
@@ -119,10 +117,10 @@ impl Edit {
         }
         text.push_str(&body);
         match FileText::parse(file.bom, text) {
-            Ok(new) if file::same(&new.root, &file.root) && new.text[new.body.clone()] == body => {
+            Ok(new) if same(&new.root, &file.root) && new.text[new.body.clone()] == body => {
                 self.file = new;
             }
-            Ok(_) => self.fail(Error::new("the body would read differently")),
+            Ok(_) => self.fail(EditError::new("the body would read differently")),
             Err(error) => self.fail(error),
         }
     }
@@ -131,7 +129,7 @@ impl Edit {
     ///
     /// # Errors
     /// The first edit that failed.
-    pub fn finish(self) -> Result<String, Error> {
+    pub fn finish(self) -> Result<String, EditError> {
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.file.into_text()),
@@ -147,14 +145,14 @@ impl Edit {
         let root = &self.file.root;
         let mut entries = root.entries().to_vec();
         let at = entries.iter().position(|entry| entry.key == key);
-        if at.is_some_and(|at| file::equal(&entries[at].value, &value)) {
+        if at.is_some_and(|at| equal(&entries[at].value, &value)) {
             return;
         }
         candidates.extend(match (at, self.file.is_flow()) {
-            (Some(at), false) => block::set(&self.file, at, &value),
-            (Some(at), true) => flow::set(&self.file.text, root, at, &value),
-            (None, false) => block::insert(&self.file, key, &value),
-            (None, true) => flow::insert(&self.file.text, root, key, &value),
+            (Some(at), false) => write::set(&self.file, at, &value),
+            (Some(at), true) => write::set_in_flow(&self.file.text, root, at, &value),
+            (None, false) => write::insert(&self.file, key, &value),
+            (None, true) => write::insert_in_flow(&self.file.text, root, key, &value),
         });
         match at {
             Some(at) => entries[at].value = value,
@@ -169,10 +167,10 @@ impl Edit {
             return;
         }
         let expected = Node::new(Kind::Map(entries), 0..0);
-        let mut error = Error::new(failure);
+        let mut error = EditError::new(failure);
         for patch in candidates {
             match self.file.apply(patch) {
-                Ok(new) if file::same(&new.root, &expected) && new.body_text() == self.file.body_text() => {
+                Ok(new) if same(&new.root, &expected) && new.body_text() == self.file.body_text() => {
                     self.file = new;
                     return;
                 }
@@ -183,7 +181,7 @@ impl Edit {
         self.error = Some(error);
     }
 
-    fn fail(&mut self, error: Error) {
+    fn fail(&mut self, error: EditError) {
         self.error.get_or_insert(error);
     }
 }
@@ -192,16 +190,16 @@ impl Edit {
 ///
 /// # Errors
 /// No YAML parses as this manifest: a number exceeds 64 bits, a key is empty, or the file is too large.
-pub fn render(manifest: &Map<String, Value>, body: &str) -> Result<String, Error> {
+pub fn render(manifest: &Map<String, Value>, body: &str) -> Result<String, EditError> {
     let root = write::node(&Value::Object(manifest.clone()))?;
     let mut yaml = String::new();
     write::block(&root, 0, &mut yaml);
     let yaml = format::format(&yaml, &orders::PLAYBOOK).unwrap_or(yaml);
     let file = FileText::new(&format!("---\n{yaml}---\n{body}"))?;
-    if file::same(&file.root, &root) && file.body_text() == body {
+    if same(&file.root, &root) && file.body_text() == body {
         return Ok(file.into_text());
     }
-    Err(Error::new("the manifest would read differently"))
+    Err(EditError::new("the manifest would read differently"))
 }
 
 /// A value with its keys in the schema's order for the top-level key.
@@ -216,7 +214,7 @@ fn in_schema_order(key: &str, value: Node) -> Node {
         Kind::Map(entries) => entries.into_iter().next().map(|entry| entry.value),
         _ => None,
     };
-    let new = read.filter(|read| file::same(read, &root)).and_then(entry);
+    let new = read.filter(|read| same(read, &root)).and_then(entry);
     new.or_else(|| entry(root)).unwrap_or(Node::new(Kind::Null, 0..0))
 }
 
@@ -226,4 +224,118 @@ fn precedes(first: &str, second: &str) -> bool {
     let (first, second) = (line(first), line(second));
     // Only the formatter knows the order; it does not move unknown keys.
     format::format(&format!("{second}{first}"), &orders::PLAYBOOK).is_ok_and(|text| text.starts_with(&first))
+}
+
+const BOM: &str = "\u{feff}";
+
+#[derive(Debug)]
+struct FileText {
+    /// The byte order mark, or nothing.
+    bom: &'static str,
+    /// The text without the byte order mark; all spans refer to it.
+    text: String,
+    /// The YAML, without the `---` lines.
+    yaml: Range<usize>,
+    body: Range<usize>,
+    /// A mapping, or null without keys.
+    root: Node,
+}
+
+impl FileText {
+    fn new(text: &str) -> Result<FileText, EditError> {
+        match text.strip_prefix(BOM) {
+            Some(rest) => FileText::parse(BOM, rest.to_owned()),
+            None => FileText::parse("", text.to_owned()),
+        }
+    }
+
+    /// Parses a text without its byte order mark.
+    fn parse(mark: &'static str, text: String) -> Result<FileText, EditError> {
+        // As in the loader, the mark counts for the size limit, and only one is removed.
+        let text = decode([mark, &text].concat().into_bytes())
+            .map_err(|error| EditError::new(format!("the file cannot be read: {error}")))?;
+        let at = |at: usize| Some(1 + text.get(..at).unwrap_or(&text).matches('\n').count());
+        let problem = |problem: Problem, from: usize| EditError {
+            line: at(problem.span.start + from),
+            reason: problem.message,
+        };
+        if let Some(nul) = text.find('\0') {
+            return Err(EditError { line: at(nul), reason: "there is a NUL character here".to_owned() });
+        }
+        let parts = frontmatter::split(&text).map_err(|found| problem(found, 0))?;
+        let (root, problems) = yaml::parse(&text[parts.yaml.clone()]);
+        if let Some(first) = problems.into_iter().next() {
+            return Err(problem(first, parts.yaml.start));
+        }
+        let mut root = root.unwrap_or(Node::new(Kind::Null, 0..0));
+        root.shift(parts.yaml.start);
+        if !matches!(root.kind, Kind::Map(_) | Kind::Null) {
+            let why = format!("there is {} here, not a mapping of keys", root.kind.name());
+            return Err(EditError { line: at(root.span.start), reason: why });
+        }
+        Ok(FileText { bom: mark, yaml: parts.yaml, body: parts.body, root, text })
+    }
+
+    fn into_text(self) -> String {
+        [self.bom, &self.text].concat()
+    }
+
+    fn body_text(&self) -> &str {
+        &self.text[self.body.clone()]
+    }
+
+    /// Whether the root is a flow mapping.
+    fn is_flow(&self) -> bool {
+        matches!(self.root.kind, Kind::Map(_)) && self.text[self.root.span.start..].starts_with('{')
+    }
+
+    /// The line above the YAML.
+    fn yaml_line(&self) -> Range<usize> {
+        0..self.yaml.start
+    }
+
+    /// The text with a patch applied, with the file's line ends in new text.
+    fn apply(&self, patch: Patch) -> Result<FileText, EditError> {
+        let end = line_end(&self.text[self.yaml_line()]);
+        let mut out = String::with_capacity(self.text.len() + 256);
+        let mut at = 0;
+        for (part, new) in patch {
+            out.push_str(
+                self.text.get(at..part.start).ok_or_else(|| EditError::new("a change overlaps another"))?,
+            );
+            out.push_str(&new.replace('\n', end));
+            at = part.end;
+        }
+        out.push_str(&self.text[at..]);
+        FileText::parse(self.bom, out)
+    }
+}
+
+/// The line end of a text's last line.
+fn line_end(text: &str) -> &'static str {
+    if text.trim_end_matches(|c| c != '\n').ends_with("\r\n") { "\r\n" } else { "\n" }
+}
+
+/// Like [`equal`], but an empty mapping also equals null, as in the loader.
+fn same(node: &Node, other: &Node) -> bool {
+    match (&node.kind, &other.kind) {
+        (Kind::Map(entries), Kind::Null) | (Kind::Null, Kind::Map(entries)) => entries.is_empty(),
+        _ => equal(node, other),
+    }
+}
+
+/// Whether two values are the same, regardless of spans and the order of keys.
+fn equal(node: &Node, other: &Node) -> bool {
+    match (&node.kind, &other.kind) {
+        (Kind::Seq(node), Kind::Seq(other)) => {
+            node.len() == other.len() && node.iter().zip(other).all(|(node, other)| equal(node, other))
+        }
+        (Kind::Map(node), Kind::Map(other)) => {
+            let has = |key: &str, value: &Node| {
+                other.iter().any(|entry| entry.key == key && equal(&entry.value, value))
+            };
+            node.len() == other.len() && node.iter().all(|entry| has(&entry.key, &entry.value))
+        }
+        (node, other) => node == other,
+    }
 }

@@ -1,13 +1,16 @@
 //! Loads a playbook and checks it, alone and against the other playbooks of its scope. The weave checks it against the
 //! persona.
+//!
+//! The playbooks of a scope (B1) are all Markdown files below its `playbooks/`, except histories and files that begin with
+//! `_` (the index, the log).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes, invisible};
 
-use super::targets::TargetKind;
-use super::{Playbook, history};
+use super::Playbook;
+use super::TargetKind;
 use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::document::Document;
@@ -15,13 +18,86 @@ use crate::duration::IsoDuration;
 use crate::loader::{Loader, OperatorNames, Presence, ReadResult, Reference, Refs};
 use crate::timestamp;
 use crate::tree::Node;
-use crate::workspace::{WorkspacePath, is_device_name};
+use crate::workspace::{Scope, WorkspacePath, is_device_name};
+
+/// The folder of playbooks in a scope.
+pub const FOLDER: &str = "playbooks";
+/// The suffix of a history's file name.
+pub const HISTORY_SUFFIX: &str = ".history.md";
+
+/// The maximum depth of folders, since links can form cycles.
+const MAX_DEPTH: usize = 8;
 
 /// The prefixes of the first and last line of a Git conflict.
 const CONFLICT_MARKERS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 
+/// A playbook and its file.
+#[derive(Debug, Clone)]
+pub struct PlaybookFile {
+    pub path: WorkspacePath,
+    pub playbook: Playbook,
+    pub document: Arc<Document>,
+}
+
+impl PlaybookFile {
+    pub fn text(&self) -> &str {
+        self.document.body().trim()
+    }
+}
+
+/// All playbooks of a scope.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// The valid playbooks, sorted by path.
+    pub playbooks: Vec<PlaybookFile>,
+    /// The refusals of the others, and all warnings.
+    pub report: Report,
+}
+
+/// Loads all playbooks of a scope.
+pub fn load_all(loader: &Loader<'_>, scope: &Scope) -> Catalog {
+    let mut catalog = Catalog::default();
+    for location in paths(loader, scope) {
+        match loader.read(&location, Doctype::Playbook) {
+            ReadResult::Document(document) => {
+                let loaded = load_playbook(loader, &document);
+                catalog.report.absorb(loaded.report);
+                catalog.playbooks.extend(loaded.value.map(|playbook| PlaybookFile {
+                    path: location,
+                    playbook,
+                    document,
+                }));
+            }
+            ReadResult::Unreadable(why) => {
+                let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
+                catalog.report.refuse(codes::FILE_UNREADABLE, body);
+            }
+            // Removed since the folder was listed, or not in the scope.
+            ReadResult::Missing | ReadResult::Outside => {}
+        }
+    }
+    catalog
+}
+
+/// The paths of a scope's playbooks, sorted.
+pub fn paths(loader: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
+    let mut found = Vec::new();
+    if let Some(folder) = folder(scope) {
+        walk(loader, &folder, MAX_DEPTH, &mut found);
+    }
+    found.sort();
+    found
+}
+
+/// Whether a scope has a non-empty folder of playbooks.
+pub fn exists(loader: &Loader<'_>, scope: &Scope) -> bool {
+    folder(scope).is_some_and(|folder| {
+        !loader.file_names(&folder).is_empty() || !loader.folder_names(&folder).is_empty()
+    })
+}
+
 /// Loads a playbook from its document.
-pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Playbook> {
+pub fn load_playbook(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Playbook> {
     let mut report = document.report.clone();
     if document.refused() {
         return Loaded { value: None, report };
@@ -123,9 +199,8 @@ pub fn is_over(playbook: &Playbook, now_ms: i64) -> bool {
 
 /// The time of writing: `updated_at`, else `created_at`, else the last history entry's (B11).
 pub fn written_at(playbook: &Playbook) -> Option<&str> {
-    let last = || {
-        playbook.history.as_ref().and_then(|entries| entries.last()).map(|entry: &history::Entry| &entry.at)
-    };
+    let last =
+        || playbook.history.as_ref().and_then(|entries| entries.last()).map(|entry: &super::Entry| &entry.at);
     playbook.updated_at.as_ref().or(playbook.created_at.as_ref()).or_else(last).map(String::as_str)
 }
 
@@ -238,4 +313,27 @@ fn operator_names(loader: &Loader<'_>, from: &WorkspacePath) -> Arc<OperatorName
     let names = Arc::new(names);
     loader.operator_names.borrow_mut().insert(from.scope().clone(), Arc::clone(&names));
     names
+}
+
+fn folder(scope: &Scope) -> Option<WorkspacePath> {
+    let folder = match scope.folder() {
+        top if top.is_empty() => FOLDER.to_owned(),
+        tenant => format!("{tenant}/{FOLDER}"),
+    };
+    WorkspacePath::new(&folder).ok()
+}
+
+fn walk(loader: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {
+    let is_playbook =
+        |name: &str| name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX);
+    for name in loader.file_names(folder) {
+        if is_playbook(&name) {
+            found.push(folder.child(&name));
+        }
+    }
+    for name in loader.folder_names(folder) {
+        if depth > 0 && !name.starts_with(['.', '_']) {
+            walk(loader, &folder.child(&name), depth - 1, found);
+        }
+    }
 }

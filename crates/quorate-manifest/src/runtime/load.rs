@@ -19,7 +19,7 @@ pub const RESERVED_AUTHORS: [&str; 2] = ["user", "system"];
 pub const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
 
 /// Loads a runtime from its document.
-pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Runtime> {
+pub fn load_runtime(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Runtime> {
     let mut report = document.report.clone();
     if document.refused() {
         return Loaded { value: None, report };

@@ -14,22 +14,22 @@ use crate::decimal::Decimal;
 ///
 /// # Errors
 /// The type and its schema contradict each other.
-pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
+pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, DeserializeError> {
     T::deserialize(node)
 }
 
 /// The type and its schema contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(String);
+pub struct DeserializeError(String);
 
-impl serde::de::Error for Error {
+impl serde::de::Error for DeserializeError {
     fn custom<T: Display>(message: T) -> Self {
-        Error(message.to_string())
+        DeserializeError(message.to_string())
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for &'de Node {
+impl<'de> IntoDeserializer<'de, DeserializeError> for &'de Node {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -38,9 +38,9 @@ impl<'de> IntoDeserializer<'de, Error> for &'de Node {
 }
 
 impl<'de> Deserializer<'de> for &'de Node {
-    type Error = Error;
+    type Error = DeserializeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
         match &self.kind {
             Kind::Null => visitor.visit_unit(),
             Kind::Bool(value) => visitor.visit_bool(*value),
@@ -59,7 +59,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeserializeError> {
         if self.kind == Kind::Null { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -67,7 +67,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, DeserializeError> {
         match &self.kind {
             Kind::Int(value) if name == Decimal::SERDE_NAME => visitor.visit_string(value.to_string()),
             Kind::Float(float) if name == Decimal::SERDE_NAME => visitor.visit_str(&float.text),
@@ -80,7 +80,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, DeserializeError> {
         match &self.kind {
             Kind::Str(text) => visitor.visit_enum(EnumName(text)),
             other => Err(serde::de::Error::custom(format!("{} is no word", other.name()))),
@@ -97,14 +97,14 @@ impl<'de> Deserializer<'de> for &'de Node {
 struct EnumName<'de>(&'de str);
 
 impl<'de> EnumAccess<'de> for EnumName<'de> {
-    type Error = Error;
+    type Error = DeserializeError;
     type Variant = UnitVariant;
 
     fn variant_seed<V: serde::de::DeserializeSeed<'de>>(
         self,
         seed: V,
-    ) -> Result<(V::Value, UnitVariant), Error> {
-        let word: StrDeserializer<'de, Error> = self.0.into_deserializer();
+    ) -> Result<(V::Value, UnitVariant), DeserializeError> {
+        let word: StrDeserializer<'de, DeserializeError> = self.0.into_deserializer();
         Ok((seed.deserialize(word)?, UnitVariant))
     }
 }
@@ -113,21 +113,28 @@ impl<'de> EnumAccess<'de> for EnumName<'de> {
 struct UnitVariant;
 
 impl<'de> VariantAccess<'de> for UnitVariant {
-    type Error = Error;
+    type Error = DeserializeError;
 
-    fn unit_variant(self) -> Result<(), Error> {
+    fn unit_variant(self) -> Result<(), DeserializeError> {
         Ok(())
     }
 
-    fn newtype_variant_seed<T: serde::de::DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
+    fn newtype_variant_seed<T: serde::de::DeserializeSeed<'de>>(
+        self,
+        _: T,
+    ) -> Result<T::Value, DeserializeError> {
         Err(serde::de::Error::custom("a word has no content"))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Error> {
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, DeserializeError> {
         Err(serde::de::Error::custom("a word has no content"))
     }
 
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Error> {
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, DeserializeError> {
         Err(serde::de::Error::custom("a word has no content"))
     }
 }

@@ -1,4 +1,5 @@
-//! Opens a file as a tree, with a diagnostic for each possible failure.
+//! Opens a file as a tree, with a diagnostic for each possible failure. Decodes bytes to text: UTF-8, at most 1 MiB, without a
+//! byte order mark.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,9 +9,8 @@ use quorate_diagnostics::{Body, Place, Report};
 use sha2::{Digest, Sha256};
 
 use super::reader::{Fields, SourceFile};
-use super::{Kind, Node, Problem, toml, yaml};
-use crate::decode::{self, decode};
-use crate::source::{Error, Source};
+use super::{Kind, MAX_BYTES, Node, Problem, toml, yaml};
+use crate::workspace::{Source, SourceError};
 
 /// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +62,9 @@ pub fn open(
     let (text, decode_error) = match decode(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
-            let at = if let decode::Error::NotUtf8 { at, .. } = error { at } else { 0 };
+            let at = if let DecodeError::NotUtf8 { at, .. } = error { at } else { 0 };
             let message = format!("the file cannot be read: {error}");
-            let text = if let decode::Error::NotUtf8 { text, .. } = error { text } else { String::new() };
+            let text = if let DecodeError::NotUtf8 { text, .. } = error { text } else { String::new() };
             let problem = Problem { span: at..at, message, help: None, related: None };
             (text, Some(problem))
         }
@@ -82,6 +82,35 @@ pub fn open(
     Ok(ParsedFile { source_file: document, root, sha256 })
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("it has {0} bytes, more than the maximum of {MAX_BYTES}")]
+    TooLarge(usize),
+    #[error("it is not UTF-8 text (byte {at} does not fit)")]
+    NotUtf8 {
+        /// The offset of the first invalid byte, and of its replacement character in `text`.
+        at: usize,
+        /// The text with U+FFFD for invalid bytes.
+        text: String,
+    },
+}
+
+/// # Errors
+/// The bytes are not UTF-8, or there are more than [`MAX_BYTES`].
+pub fn decode(bytes: Vec<u8>) -> Result<String, DecodeError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(DecodeError::TooLarge(bytes.len()));
+    }
+    let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
+        Some(rest) => rest.to_vec(),
+        None => bytes,
+    };
+    String::from_utf8(bytes).map_err(|error| DecodeError::NotUtf8 {
+        at: error.utf8_error().valid_up_to(),
+        text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
 /// SHA-256 in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     const FIGURES: &[u8; 16] = b"0123456789abcdef";
@@ -93,18 +122,18 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     text
 }
 
-fn report_unreadable(shown: &str, error: &Error) -> Report {
+fn report_unreadable(shown: &str, error: &SourceError) -> Report {
     let mut report = Report::new();
     let place = Place { file: shown.into(), span: 0..0, path: String::new() };
     match error {
-        Error::Missing => {
+        SourceError::Missing => {
             let body = Body::new(format!("there is no file `{shown}`")).at(place);
             report.refuse(
                 codes::CONFIG_MISSING,
                 body.help("check the path, or leave it out to use the defaults"),
             );
         }
-        Error::Unreadable(_) => {
+        SourceError::Unreadable(_) => {
             let body = Body::new(format!("`{shown}` cannot be read: {error}")).at(place);
             report.refuse(codes::CONFIG_UNREADABLE, body);
         }
@@ -119,4 +148,21 @@ fn add_syntax_problem(document: &SourceFile, problem: Problem) {
         body = body.related(document.place(span, String::new()), label);
     }
     document.refuse(codes::SYNTAX, body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_utf8_of_bounded_length() {
+        assert_eq!(decode(b"\xef\xbb\xbfa".to_vec()), Ok("a".to_owned()));
+        assert_eq!(decode(Vec::new()), Ok(String::new()));
+        assert_eq!(
+            decode(vec![b'a', 0xff]),
+            Err(DecodeError::NotUtf8 { at: 1, text: "a\u{fffd}".to_owned() })
+        );
+        assert_eq!(decode(vec![b'a'; MAX_BYTES + 1]), Err(DecodeError::TooLarge(MAX_BYTES + 1)));
+        assert!(decode(vec![b'a'; MAX_BYTES]).is_ok());
+    }
 }

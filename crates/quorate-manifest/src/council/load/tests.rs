@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::super::built_in_council;
 use super::super::tiers::{Classification, Tier};
-use super::super::{CrossRead, FailFast, PolicyName, Rounds, built_in};
+use super::super::{CrossRead, OnFailure, Rounds, VerdictPolicy};
 use super::*;
-use crate::source::Error;
+use crate::workspace::SourceError;
 
 struct Files(BTreeMap<PathBuf, &'static str>);
 
 impl Source for Files {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
-        self.0.get(path).map(|text| text.as_bytes().to_vec()).ok_or(Error::Missing)
+    fn read(&self, path: &Path) -> Result<Vec<u8>, SourceError> {
+        self.0.get(path).map(|text| text.as_bytes().to_vec()).ok_or(SourceError::Missing)
     }
 }
 
@@ -40,11 +41,11 @@ adjudicator: {prompt: builtin:adjudicator}
 fn the_shortest_file_has_all_defaults() {
     let council = council(SHORTEST);
     assert_eq!(council.dir, Path::new("work"));
-    assert_eq!(council.protocol, built_in().protocol);
-    assert_eq!(council.tiers, built_in().tiers);
-    assert_eq!((&council.logging, &council.watch), (&built_in().logging, &built_in().watch));
+    assert_eq!(council.protocol, built_in_council().protocol);
+    assert_eq!(council.tiers, built_in_council().tiers);
+    assert_eq!((&council.logging, &council.watch), (&built_in_council().logging, &built_in_council().watch));
     assert_eq!((council.runtime, council.policy), (None, None));
-    assert_eq!(council.adjudicator, built_in().adjudicator);
+    assert_eq!(council.adjudicator, built_in_council().adjudicator);
 }
 
 #[test]
@@ -101,9 +102,9 @@ logging: {log_path: log.jsonl, redact_patterns: ['sk-\\w+']}
     );
     assert_eq!(&runtime.block.source[runtime.block.place_of(Some("model")).span], "model");
     assert_eq!(&runtime.block.source[runtime.block.place_of(None).span], "runtime");
-    assert_eq!(council.policy, Some(PolicyName::Strict));
+    assert_eq!(council.policy, Some(VerdictPolicy::Strict));
     assert_eq!((council.protocol.rounds, council.protocol.cross_read), (Rounds::One, CrossRead::Findings));
-    assert_eq!((council.protocol.fail_fast, council.protocol.min_deliberators), (FailFast::Yes, 2));
+    assert_eq!((council.protocol.fail_fast, council.protocol.min_deliberators), (OnFailure::End, 2));
     let classified = |path| council.tiers.classify(path);
     let tier = |tier, artifact_type: &str| Classification {
         tier,

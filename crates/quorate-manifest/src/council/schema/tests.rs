@@ -6,14 +6,14 @@ use quorate_diagnostics::codes;
 use serde_json::{Value, json};
 
 use crate::doctype::{Doctype, compiled_schema, schema};
-use crate::source::{Error, Source};
+use crate::workspace::{Source, SourceError};
 use crate::{config, council};
 
 /// Every file is there and holds the same text; the one under test is the first.
 struct Files(String);
 
 impl Source for Files {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, Error> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, SourceError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let main = matches!(name, "council.yaml" | "quorate.toml");
         Ok(if main { self.0.clone() } else { "You judge.".to_owned() }.into_bytes())

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::{Order, check, format, format_yaml, frontmatter};
+use super::super::{Order, format, format_yaml, frontmatter};
+use crate::format;
 use crate::tree::{Kind, Node, yaml};
 
 const ORDER: Order = Order::new(&[
@@ -245,7 +246,7 @@ proptest! {
         let again = yaml::parse(&formatted).0.expect("it still is");
 
         prop_assert_eq!(sorted(&root), sorted(&again), "{}", formatted);
-        prop_assert_eq!(check::comments(&text), check::comments(&formatted), "{}", formatted);
+        prop_assert_eq!(format::comments_of(&text), format::comments_of(&formatted), "{}", formatted);
         prop_assert_eq!(&format(&formatted, &ORDER).expect("it still is"), &formatted);
 
         prop_assert_eq!(beside(&text), beside(&formatted), "{}", formatted);

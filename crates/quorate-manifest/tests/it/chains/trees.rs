@@ -9,7 +9,7 @@ use quorate_diagnostics::{Body, Report};
 use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::loader::{Loader, OpenResult, Options};
 use quorate_manifest::tree::emit;
-use quorate_manifest::workspace::{DirEntry, Error, Memory, WorkspacePath};
+use quorate_manifest::workspace::{DirEntry, WorkspaceError, Memory, WorkspacePath};
 use quorate_manifest::{Workspace, assembly};
 use serde_json::json;
 
@@ -21,11 +21,11 @@ use crate::chains::generated::bytes;
 struct ReversedListing(Memory);
 
 impl Workspace for ReversedListing {
-    fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
+    fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, WorkspaceError> {
         self.0.read(location)
     }
 
-    fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
+    fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, WorkspaceError> {
         let mut listed = self.0.list(location)?;
         listed.reverse();
         Ok(listed)

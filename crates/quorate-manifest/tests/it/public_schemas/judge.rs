@@ -7,7 +7,7 @@ use jsonschema::Validator;
 use quorate_diagnostics::{Refusal, codes};
 use quorate_manifest::capabilities::NoCapabilities;
 use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::document::open_keys;
+use quorate_manifest::document;
 use quorate_manifest::json_schema::{CompiledSchema, ErrorKind, SchemaError};
 use quorate_manifest::loader::{Loader, Options, ReadResult};
 use quorate_manifest::tree::{Kind, Node};
@@ -193,7 +193,7 @@ impl Judge {
         };
         let refusals = &document.report.refusals;
         // A slip of a known key is refused beside what the schema says (M3).
-        let slips = open_keys::misspelt(self.doctype, root).len();
+        let slips = document::misspelt(self.doctype, root).len();
         assert_eq!(refusals.len(), misfits.len() + slips, "each misfit is one refusal\n{text}");
         // Only what concerns the manifest as a whole has no path.
         let whole = |misfit: &&SchemaError| {

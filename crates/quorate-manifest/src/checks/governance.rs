@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 
 use quorate_diagnostics::{Body, Place, codes};
 
+use super::CheckContext;
 use crate::assembly::Mode;
-use crate::assembly::audit::{default_ttl, retention_days};
-use crate::assembly::check_context::CheckContext;
+use crate::assembly::{OVERLAY_TTL_DAYS, default_ttl, retention_days};
 use crate::duration::IsoDuration;
 use crate::governance::MinimumRetention;
 use crate::timestamp;
@@ -17,14 +17,14 @@ const RETENTION: &[&str] = &["audit", "consultations", "retention"];
 const ENABLED: &[&str] = &["audit", "consultations", "enabled"];
 const TTL: &[&str] = &["audit", "overlays", "defaultTtl"];
 
-pub(super) fn check(view: &CheckContext<'_, '_>) {
-    retention(view);
+pub(super) fn check_governance_limits(view: &CheckContext<'_, '_>) {
+    check_retention(view);
     if view.mode == Mode::Advisory {
-        ttl(view);
+        check_overlay_ttl(view);
     }
 }
 
-fn retention(view: &CheckContext<'_, '_>) {
+fn check_retention(view: &CheckContext<'_, '_>) {
     let audit = view.manifest.audit.as_ref();
     let days = retention_days(audit);
     let answers_kept = audit.and_then(|audit| audit.consultations.as_ref()?.enabled) != Some(false);
@@ -52,7 +52,7 @@ fn retention(view: &CheckContext<'_, '_>) {
     }
 }
 
-fn ttl(view: &CheckContext<'_, '_>) {
+fn check_overlay_ttl(view: &CheckContext<'_, '_>) {
     let default = default_ttl(view.manifest.audit.as_ref());
     let written = Lifetime { ms: length_ms(default), text: default.to_string() };
     check_ttl(view, &written, "overlays hold", &|bound| written_place(view, TTL, bound));
@@ -128,4 +128,48 @@ pub(super) fn length_ms(iso: IsoDuration) -> i64 {
 fn written_place(view: &CheckContext<'_, '_>, keys: &[&str], bound: &Place) -> Place {
     let node: Option<&Node> = view.root().at_path(keys);
     node.map_or_else(|| bound.clone(), |node| view.place(node, keys.join(".")))
+}
+
+pub(super) fn check_widened_governance(view: &CheckContext<'_, '_>) {
+    let with_keys =
+        view.policies.files.iter().filter_map(|file| Some((file, file.governance.keys.as_ref()?)));
+    let pairs: Vec<_> = with_keys.collect();
+    for ((above, allowed), (below, keys)) in pairs.iter().zip(pairs.iter().skip(1)) {
+        for key in keys.iter().filter(|key| !allowed.iter().any(|other| other.public == key.public)) {
+            let message = format!("{} has a key that {} does not have", below.file, above.file);
+            let body = Body::new(message)
+                .at(below.bound_at.clone())
+                .related(key.place.clone(), "this key")
+                .related(above.bound_at.clone(), "an ancestor binds its keys here")
+                .help("remove the key, or add it to the ancestor's governance file");
+            view.refuse(codes::GOVERNANCE_WIDENED, body);
+        }
+    }
+}
+
+const DAY_MS: i64 = 86_400_000;
+
+pub(super) fn check_overlay_ttl_range(view: &CheckContext<'_, '_>) {
+    if view.mode != Mode::Advisory {
+        return;
+    }
+    let (least, most) = (*OVERLAY_TTL_DAYS.start(), *OVERLAY_TTL_DAYS.end());
+    let warn = |node: &Node, path: String, ms: i64, text: &str| {
+        if (least * DAY_MS..=most * DAY_MS).contains(&ms) {
+            return;
+        }
+        let applies = if ms < least * DAY_MS { format!("{least} day") } else { format!("{most} days") };
+        let message =
+            format!("overlays hold for {least} to {most} days, and this is {text}: a run uses {applies}");
+        let body = Body::new(message).at(view.place(node, path));
+        view.warn(codes::TTL_OUT_OF_RANGE, body.help(format!("write a time from P{least}D to P{most}D")));
+    };
+    if let Some(node) = view.root().at_path(&["audit", "overlays", "defaultTtl"])
+        && let Some(Ok(iso)) = node.as_str().map(str::parse::<IsoDuration>)
+    {
+        warn(node, "audit.overlays.defaultTtl".to_owned(), length_ms(iso), &iso.to_string());
+    }
+    for (node, path, written) in rule_lifetimes(view) {
+        warn(node, path, written.ms, &written.text);
+    }
 }
