@@ -29,7 +29,7 @@ fn yml_is_a_council_as_yaml_is() {
     let ran = place.run(&["check", "council.yml", "--strict"]).assert_code(0);
     ran.assert_stderr_contains("1 file checked: 0 refusals, 0 warnings");
     place.write("council.yaml", COUNCIL);
-    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("council.yaml and council.yml");
+    place.run(&["review", "draft.md"]).assert_refused(5, "quorate:council_invalid");
     let report = place.review(&["draft.md", "--config", "council.yaml"]);
     assert_eq!(deliberator_count(&report), 4);
     place.run(&["init", "council"]).assert_code(5);

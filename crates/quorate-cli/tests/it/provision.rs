@@ -165,9 +165,10 @@ fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
         .assert_code(1)
         .assert_stderr_contains(".claude/agents/reviewer.md was edited");
     let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).assert_code(0);
-    for shown in
-        ["`permissions.allow` was changed since and is removed", "the appended text was edited since and stays"]
-    {
+    for shown in [
+        "`permissions.allow` was changed since and is removed",
+        "the appended text was edited since and stays",
+    ] {
         assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
     }
     assert_eq!(tree(&place)[".claude/agents/reviewer.md"], before[".claude/agents/reviewer.md"]);
@@ -258,12 +259,8 @@ fn bad_input_is_refused_with_its_code_and_changes_nothing() {
     refused(manifest.clone(), 5, &["files/.gitignore is not in the profile"]);
     symlink("/etc/passwd", place.path("profile/files/.gitignore")).unwrap();
     refused(manifest, 5, &["files/.gitignore is a link that leads out of the profile"]);
-    provision(&place, &["install", "nowhere"])
-        .assert_code(4)
-        .assert_stderr_contains("there is no profile nowhere");
-    provision(&place, &["install", "into"])
-        .assert_code(5)
-        .assert_stderr_contains("there is no profile.json in it");
+    provision(&place, &["install", "nowhere"]).assert_refused(4, "quorate:profile_unknown");
+    provision(&place, &["install", "into"]).assert_refused(5, "quorate:profile_invalid");
     place
         .run(&["provision", "install", "profile", "--into", "nowhere"])
         .assert_code(4)

@@ -311,7 +311,7 @@ fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
         refused.assert_stderr_contains("quorate:log_unwritable");
         assert!(!refused.stderr.contains("to :"), "{}", refused.stderr);
     }
-    place.run(&["audit", "--log", "folder"]).assert_code(5).assert_stderr_contains("it is a directory");
+    place.run(&["audit", "--log", "folder"]).assert_refused(5, "quorate:file_unreadable");
     assert!(!place.path(".quorate").exists(), "no member was asked");
 }
 

@@ -73,9 +73,9 @@ fn a_pattern_that_no_shell_expanded_is_expanded() {
     assert_eq!(alone["verdict"], "SHIP", "a file of that name is that file: {alone}");
     place
         .run(&["review", "drafts/*.md"])
-        .assert_code(64)
-        .assert_stderr_contains("no file matches `drafts/*.md`");
-    place.run(&["review", "posts/[.md"]).assert_code(64).assert_stderr_contains("is no pattern");
+        .assert_refused(64, "quorate:usage")
+        .assert_stderr_contains("`drafts/*.md`");
+    place.run(&["review", "posts/[.md"]).assert_refused(64, "quorate:usage");
     place.run(&["review", "-", "-"]).assert_code(64).assert_stderr_contains("named twice");
 }
 
@@ -84,8 +84,8 @@ fn what_is_missing_refuses_all_before_anybody_is_asked() {
     let place = posts();
     place
         .run(&["review", "posts/a.md", "posts/gone.md"])
-        .assert_code(4)
-        .assert_stderr_contains("cannot read posts/gone.md: the file does not exist");
+        .assert_refused(4, "quorate:artifact_missing")
+        .assert_stderr_contains("posts/gone.md");
     place.write("other/quorate.toml", "[defaults]\nexecutor = \"nobody\"\n");
     place.write("other/x.md", SHIPS);
     place.run(&["review", "posts/a.md", "other/x.md"]).assert_code(5).assert_stderr_contains("`nobody`");
@@ -146,8 +146,8 @@ fn every_command_has_help_a_version_and_the_common_flags() {
     assert!(!quiet.stdout.is_empty());
     place
         .run(&["review", "gone.md", "--quiet"])
-        .assert_code(4)
-        .assert_stderr_contains("cannot read gone.md: the file does not exist");
+        .assert_refused(4, "quorate:artifact_missing")
+        .assert_stderr_contains("gone.md");
 }
 
 #[test]

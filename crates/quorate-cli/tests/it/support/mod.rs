@@ -191,6 +191,14 @@ impl CommandOutput {
         self
     }
 
+    /// Asserts that the command was refused: its exit code, and the code of a refusal on stderr.
+    #[track_caller]
+    pub fn assert_refused(self, exit: i32, code: &str) -> CommandOutput {
+        let refused = self.assert_code(exit);
+        refused.assert_stderr_contains(&format!("refusal[{code}]"));
+        refused
+    }
+
     /// Standard output as one JSON object, with nothing beside it.
     #[track_caller]
     pub fn json(&self) -> Value {
