@@ -8,7 +8,6 @@ pub mod codes;
 pub mod invisible;
 pub mod render;
 pub mod text;
-pub mod word_list;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,14 +1,11 @@
-//! Output formats for diagnostics: one file per format, each a function from a report to text.
+//! Output formats for diagnostics. Each is a function from a report to text: `terminal.rs` has the formats for people,
+//! `machine.rs` those for programs.
 //!
 //! Every format shows the same diagnostics in the same order: those without a place first, then by file and offset;
 //! at the same offset, refusals before warnings.
 
-pub mod concise;
-pub mod full;
-pub mod github;
-pub mod json;
-pub mod sarif;
-mod underline;
+pub mod machine;
+pub mod terminal;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,12 +14,8 @@ use crate::codes::Severity;
 use crate::text::{LineIndex, Position};
 use crate::{Body, Report};
 
-pub use concise::concise;
-pub use full::full;
-pub use github::github;
-pub use json::json;
-pub use sarif::sarif;
-pub use underline::underline;
+pub use machine::{github, json, sarif};
+pub use terminal::{concise, full, underline};
 
 /// Whether output carries terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,13 +1,114 @@
-//! SARIF 2.1.0, the format that code scanning tools read. [`log`] builds a document from any findings; [`sarif`] builds
-//! one from diagnostics.
+//! Formats that programs read: JSON (`{"diagnostics": [{code, severity, file, line, column, path, message, help}]}`), GitHub
+//! workflow commands, which GitHub shows as annotations at their lines, and SARIF 2.1.0, which code scanning tools read.
+//! [`sarif_log`] builds a SARIF document from any findings; [`sarif`] builds one from diagnostics.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::{Level, LineIndexes, sorted_diagnostics};
+use crate::invisible::escape_invisible;
 use crate::text::Position;
 use crate::{Report, codes};
+
+pub fn json(report: &Report) -> String {
+    let mut text = json!({ "diagnostics": diagnostics_json(report) }).to_string();
+    text.push('\n');
+    text
+}
+
+/// The output of `quorate check`: the diagnostics, and the numbers of files, refusals and warnings.
+pub fn check_json(report: &Report, files: usize) -> Value {
+    json!({
+        "diagnostics": diagnostics_json(report),
+        "files": files,
+        "refusals": report.refusals.len(),
+        "warnings": report.warnings.len(),
+    })
+}
+
+/// The diagnostics as an array, for embedding in other documents. Unknown values are `null`; `path` is empty at the root.
+pub fn diagnostics_json(report: &Report) -> Value {
+    let lines = LineIndexes::new(report);
+    let diagnostic = |item: super::Diagnostic<'_>| {
+        let start = lines.positions(&item).map(|(start, _)| start);
+        let place = item.body.place.as_ref();
+        json!({
+            "code": item.code,
+            "severity": item.severity.as_str(),
+            "file": place.map(|place| place.file.as_ref()),
+            "line": start.map(|start| start.line),
+            "column": start.map(|start| start.column),
+            "path": place.map(|place| place.path.as_str()),
+            "message": item.body.message,
+            "help": item.body.help,
+        })
+    };
+    Value::Array(sorted_diagnostics(report).into_iter().map(diagnostic).collect())
+}
+
+/// Renders one command per diagnostic.
+pub fn github(report: &Report) -> String {
+    let lines = LineIndexes::new(report);
+    let mut out = String::new();
+    for item in sorted_diagnostics(report) {
+        let file = item.body.place.as_ref().map_or("", |place| &place.file);
+        let position = lines.positions(&item).map(|(start, _)| start);
+        let message = match &item.body.help {
+            Some(help) => format!("{}\n{help}", item.body.message),
+            None => item.body.message.clone(),
+        };
+        out.push_str(&github_annotation(item.severity.into(), file, position, item.code, &message));
+        out.push('\n');
+    }
+    out
+}
+
+/// One command, without a final line break. `file` and `title` may be empty.
+pub fn github_annotation(
+    level: Level,
+    file: &str,
+    position: Option<Position>,
+    title: &str,
+    message: &str,
+) -> String {
+    let name = match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Note => "notice",
+    };
+    let mut properties = Vec::new();
+    if !file.is_empty() {
+        properties.push(format!("file={}", escape_property(file)));
+        if let Some(Position { line, column }) = position {
+            properties.push(format!("line={line},col={column}"));
+        }
+    }
+    if !title.is_empty() {
+        properties.push(format!("title={}", escape_property(title)));
+    }
+    let space = if properties.is_empty() { "" } else { " " };
+    format!("::{name}{space}{}::{}", properties.join(","), escape_message(message))
+}
+
+/// Escapes characters that would end a message, and invisible characters.
+fn escape_message(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in escape_invisible(text).chars() {
+        match c {
+            '%' => escaped.push_str("%25"),
+            '\r' => escaped.push_str("%0D"),
+            '\n' => escaped.push_str("%0A"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Escapes characters that would end a property.
+fn escape_property(text: &str) -> String {
+    escape_message(text).replace(':', "%3A").replace(',', "%2C")
+}
 
 /// A kind of finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +164,12 @@ pub fn sarif(report: &Report) -> String {
         }),
         fix: item.body.help.clone(),
     });
-    let log = log(&rules.collect::<Vec<_>>(), &findings.collect::<Vec<_>>());
+    let log = sarif_log(&rules.collect::<Vec<_>>(), &findings.collect::<Vec<_>>());
     format!("{log:#}\n")
 }
 
 /// A SARIF log of one run of Quorate. Findings keep their order.
-pub fn log(rules: &[Rule], findings: &[Finding]) -> Value {
+pub fn sarif_log(rules: &[Rule], findings: &[Finding]) -> Value {
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -153,6 +254,67 @@ fn uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn every_diagnostic_has_every_key() {
+        let document = check_json(&fixture::report(), 1);
+        assert_eq!(document["files"], 1);
+        assert_eq!(document["refusals"], 3);
+        assert_eq!(document["warnings"], 1);
+        assert_eq!(
+            document["diagnostics"][1],
+            json!({
+                "code": "quorate:council_invalid", "severity": "refusal", "file": "council.yaml", "line": 1,
+                "column": 1, "path": "", "message": "`id` is missing", "help": "add `id`: a name",
+            })
+        );
+        assert_eq!(
+            document["diagnostics"][0],
+            json!({
+                "code": "quorate:usage", "severity": "refusal", "file": null, "line": null, "column": null,
+                "path": null, "message": "no file was named", "help": null,
+            })
+        );
+        assert_eq!(json(&Report::new()), "{\"diagnostics\":[]}\n");
+    }
+}
+
+#[cfg(test)]
+mod github_tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn each_diagnostic_is_one_command() {
+        let text = github(&fixture::report());
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "::error title=quorate%3Ausage::no file was named");
+        assert_eq!(
+            lines[1],
+            "::error file=council.yaml,line=1,col=1,title=quorate%3Acouncil_invalid::`id` is missing%0Aadd `id`: a name"
+        );
+        assert!(lines[3].starts_with("::warning file=council.yaml,line=2,col=16,"), "{}", lines[3]);
+    }
+
+    #[test]
+    fn no_text_ends_the_command() {
+        let at = Some(Position { line: 3, column: 7 });
+        assert_eq!(
+            github_annotation(Level::Note, "a,b:c%.md", at, "x: y, z", "50%\r\n::error::no"),
+            "::notice file=a%2Cb%3Ac%25.md,line=3,col=7,title=x%3A y%2C z::50%25%0D%0A::error::no"
+        );
+        assert_eq!(github_annotation(Level::Error, "", None, "", "m"), "::error::m");
+        assert_eq!(
+            github_annotation(Level::Error, "a\u{202e}b", None, "\u{2066}", "c\u{2028}d\u{2029}"),
+            "::error file=a[U+202E]b,title=[U+2066]::c[U+2028]d[U+2029]"
+        );
+    }
+}
+
+#[cfg(test)]
+mod sarif_tests {
     use super::super::fixture;
     use super::*;
 
