@@ -82,7 +82,7 @@ fn a_class_that_is_mistyped_skips_no_veto() {
         "its classes are budget, security",
     );
     assert!(!place.path(".quorate/ledger.db").exists(), "no run is opened");
-    // Of the class that was meant it fires; the outcome is the vetoer's alone.
+    // With `--class security` the veto fires and alone decides the outcome.
     let report = convene(&place, "--proposal", &["--class", "security"]).assert_code(1).json();
     assert_eq!(
         (&report["terminal"], &report["decision"]["contribution"][0]["member"]),
@@ -99,7 +99,7 @@ fn a_class_that_is_mistyped_skips_no_veto() {
     assert!(shown.lines().take(4).collect::<Vec<_>>().join(" ").contains("No class is said"), "{shown}");
     let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).assert_code(0);
     tells(&plan, "these rules do not count: `veto` (security)");
-    // Where there are no classes, none can be meant.
+    // An assembly without classes refuses `--class`.
     assembly::write(&place, "voting", &[("ana", "")], "");
     tells(&convene(&place, "--proposal", &["--class", "security"]).assert_code(64), "leave `--class` out");
 }
@@ -120,11 +120,11 @@ fn a_veto_of_a_member_that_is_not_asked_is_not_reported_as_withheld() {
         let run = convene(&place, "--proposal", more).json()["run"].as_str().unwrap().to_owned();
         let shown = place.run(&["show", &run]);
         tells(&shown, why);
-        // It is at the top, too.
+        // The first lines also report it.
         let top = shown.stdout.lines().take(5).collect::<Vec<_>>().join(" ");
         assert!(top.contains("`veto` (terminal) cannot fire for `cyd`"), "{shown:?}");
     }
-    // Of those who are asked nothing is said.
+    // No note about members that are asked.
     let report = convene(&place, "--proposal", &["--class", "release"]).json();
     assert_eq!(report["notes"].to_string().matches("cannot fire").count(), 0, "{report:#}");
     warns(&place, &["`veto` cannot fire for `cyd` on every proposal: `cyd` votes only on `release`"]);

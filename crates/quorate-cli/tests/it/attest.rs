@@ -1,7 +1,7 @@
 //! `quorate attest`: what was decided, verified by libraries that others wrote, as a gate would.
 //!
 //! Needs what `scripts/services install attest` and `install sigstore` install, in the folders that `QUORATE_TEST_ATTEST` and
-//! `QUORATE_TEST_SIGSTORE` name, where a test says so.
+//! `QUORATE_TEST_SIGSTORE` name, as each test states.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,7 +113,7 @@ fn a_gate_opens_for_what_ships_and_for_nothing_else() {
     for bundle in [&decision, &result] {
         libraries.verify(bundle, &own).unwrap();
     }
-    // What the gate must refuse, each by its own reason.
+    // The gate refuses each of these with its own reason.
     let refused = |bundle: &Path, file: &Path, key: &Path, more: &[&str], why: &str| {
         let error = libraries.gate(bundle, file, key, more).expect_err(why);
         assert!(error.contains(why), "{why}: {error}");
@@ -152,7 +152,7 @@ fn a_gate_opens_for_what_ships_and_for_nothing_else() {
 
 #[test]
 fn a_result_is_made_only_for_what_ships_as_it_is() {
-    // What is decided otherwise has a decision alone.
+    // Any other verdict has a decision and no result.
     let place = reviewed(&revised(), &[]);
     let attested = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
     assert!(

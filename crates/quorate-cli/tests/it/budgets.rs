@@ -57,7 +57,7 @@ fn a_call_that_does_not_fit_is_not_made_and_more_money_takes_the_run_up() {
         .run(&["show", &run])
         .assert_stdout_contains("a call costs up to US$ 0.01")
         .assert_stdout_contains("(`budget.money`)");
-    // What it says to do works.
+    // The suggested command works.
     let told = place.run(&["show", &run]).stdout;
     assert!(told.contains(&format!("quorate resume {run} --max-money \"0.021 USD\"")), "{told}");
     let resumed = json_of(&place, &["resume", &run, "--max-money", "0.021 USD"]).assert_code(0).json();

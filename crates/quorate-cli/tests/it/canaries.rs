@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use support::council::{COUNCIL, all_ship_except};
 use support::{CommandOutput, TestDir, finish};
 
-/// What the secrets are made from.
+/// The seed of the secrets.
 const SEED: u64 = 20_261_121;
 /// How many there are.
 const COUNT: usize = 1_000;
@@ -88,7 +88,7 @@ impl World {
         self.place.write("inputs/answers.json", answers.to_string());
     }
 
-    /// Shows everything that there is of every run.
+    /// Prints everything about every run.
     fn show(&mut self) {
         let runs: Vec<String> =
             self.place.runs().iter().map(|run| run["run"].as_str().expect("an id").to_owned()).collect();
@@ -309,7 +309,7 @@ fn playbooks(world: &mut World) {
     ] {
         world.run(arguments);
     }
-    // What is wrong is shown with its line.
+    // Diagnostics quote the line.
     world.place.write(
         "inputs/council.yaml",
         format!("deliberators: {:?}\nnothing_like_it: {:?}\n", all[40], all[42]),
@@ -358,13 +358,13 @@ fn calls(world: &mut World) {
     world.said.push_str(&said);
 }
 
-/// What people do with a council and with assemblies.
+/// A session with a council and assemblies.
 fn decide(world: &mut World) {
     reviews(world);
     assemblies(world);
 }
 
-/// What people do with a swarm, with playbooks, and from elsewhere.
+/// A session with a swarm, playbooks and other machines.
 fn work(world: &mut World) {
     world.place.write("inputs/draft.md", world.text(0));
     world.place.write("inputs/crash.txt", world.text(5));
@@ -411,7 +411,7 @@ fn is_found(does: fn(&mut World), ways: &[(usize, usize)]) {
 
 #[test]
 fn what_decides_would_keep_them() {
-    // Of a crash the last lines are kept.
+    // The log keeps the last lines before a crash.
     is_found(decide, &[(0, 100), (1, 100), (2, 100), (3, 90), (4, 100), (5, 4), (6, 100), (7, 100)]);
 }
 

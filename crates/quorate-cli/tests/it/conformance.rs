@@ -1,5 +1,5 @@
-//! The public examples, by what their README says of them. They lie as data where `QUORATE_CONFORMANCE_DIR` says; where
-//! it says nothing, nothing is tested, and that is said.
+//! The public examples, checked against their READMEs. `QUORATE_CONFORMANCE_DIR` names their directory; without it the tests
+//! print SKIPPED.
 
 use std::path::{Path, PathBuf};
 

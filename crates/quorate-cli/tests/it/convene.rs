@@ -74,7 +74,7 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
 fn the_cap_is_kept_at_every_write() {
     // A5
     let place = council("audit: {overlays: {maxActive: 3}}\n");
-    // What is said again is one piece of advice, and the last time counts.
+    // Repeated advice counts once, at its latest time.
     for _ in 0..3 {
         convene(&place, "--conversation", &[]).assert_code(0);
     }

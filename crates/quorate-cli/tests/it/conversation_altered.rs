@@ -245,7 +245,7 @@ fn what_a_person_accepts_is_not_shown_to_a_participant_either() {
             place.run(command).assert_code(0);
         }
     }
-    // What is altered later is found as ever.
+    // A later change is still found.
     let mut turns = journal(&place.path("talk.md"));
     turns[7].content = "FORGED".to_owned();
     write_journal(&place, &turns);

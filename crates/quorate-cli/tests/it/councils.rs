@@ -1,4 +1,4 @@
-//! Which council sits: council.yaml or council.yml, from the text up, and what is said of it.
+//! Which council sits: council.yaml or council.yml, searched from the text upwards, and how commands report it.
 
 use crate::support;
 use serde_json::{Value, json};

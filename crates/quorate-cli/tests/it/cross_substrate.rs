@@ -110,7 +110,7 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     json!({"said": said, "asked": asked, "states": states})
 }
 
-/// What it comes to in memory, and whether the substrate, which a place is made for, comes to the same.
+/// Asserts that a conversation over the other substrate ends like one in memory.
 async fn same(dispatcher: &str, kind: &str, other: &TestDir) {
     same_with_ledger(dispatcher, kind, other, other.path("ledger.db")).await;
 }

@@ -91,7 +91,7 @@ fn the_example_workspaces_show_what_happens() {
 #[test]
 fn the_docs_show_what_happens() {
     let mut documents = documents();
-    // What it shows needs the feature.
+    // Its commands need the feature.
     documents.retain(|path| cfg!(feature = "mcp") || !path.ends_with("mcp.md"));
     // It needs a database: `queue.rs` runs it.
     documents.retain(|path| !path.ends_with("workers.md"));

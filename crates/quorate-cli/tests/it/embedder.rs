@@ -14,10 +14,10 @@ use quorate::service::convene::spec;
 use quorate::service::convene::{self, ConveneRequest};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::open_session;
+use quorate::service::session;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
-use quorate_kernel::ports::embedder::{Embedder, Meter};
+use quorate_kernel::ports::gather::{Embedder, Meter};
 use serde_json::{Value, json};
 use support::assembly::{advice, answers, write};
 use support::{TestDir, records};
@@ -73,7 +73,7 @@ fn held(place: &TestDir, host: &Host) -> ConveneReport {
         let (called, workspace) =
             convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
         let spec = spec::build(&environment, &workspace, &called, &request.options).unwrap();
-        let session = open_session::open(environment, workspace).await.unwrap();
+        let session = session::open(environment, workspace).await.unwrap();
         let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
         session.close().await;
         report
@@ -277,7 +277,7 @@ fn comparisons_count_in_the_budget_and_in_what_was_paid() {
     let compared = records::of_kind(&records, "match");
     let charged: u64 = compared.iter().map(|one| one["charged"]["tokens"].as_u64().unwrap()).sum();
     assert_eq!(charged, tokens, "{compared:?}");
-    // What a comparison may take is on disk before it begins.
+    // A comparison's reservation is on disk before the request.
     let intents = records::of_kind(&records, "run.intent");
     let reserved = intents.iter().filter_map(|intent| intent["compares"].as_array()).flatten().count();
     assert_eq!(reserved, compared.len());
@@ -314,7 +314,7 @@ fn what_was_reserved_for_a_comparison_counts_when_its_process_is_killed() {
     support::wait_until(Duration::from_secs(60), "a request", || !service.requests().is_empty());
     convened.kill().unwrap();
     convened.wait().unwrap();
-    // What it sent before may still arrive.
+    // Requests sent before the kill may still arrive.
     std::thread::sleep(Duration::from_millis(300));
     let sent = service.requests().len();
     let run_id = place.only_run();
@@ -344,7 +344,7 @@ fn money_is_not_capped_where_the_price_of_the_embedder_is_unknown() {
     let refused = run(&place, &trusted, Some(KEY)).assert_code(5).stdout.clone();
     assert!(refused.contains("quorate:cost_unknown") && refused.contains("[embedder]"), "{refused}");
     assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty(), "nothing is recorded");
-    // A file of prices that is no such thing is refused, too.
+    // An invalid price file is refused.
     place.write("prices.toml", "date = \"2026-13-01\"\n[models.other]\ninput = 1.0\noutput = 1.0\n");
     let refused = run(&place, &trusted, Some(KEY)).assert_code(5).stdout.clone();
     assert!(refused.contains("not a day"), "{refused}");

@@ -1,4 +1,4 @@
-//! What records say (D2): scenarios run through the binary, and the data of each record is compared with `golden/`. A record
+//! The data of records (D2): scenarios run through the binary, and the data of each record is compared with `golden/`. A record
 //! that changes breaks every ledger's readers, so a difference here is deliberate or a defect.
 //!
 //! `QUORATE_WRITE_GOLDEN=1` rewrites the files.
@@ -13,7 +13,7 @@ use crate::support;
 use async_trait::async_trait;
 use quorate::Quorate;
 use quorate::ports::{Mode, RuleKind, gather, rule};
-use quorate_kernel::ports::embedder::{Embedder, Meter};
+use quorate_kernel::ports::gather::{Embedder, Meter};
 use quorate_kernel::ports::ledger::Kind;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Row as _};
@@ -29,7 +29,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden")
 }
 
-/// What members and rules do at the same time, in an order that is not always the same.
+/// Kinds that members and rules write concurrently, in varying order.
 const CONCURRENT: [Kind; 7] = [
     Kind::RunIntent,
     Kind::Attempt,
@@ -40,7 +40,7 @@ const CONCURRENT: [Kind; 7] = [
     Kind::Violation,
 ];
 
-/// All records of a place, one a line, stream by stream. What is concurrent is sorted.
+/// All records of a place, one on each line, stream by stream. Concurrent records are sorted.
 fn dump(place: &TestDir) -> String {
     let rows = block_on(async {
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(place.path(LEDGER)).read_only(true);
@@ -466,7 +466,7 @@ fn the_ledgers_own() {
     place.run(&["ledger", "checkpoint"]).assert_code(0);
     same("signed", &place);
 
-    // What is of age is erased, and a copy that is put back is accepted.
+    // An older copy of the ledger is restored and accepted.
     let place = TestDir::scripted(&all_ship());
     place.review(&["draft.md"]);
     let before = std::fs::read(place.path(LEDGER)).expect("readable");

@@ -1,5 +1,5 @@
-//! What nothing else is written over: whatever a configuration, a manifest or a person names, the ledger, its keys, its
-//! witness, its log, the keyring, the configuration and Git's folder stay as they are, and so does a file of something else.
+//! Protected files: no path in a configuration, a manifest or a command line can overwrite the ledger, its keys, its witness,
+//! its log, the keyring, the configuration, Git's folder or a file with other content.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ fn a_witness_is_appended_to_nothing_else() {
         place.write("quorate.toml", format!("{config}[ledger]\nwitness = \"{witness}\"\n"));
         refuses(&place, &["review", "other.md"], "quorate:witness_unreadable");
         let before = place.read(witness);
-        place.run(&["ledger", "checkpoint"]).assert_stderr_contains("other text than checkpoints");
+        place.run(&["ledger", "checkpoint"]).assert_stderr_contains("text other than checkpoints");
         assert_eq!(place.read(witness), before);
         let checked = place.run(&["check", "quorate.toml"]).assert_code(1);
         assert!(checked.stdout.contains("quorate:witness_unreadable"), "{}", checked.stdout);
@@ -223,7 +223,7 @@ fn no_two_files_of_a_configuration_are_one() {
     }
 }
 
-/// A runtime whose substrate and state are kept as they are said to be.
+/// A runtime with the given substrate and state.
 fn runtime(place: &TestDir, substrate: &str, state: &str) {
     let text = format!(
         "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nparticipants:\n  - {{id: ada, executor: rubric, role: You check.}}\n\

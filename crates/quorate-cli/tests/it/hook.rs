@@ -48,14 +48,14 @@ fn claude_is_told_what_does_not_pass_and_nothing_else() {
     let told = hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
     assert_eq!(told.stdout, "");
     assert!(told.stderr.contains("## HOLD") && told.stderr.contains("`drafts/post.md`"), "{}", told.stderr);
-    // The same content is not judged again, whichever tool tells of it.
+    // The same content is not judged again, whichever tool sends the event.
     hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(2);
     let event = json!({"hook_event_name": "afterFileEdit", "file_path": "drafts/post.md", "edits": [],
                        "workspace_roots": [place.root()]});
     let told = hook(&place, "cursor", &event).assert_code(0).json();
     assert!(told["additional_context"].as_str().unwrap().starts_with("## HOLD"), "{told}");
     assert_eq!(runs(&place), 1);
-    // What passes needs no words.
+    // A passing text prints nothing.
     let milder = ["hook", "claude", "--fail-on", "incomplete"];
     let event = written(&place, "drafts/post.md").to_string();
     let passed = place.run_with_stdin(&milder, event.as_bytes()).assert_code(0);
@@ -98,7 +98,7 @@ fn what_is_not_watched_or_not_due_is_left_alone() {
     // A tool that writes no file.
     hook(&place, "claude", &json!({"tool_name": "Bash", "tool_input": {"command": "ls"}})).assert_code(0);
     assert_eq!(runs(&place), 0);
-    // What should be there and is not is no pass.
+    // A missing file is not a pass.
     hook(&place, "claude", &written(&place, "drafts/gone.md")).assert_code(4);
     std::fs::remove_dir_all(place.path("drafts")).unwrap();
     hook(&place, "claude", &written(&place, "notes.md")).assert_code(5);
@@ -162,7 +162,7 @@ fn named_files_pass_or_fail_together() {
     assert!(lines[2].starts_with("HOLD other.md: "), "{}", failed.stdout);
     let shown: Vec<&str> = lines[1].trim().strip_prefix("quorate ").unwrap().split(' ').collect();
     place.run(&shown).assert_code(0);
-    // One that cannot be read fails, too, and the others are reviewed all the same.
+    // An unreadable file fails, and the others are still reviewed.
     place.answers(&all_ship());
     place.write("fine.md", "All is well.\n");
     let failed = hook(&["gone.md", "fine.md"]).assert_code(1);
@@ -209,7 +209,7 @@ fn wiring_follows_no_link_out_of_the_project() {
     place.run(&["init", "wiring", "claude"]).assert_code(5);
     assert!(elsewhere.root().read_dir().unwrap().next().is_none());
     assert!(!place.path(".mcp.json").exists(), "nothing was written");
-    // What is elsewhere is not removed, either.
+    // `--remove` does not follow a link either.
     elsewhere.run(&["init", "wiring", "claude"]).assert_code(0);
     std::fs::remove_file(place.path(".claude")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(".claude"), place.path(".claude")).unwrap();

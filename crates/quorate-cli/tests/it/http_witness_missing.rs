@@ -1,4 +1,4 @@
-//! A witness with a URL, for a program that was built without the feature: it says so, and how to get it.
+//! A witness with a URL, in a build without the feature: the refusal names the feature to build with.
 #![cfg(not(feature = "http-witness"))]
 
 use crate::support;

@@ -356,7 +356,7 @@ fn tools_that_the_table_names_are_offered_and_no_others() {
         let place = trapped(&model, clis);
         let (mut host, mut members) = (String::new(), String::new());
         for ((cli, tool), member) in ALL.iter().zip(offered).zip(["skeptic", "evidence", "strategy"]) {
-            // The hooks of a settings file that is named stay out, too.
+            // Hooks of a named settings file are also ignored.
             let settings = json!(["--settings", place.path("home/.claude/settings.json")]);
             let args = if cli.name == "claude" { format!("args = {settings}\n") } else { String::new() };
             host.push_str(

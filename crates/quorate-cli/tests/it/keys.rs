@@ -62,7 +62,7 @@ fn convene_with(place: &TestDir, variable: &str, value: &str) -> CommandOutput {
     finish(place.command(&arguments).env(variable, value).spawn().expect("the binary runs"))
 }
 
-/// What the first record of a run says of its signatures.
+/// The signing policy in the first record of a run.
 fn audit(place: &TestDir, run: &str) -> Value {
     let records = records::records(&place.path(LEDGER), run);
     records::of_kind(&records, "run.opened")[0]["audit"].clone()

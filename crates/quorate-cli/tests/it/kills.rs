@@ -65,7 +65,7 @@ impl Drop for Point {
     }
 }
 
-/// Starts a review, kills it, takes it up again and holds what is there against what has to be.
+/// Starts a review, kills it, resumes it and checks the ledger and the log.
 fn killed_after(ms: u64, verdict: &Value) {
     let _point = Point(ms);
     let place = slow();
@@ -77,7 +77,7 @@ fn killed_after(ms: u64, verdict: &Value) {
     let ledger = place.path(".quorate/ledger.db");
     let runs = records::runs(&ledger);
     let Some((run, decided)) = runs.first() else {
-        // Before run.opened was durable there is no run and no line.
+        // The kill came before run.opened was durable: neither a run nor a line exists.
         assert!(place.log().is_empty());
         assert!(!ledger.is_file() || place.runs().is_empty());
         return;

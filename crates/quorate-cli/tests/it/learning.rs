@@ -87,7 +87,7 @@ fn a_second_review_of_a_type_reads_the_first_and_incomplete_ones_do_not_count() 
     assert_eq!(consulted(&["draft.md", "--type", "memo"]), 0);
     assert_eq!(consulted(&["draft.md", "--type", "memo"]), 1);
     assert_eq!(consulted(&["draft.md", "--type", "post"]), 0);
-    // C10: INCOMPLETE is logged and is no prior
+    // C10: INCOMPLETE is logged and does not count as a prior
     assert_eq!(place.review(&["draft.md", "--type", "post", "--max-calls", "2"])["verdict"], "INCOMPLETE");
     assert_eq!(place.log().last().unwrap()["verdict"], "INCOMPLETE");
     assert_eq!(consulted(&["draft.md", "--type", "post"]), 1);
@@ -212,7 +212,7 @@ fn a_secret_is_nowhere_afterwards() {
 
 #[test]
 fn a_secret_that_json_spells_otherwise_is_still_one() {
-    // X10: what is recorded is the answer as it was read
+    // X10: the record holds the parsed answer
     let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": r#"{"would_block": false, "notes": "\u0073k-aaaaaaaaaaaa"}"#,
     })));

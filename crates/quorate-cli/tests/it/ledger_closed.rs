@@ -1,5 +1,5 @@
 //! A ledger that is only read: a writing command is refused before any member is asked, and before anything else is
-//! written. What it holds can still be looked at.
+//! written. Commands that read still work.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -83,7 +83,7 @@ impl Closed {
                 command_as_other
             }
         };
-        // What belongs to another user, or can be written by every user, counts for who has said so.
+        // A directory that belongs to another user, or that all users can write, works for users who trust it.
         let state = tempfile::tempdir().expect("a directory");
         let (folder, safe) =
             (state.path().join("quorate"), place.root().canonicalize().expect("it is there"));

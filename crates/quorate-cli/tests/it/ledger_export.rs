@@ -286,7 +286,7 @@ fn an_export_replaces_no_other_file() {
             .run(&["ledger", "export", "--out", name])
             .assert_code(5)
             .assert_stderr_contains("quorate:file_unwritable");
-        // What SQLite does with its own files is its own.
+        // SQLite may change its own files.
         if !name.contains("ledger.db") {
             assert_eq!(bytes(name), before, "{name}");
         }
@@ -352,7 +352,7 @@ fn the_other_verifier_tells_what_is_unusable_from_what_does_not_hold() {
     let Some(whole) = verify(&place, &["out.jsonl", "--key", "ledger.pub"]) else { return };
     whole.assert_code(0);
     let ran = |arguments: &[&str]| verify(&place, arguments).expect("it ran before");
-    // What is no document is 2 there and 5 here, whatever it is that shows it.
+    // For an unusable document the script exits with 2 and Quorate with 5.
     place.write("endless", "garbage");
     place.write("half", "\u{fffd}\n".as_bytes().get(1..).expect("bytes"));
     let export = place.read("out.jsonl");

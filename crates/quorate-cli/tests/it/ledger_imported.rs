@@ -1,4 +1,4 @@
-//! Runs that were recorded in another ledger: shown as they are, and gone on with where they were recorded alone.
+//! Runs that were recorded in another ledger: shown unchanged, and resumed only in the ledger that recorded them.
 
 use std::time::Duration;
 

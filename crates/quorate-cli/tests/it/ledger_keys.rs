@@ -106,7 +106,7 @@ fn a_lost_key_is_replaced_by_a_person() {
     assert_eq!(accept_key(&place, &[]).assert_code(0).json()["accepted"], json!([]));
     place.run(&["keys", "rotate", "ledger"]).assert_code(0);
     all_work(&place, LEDGER);
-    // What the user's directory has is enough, and so is what is beside the key for one that does not know the ledger.
+    // One copy of the checkpoints suffices: in the user's directory or beside the key.
     for dir in [".local/state/quorate/checkpoints", ".quorate/keys/checkpoints"] {
         std::fs::rename(place.path(dir), place.path("away")).expect("moved");
         verify(&place, LEDGER, 0);

@@ -264,7 +264,7 @@ fn a_driver_whose_run_was_taken_writes_nothing_more() {
     ended.assert_stderr_contains("quorate:run_moved");
     let runs = one.runs();
     assert_eq!(runs[0]["verdict"], json!(null));
-    // What was being written when the run was taken may have come before it; the checkpoint at the end is the ledger's.
+    // A write in progress may precede the takeover; the last record is the ledger's checkpoint.
     assert!(wait(database.count("record")) <= before + 2);
 }
 
@@ -345,7 +345,7 @@ fn signals_are_heard_while_a_server_says_nothing() {
         let began = Instant::now();
         kill_process(Pid::from_child(&child), signal).unwrap();
         let ended = finish(child).assert_code(130);
-        // What is closed and sealed has its own time, which is short; the server's would be 30 seconds.
+        // Closing and sealing have a short timeout of their own; the server's is 30 seconds.
         assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
         ended.assert_stderr_contains("quorate resume");
         drop(stopped);

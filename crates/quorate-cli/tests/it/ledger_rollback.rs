@@ -64,7 +64,7 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
     let (place, before) = rolled_back();
     let report = verify(&place, &["--strict"], 0);
     assert_eq!(report["kept"]["copies"], 2);
-    // The log has the second run's line: it is set back, too.
+    // The log has the second run's line, so the log is restored as well.
     let log = place.read(".quorate/council_log.jsonl");
     place.write(".quorate/council_log.jsonl", format!("{}\n", log.lines().next().expect("a line")));
     restore(&place, &before);
@@ -149,7 +149,7 @@ fn two_ledgers_of_a_directory_do_not_know_each_other() {
     // A swapped one is found, and so is a missing one.
     std::fs::copy(place.path("a.db"), place.path("b.db")).expect("copied");
     let taken = place.run(&["ledger", "verify", "--ledger", "b.db"]).assert_code(1);
-    taken.assert_stderr_contains("another one is in its place");
+    taken.assert_stderr_contains("another ledger has replaced");
     std::fs::remove_file(place.path("a.db")).expect("removed");
     let begun = place.run(&["review", "draft.md", "--ledger", "a.db", "--type", "post"]);
     begun.assert_stderr_contains("quorate:checkpoint_missing");
@@ -161,11 +161,11 @@ fn is_told_and_goes_on(place: &TestDir) {
     let reviewed = place.run(&["review", "one.md", "--type", "blog_post"]);
     reviewed
         .assert_stderr_contains("quorate:checkpoint_missing")
-        .assert_stderr_contains("another one is in its place")
+        .assert_stderr_contains("another ledger has replaced")
         .assert_stderr_contains("accept-rollback --reason");
     let found = place.run(&["ledger", "verify"]).assert_code(1);
     found
-        .assert_stderr_contains("another one is in its place")
+        .assert_stderr_contains("another ledger has replaced")
         .assert_stderr_contains("accept-rollback --reason");
     place.run(&["ledger", "accept-rollback", "--reason", "The workspace was made anew."]).assert_code(0);
     verify(place, &["--strict"], 0);
@@ -185,7 +185,7 @@ fn a_ledger_with_keys_of_its_own_does_not_take_anothers_place() {
     let copied = copy.arg("-a").arg(other.path(".quorate")).arg(place.root());
     assert!(copied.status().expect("it runs").success());
     let report = verify(&place, &[], 1);
-    assert!(report["divergences"].to_string().contains("another one is in its place"), "{report}");
+    assert!(report["divergences"].to_string().contains("another ledger has replaced"), "{report}");
     place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("accept-rollback");
     is_told_and_goes_on(&place);
 }

@@ -8,21 +8,21 @@ use support::council::all_ship;
 
 const LEDGER: &str = ".quorate/ledger.db";
 
-/// Statements that put something into a ledger, what is said of it, and what the help says.
+/// Statements that change a ledger's schema, with the message and the help.
 const FOREIGN: [(&str, &str, &str); 9] = [
     (
         "CREATE TRIGGER wipe AFTER INSERT ON record BEGIN DELETE FROM body; END",
-        "has a trigger `wipe` of the table `record`",
+        "has a foreign trigger `wipe` on the table `record`",
         "DROP TRIGGER \"wipe\"",
     ),
-    ("CREATE VIEW other AS SELECT 1", "has a view `other`", "DROP VIEW \"other\""),
+    ("CREATE VIEW other AS SELECT 1", "has a foreign view `other`", "DROP VIEW \"other\""),
     (
         "ALTER TABLE body RENAME TO kept; CREATE VIEW body AS SELECT sha256, 'x' AS text FROM kept",
-        "which no ledger has",
+        "has a foreign ",
         "restore the ledger from a backup",
     ),
-    ("CREATE TABLE more (a)", "has a table `more`", "DROP TABLE \"more\""),
-    ("CREATE INDEX more ON record (lower(data))", "has an index `more`", "DROP INDEX \"more\""),
+    ("CREATE TABLE more (a)", "has a foreign table `more`", "DROP TABLE \"more\""),
+    ("CREATE INDEX more ON record (lower(data))", "has a foreign index `more`", "DROP INDEX \"more\""),
     (
         "DROP TABLE held; CREATE VIRTUAL TABLE held USING fts5(run)",
         "the table `held` of the ledger",

@@ -1,5 +1,5 @@
 //! `quorate ledger verify` through the real binary: what holds after real runs, the log against the ledger, keys, witness,
-//! and files that are no ledger.
+//! and files that are not ledgers.
 
 use crate::support;
 use crate::support::records;
@@ -61,7 +61,7 @@ fn what_is_neither_signed_nor_sealed_is_said() {
     });
     let json = verify(&place, &["--strict"]).assert_code(1).json();
     assert_eq!(json["checkpoints"]["unproven"], 1, "{json}");
-    assert!(json.to_string().contains("`quorate ledger checkpoint` seals them"), "{json}");
+    assert!(json.to_string().contains("`quorate ledger checkpoint` to seal them"), "{json}");
     let human = place.run(&["ledger", "verify"]);
     assert!(
         human.stdout.contains("1 records are neither signed nor under a signed checkpoint"),
@@ -193,7 +193,7 @@ fn what_is_counted_of_the_log_is_held_against_it() {
         );
         verify(&place, &[]).assert_code(0);
     }
-    // What was indexed of it is compared with it, whatever came since.
+    // The index is compared with the indexed part of the log, even after later lines.
     place.write(LOG, format!("{}{theirs}\nno JSON\n", place.read(LOG)));
     verify(&place, &[]).assert_code(0);
     execute_sql(&place.path(".quorate/ledger.db"), "UPDATE log SET corrupt = 1");
@@ -226,7 +226,7 @@ fn a_line_that_claims_an_override_is_one_or_is_reported() {
     audit.assert_stderr_contains("5 lines");
     let counts = audit.json();
     assert_eq!((&counts["overrides"], &counts["reviews"]), (&counted["overrides"], &counted["reviews"]));
-    // Of a run of this ledger, in whatever shape: it does not follow from its records.
+    // Lines of any shape about a run of this ledger must follow from its records.
     for shape in [
         json!({"v": 2, "event": "override", "run": run, "verdict": "SHIP"}),
         json!({"v": 2, "event": "override", "span_id": run, "verdict": "SHIP"}),
@@ -337,7 +337,7 @@ fn the_witness_knows_what_was_cut_off() {
     place.run(&["review", "other.md"]).assert_code(0);
     let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!(report["witness"]["checkpoints"], 2);
-    // The ledger as it was an hour ago, and its log with it.
+    // An hour-old copy of the ledger and its log.
     for file in ["ledger.db-wal", "ledger.db-shm"] {
         let _ = std::fs::remove_file(place.path(&format!(".quorate/{file}")));
     }
@@ -392,7 +392,7 @@ fn a_log_goes_along_with_its_workspace() {
     let ran = moved.run(&["ledger", "verify"]).assert_code(0);
     assert!(ran.stdout.contains("1 runs log elsewhere ("), "{}", ran.stdout);
     assert_eq!(verify(&moved, &[]).assert_code(0).json()["log"]["elsewhere"]["runs"], 1);
-    // The log is there no more: what is here is all that there is.
+    // Without the other log, only the log here counts.
     std::fs::remove_file(place.path(LOG)).unwrap();
     assert_eq!(first(&verify(&moved, &[]).assert_code(1)).0, "removed");
     // Nor can it be emptied, where it lay beside the ledger as this one does.

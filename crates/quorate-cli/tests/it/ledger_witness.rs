@@ -35,7 +35,7 @@ enum Manner {
     Hangs,
     /// Does not stop answering.
     Floods,
-    /// Answers with what is no signature.
+    /// Answers with an invalid signature.
     Babbles,
     /// Redirects every request.
     Redirects,
@@ -230,7 +230,7 @@ fn a_witness_signs_what_goes_on() {
     review(&place, "four.md").assert_code(0);
     assert_eq!(witness.asked(), asked + 2);
     assert_eq!(verified(&place, 0)["cosigned"]["size"], witness.seen.lock().unwrap()[3].size);
-    // What is kept is the ledger's note and the witness's line, and nothing of strangers.
+    // The kept note has the ledger's and the witness's lines only.
     let note = Note::parse(&std::fs::read(&kept).unwrap()).unwrap();
     let key = place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout;
     let ledger = Verifier::from_text(key.trim()).unwrap();

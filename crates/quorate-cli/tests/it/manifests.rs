@@ -383,7 +383,7 @@ fn bad_input_is_refused_with_a_place() {
         assert!(!said.is_empty() && said.iter().all(|one| one["line"].is_u64()), "{name}: {report}");
         assert!(!ran.stderr.contains("panicked"), "{name}: {}", ran.stderr);
     }
-    // And these are no faults.
+    // A byte order mark and CRLF are accepted.
     for text in [format!("\u{feff}{head}---\n"), format!("{head}---\nbody").replace('\n', "\r\n")] {
         TestDir::with("ASSEMBLY.md", text)
             .run(&["check", "--strict", "--no-refs", "ASSEMBLY.md"])

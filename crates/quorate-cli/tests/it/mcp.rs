@@ -417,7 +417,7 @@ async fn a_job_that_is_cancelled_leaves_nothing_running() {
     wait_until(Duration::from_secs(10), "an end of all members", || running(&word) == 0);
     assert_eq!(client.call_refused("job_poll", json!({"job": job})).await["code"], "quorate:job_ended");
     assert_eq!(client.call("job_cancel", json!({"job": job})).await["cancelled"], false);
-    // What was recorded can be gone on with.
+    // A recorded run can be shown and resumed.
     place.write("quorate.toml", "");
     assert_eq!(client.call("run_show", json!({"run": run})).await["verdict"], Value::Null);
     assert_eq!(client.close().await, Some(0));

@@ -1,4 +1,4 @@
-//! What `check` says of runtimes whose conversation, operators and tools are on MCP servers, and which commands report it.
+//! `check` on runtimes whose conversation, operators and tools are on MCP servers, and which commands report it.
 #![cfg(feature = "mcp")]
 
 use crate::support;

@@ -31,7 +31,7 @@ fn asked(server: &Http, method: &str, headers: &[(&str, &str)], body: &[u8]) -> 
         body.len()
     ));
     stream.write_all(request.as_bytes()).unwrap();
-    // Who is refused for its length may be hung up on.
+    // The server may close the connection after it refuses the length.
     let _ = stream.write_all(body);
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -76,7 +76,7 @@ fn a_page_that_is_allowed_may_ask_from_a_browser() {
     }
     let (status, head) = preflight("https://evil.example");
     assert_eq!((status, head.contains("access-control")), (403, false), "{head}");
-    // What is answered afterwards can be read, refusals too.
+    // Browsers can read the later answers, including refusals.
     for (token, expected) in [("Bearer open sesame, please", 200), ("Bearer x", 401)] {
         let headers = [("Origin", "https://app.example.com"), ("Authorization", token)];
         let (status, head) = asked(&server, "POST", &headers, HELLO.as_bytes());
@@ -87,7 +87,7 @@ fn a_page_that_is_allowed_may_ask_from_a_browser() {
     let (_, head) =
         asked(&server, "POST", &[("Authorization", "Bearer open sesame, please")], HELLO.as_bytes());
     assert!(!head.contains("access-control"), "{head}");
-    // Without an origin it is no preflight.
+    // OPTIONS without an origin is not a preflight.
     assert_eq!(asked(&server, "OPTIONS", &[("Authorization", "Bearer open sesame, please")], b"").0, 405);
 }
 

@@ -1,4 +1,4 @@
-//! `quorate mcp` in a program that was built without the feature: it says so, and how to get it.
+//! `quorate mcp` in a build without the feature: the refusal names the feature to build with.
 #![cfg(not(feature = "mcp"))]
 
 use crate::support;

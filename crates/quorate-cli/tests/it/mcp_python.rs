@@ -1,5 +1,5 @@
 //! The server and the official client of the Python SDK. Needs what `scripts/services install mcp-python` installs, in the
-//! folder that `QUORATE_TEST_MCP_PYTHON` names; without it the test says so and tests nothing.
+//! folder that `QUORATE_TEST_MCP_PYTHON` names; without it the test prints SKIPPED.
 #![cfg(feature = "mcp")]
 
 use std::path::Path;

@@ -65,7 +65,7 @@ fn together(substrate: &str) {
     };
     let theirs = order(run(&there, &["log", "there.yaml", "--format", "json"]));
     assert_eq!(theirs, order(here.run(&["log", "here.yaml", "--format", "json"])));
-    // What is remembered there is kept here.
+    // The other machine's state is stored here.
     let state = run(&there, &["state", "there.yaml", "zoe"]).assert_code(0);
     assert!(state.stdout.contains("greeted"), "{}", state.stdout);
     // An operator that lives here speaks there.
@@ -113,7 +113,7 @@ fn a_person_elsewhere_is_a_person_and_an_agent_elsewhere_is_an_agent() {
     let there = TestDir::with("answers.json", r#"{"zoe": "Hello from there. @Ada?"}"#);
     there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\n", server.url));
     there.write("there.yaml", ELSEWHERE);
-    // What a person says through the other one is answered here.
+    // A turn posted through the other machine is answered here.
     there.run(&["say", "there.yaml", "@Ada, are you there?", "--as", "eve"]).assert_code(0);
     here.run(&["run", "here.yaml"]).assert_code(0);
     let mut said = vec!["eve: @Ada, are you there?", "ada: Here I am. @Zoe?"];

@@ -1,7 +1,7 @@
-//! The server and the official client of the TypeScript SDK, which holds what tools give against their schemas.
+//! The server and the official client of the TypeScript SDK, which validates tool results against their schemas.
 //!
 //! Needs the SDK that `scripts/services install mcp-sdk` installs, in the folder that `QUORATE_TEST_MCP_SDK` names, and
-//! Node; without them it says so and tests nothing.
+//! Node; without them the test prints SKIPPED.
 #![cfg(feature = "mcp")]
 
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use support::TestDir;
 
 const SDK: &str = "QUORATE_TEST_MCP_SDK";
 
-/// What the client makes of calls, in their order; `None` where there is no SDK.
+/// The client's results of the calls, in order; `None` without the SDK.
 fn called(place: &TestDir, server: &[&str], calls: &[Value]) -> Option<Vec<Value>> {
     let Ok(sdk) = std::env::var(SDK) else {
         eprintln!("SKIPPED: the TypeScript SDK (scripts/services install mcp-sdk prints {SDK})");

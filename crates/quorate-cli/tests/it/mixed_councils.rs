@@ -116,7 +116,7 @@ fn a_name_that_is_not_there_is_refused_with_its_place_before_anything_is_recorde
         refused.assert_stderr_contains(code).assert_stderr_contains(at).assert_stderr_contains(said);
         assert_eq!(recorded(&place), 0, "{table}");
     }
-    // What only the council tells is refused by `check`, too.
+    // `check` also refuses an error that only the council shows.
     configure(&place, "[council.members.skeptik]\nexecutor = \"one\"\n");
     place.run(&["check", "quorate.toml"]).assert_code(1).assert_stdout_contains("no member `skeptik`");
     place.run(&["review", "draft.md", "--executor", "one"]).assert_code(5);

@@ -292,7 +292,7 @@ fn two_processes_share_the_calls_that_a_server_allows() {
     let pools = place.path(".local/state/quorate/pools");
     let shared = files(&pools);
     assert!(shared.iter().any(|(path, _)| path.ends_with("slot-0")), "{shared:?}");
-    // Without the directory each process has limits of its own, and says so.
+    // Without the directory each process has its own limits, and `doctor` reports it.
     std::fs::remove_dir_all(&pools).unwrap();
     std::fs::write(&pools, "").unwrap();
     let doctor = place.run(&["doctor"]);

@@ -1,7 +1,7 @@
 //! What `scripts/package` makes of the binary under test, unpacked and used as a person does who gets it.
 //!
 //! Needs what `scripts/services install packaging` installs, in the folder that `QUORATE_TEST_PACKAGING` names; without it
-//! each test says so and tests nothing.
+//! each test prints SKIPPED.
 #![cfg(all(feature = "mcp", feature = "serve", feature = "postgres", feature = "http-witness"))]
 
 mod action;
@@ -45,7 +45,7 @@ fn pack(place: &TestDir, kind: &str) -> Vec<PathBuf> {
     packages
 }
 
-/// What a command that succeeds says on standard output.
+/// The stdout of a command that must succeed.
 fn text(output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -68,7 +68,7 @@ fn what_is_not_seen_is_refused() {
         assert!(!ran.stderr.contains(hidden.chars().last().expect("one")), "{ran:?}");
         refused(&place, &bad("hidden", json!({"title": format!("A{hidden} title.")})), "playbook_invalid");
     }
-    // What writing needs is seen in its place.
+    // Joiners that a script or an emoji needs are allowed.
     let body =
         "Say it with \u{2764}\u{fe0f} and \u{1f469}\u{200d}\u{1f4bb}, \u{645}\u{6cc}\u{200c}\u{62e}\u{648}.";
     propose(&place, &delta("shown", json!({"body": body}))).assert_code(0);

@@ -100,7 +100,7 @@ fn an_assembly_governs_and_from_75_on_alone() {
     );
     place.run(&["show", &run]).assert_code(0);
     place.run(&["check", "."]).assert_code(0);
-    // Without an assembly there is no governance.
+    // The governance gate needs an assembly.
     place.write("quorate.toml", SCRIPTED);
     propose(&place, &delta("higher", json!({"priority": 80}))).assert_code(0);
     promote(&place, "higher", "governance").assert_code(2).assert_stderr_contains("no assembly");
@@ -146,7 +146,7 @@ fn outcomes_with_it_and_without_it_decide() {
     promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("0 with it, 0 without");
     let drafts = std::cell::Cell::new(0);
     let review = |verdict: &str, producer: &[&str]| {
-        // What is nearly the same text is no second outcome.
+        // A near-duplicate text would not count as a second outcome.
         drafts.set(drafts.get() + 1);
         place.write("draft.md", workspace::draft(drafts.get()));
         assembly::answers(
@@ -161,7 +161,7 @@ fn outcomes_with_it_and_without_it_decide() {
     let (with, without) = (["--made-by", "alice", "--trying", "cite"], ["--made-by", "alice"]);
     for _ in 0..4 {
         review("SHIP", &with);
-        // Runs of other producers, or without a producer, are no evidence.
+        // Runs of other producers, or without a producer, do not count as evidence.
         review("HOLD", &["--made-by", "bob"]);
         review("HOLD", &[]);
     }
@@ -183,7 +183,7 @@ fn outcomes_with_it_and_without_it_decide() {
 
 #[test]
 fn only_whole_outcomes_of_one_instrument_decide() {
-    // B6: a-b compares like with like, and what was compared once stays as it was.
+    // B6: a-b compares like with like, and a finished comparison does not change.
     let place = workspace::workspace(&format!("{SCRIPTED}[playbooks]\nmin_sample = 3\nerror_rate = 0.2\n"));
     assembly::answers(&place, &json!({}));
     for slug in ["cite", "other"] {
@@ -299,7 +299,7 @@ fn no_agent_gets_more_than_the_cap() {
         .assert_stderr_contains("promotion_denied")
         .assert_stderr_contains("2 are allowed");
     assert!(!is_woven(&place, "three"));
-    // What takes the place of one has it.
+    // A playbook that supersedes another takes its slot.
     promote(&place, "four", "scorer").assert_code(0);
     assert!(is_woven(&place, "four") && !is_woven(&place, "one"));
     // A rollback does not get around it.

@@ -1,5 +1,5 @@
 //! Death between any two writes of a change, and kill -9 of the real binary at any time: afterwards the change is wholly
-//! done, or wholly not, or `quorate check` says so and `quorate playbook repair` finishes it (B5, B8).
+//! done, or not at all, or `quorate check` reports it and `quorate playbook repair` finishes it (B5, B8).
 //!
 //! `QUORATE_PLAYBOOK_KILLS=1000` kills so often; `scripts/soak` sets it.
 
@@ -62,7 +62,7 @@ fn copy(place: &TestDir) -> TestDir {
     for (name, _) in files(place, "") {
         let bytes = std::fs::read(place.path(&name)).expect("a file");
         new.write(&name, bytes);
-        // What others can read there does not count.
+        // Keys keep their permissions, since a key that other users can read is refused.
         if name.starts_with(".quorate/keys/") {
             let permissions = std::fs::metadata(place.path(&name)).expect("a file").permissions();
             std::fs::set_permissions(new.path(&name), permissions).expect("it is ours");
@@ -76,7 +76,7 @@ fn allow(place: &TestDir, mode: u32) {
     std::fs::set_permissions(place.path("playbooks/_log.md"), permissions).expect("it is ours");
 }
 
-/// The playbooks' files without the log, to which `weave` appends, too.
+/// The playbooks' files without the log, to which `weave` also appends.
 fn but_log(place: &TestDir) -> BTreeMap<String, String> {
     let mut files = files(place, "playbooks");
     files.remove("playbooks/_log.md");
@@ -161,7 +161,7 @@ fn a_death_between_any_two_writes_is_repaired() {
     }
 }
 
-/// What happened stands once in the ledger and once in the log, in the same order.
+/// Asserts that each event is in the ledger and in the log once, in the same order.
 fn once(place: &TestDir, what: &str) {
     let recorded = recorded(place);
     let lines = log(place);

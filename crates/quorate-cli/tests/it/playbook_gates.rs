@@ -57,7 +57,7 @@ fn one_text_handed_in_again_and_again_is_one_outcome() {
     }
     let said = promote(&place, "cite", "a-b").assert_code(2);
     said.assert_stderr_contains("1 with it, 1 without").assert_stderr_contains("1 better, 0 worse");
-    // Another council that judges the same text is no second outcome either, and neither is a person's override.
+    // Neither another council on the same text nor a person's override counts as a second outcome.
     place.write("council.yaml", format!("{}protocol: {{rounds: 1}}\n", support::council::COUNCIL));
     review("SHIP", good, &with);
     let run = held[0].as_str().expect("an id");
@@ -133,7 +133,7 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
         tells(&ran, "each of them supersedes the other");
     }
     assert!(prompt(&place).contains("the shelf.") && prompt(&place).contains("asks for a book."));
-    // What governance has promoted is replaced by governance alone.
+    // Only governance can replace a playbook that governance promoted.
     write_playbook(
         &place,
         "old",
@@ -166,7 +166,7 @@ fn an_operator_that_a_pattern_matches_first_is_logged() {
     prompt(&place);
     assert_eq!(lines().len(), 1, "{:?}", lines());
     assert!(lines()[0].contains("`wide`") && lines()[0].contains("`alice`"), "{:?}", lines());
-    // An operator that is added later is matched, too, without a new proposal.
+    // An operator that is added later is also matched, without a new proposal.
     place.write(
         "operators/olive/OPERATOR.md",
         "---\nid: olive\nname: Olive\n---\nYou are Olive, who reads the meters.\n",

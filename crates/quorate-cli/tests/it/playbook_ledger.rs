@@ -88,7 +88,7 @@ fn an_older_version_is_not_woven_when_its_files_are_restored() {
         place.write(file, text);
     }
     assert_not_woven(&place, "Name the shelf");
-    // Nor does a proposal count before it is taken as it is.
+    // A proposal does not count before it is accepted.
     place.run(&["playbook", "rollback", "cite", "--to", "1"]).assert_code(5);
     place.run(&["playbook", "repair"]).assert_code(0);
     assert!(!prompt(&place).contains("Name the shelf"));
@@ -144,7 +144,7 @@ fn a_playbook_whose_files_were_removed_is_named() {
     place.run(&["weave", "alice"]).assert_code(0).assert_stderr_contains("playbook_gone");
     place.run(&["playbook", "repair"]).assert_code(0);
     assert!(prompt(&place).contains("Name the shelf"));
-    // Another file that is refused hides it no more than one that is there.
+    // Another refused file does not hide the missing file.
     place.write("playbooks/other.md", "---\nschema: playbooks/v1\nslug: other\n---\nName.\n");
     let removed = place.read(FILE);
     remove(&place, &[FILE]);

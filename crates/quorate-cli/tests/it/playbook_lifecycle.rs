@@ -16,7 +16,7 @@ use quorate::service::error::ServiceError;
 use quorate::service::playbook::promote::promote;
 use quorate::service::playbook::propose::{self, Proposer, propose};
 use quorate::service::playbook::writer::LibraryWriter;
-use quorate::service::playbook::{archive, repair, rollback};
+use quorate::service::playbook::{repair, rollback};
 use quorate::service::workspace::PathOverrides;
 use quorate_manifest::playbook::Gate;
 use serde_json::{Value, json};
@@ -250,7 +250,7 @@ async fn proposed(world: &mut World) -> Came {
     (if accepted { "accepted" } else { "refused" }, None)
 }
 
-/// A playbook that there is.
+/// A random existing playbook.
 fn some(world: &mut World) -> Option<PlaybookFile> {
     let files = world.files();
     (!files.is_empty()).then(|| PlaybookFile::read(&files[world.pick(files.len())]))
@@ -313,8 +313,8 @@ async fn settled(world: &mut World, archives: bool) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let mut keeping = keep(world).await;
     let result = match archives {
-        true => archive::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.host).await,
-        false => archive::shadow(&mut keeping, &one.slug, "ada", &world.host).await,
+        true => rollback::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.host).await,
+        false => rollback::move_to_shadow(&mut keeping, &one.slug, "ada", &world.host).await,
     };
     keeping.session.close().await;
     let done = settle(world, format!("archive {} ({archives})", one.slug), &result.map(drop));
@@ -340,7 +340,7 @@ async fn rolled_back(world: &mut World) -> Came {
 
 async fn swept(world: &mut World) -> Came {
     let mut keeping = keep(world).await;
-    let result = archive::sweep(&mut keeping, "ada", &world.host).await;
+    let result = rollback::archive_expired(&mut keeping, "ada", &world.host).await;
     keeping.session.close().await;
     let swept = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("sweep {swept:?}"), result.as_ref().err());

@@ -1,4 +1,4 @@
-//! A ledger in a Postgres database, for a program that was built without the feature: it says so, and how to get it.
+//! A ledger in a Postgres database, in a build without the feature: the refusal names the feature to build with.
 #![cfg(not(feature = "postgres"))]
 
 use crate::support;

@@ -1,4 +1,4 @@
-//! The roles of docs/postgres.md, as they are there, on a real server: the owner makes the tables and erases, the writer
+//! The roles of docs/postgres.md, taken from that page, on a real server: the owner makes the tables and erases, the writer
 //! adds and can change nothing, the reader reads. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]
@@ -62,7 +62,7 @@ impl Roles {
         finish(command.spawn().expect("the binary runs"))
     }
 
-    /// What the server says to a statement of a role.
+    /// The server's answer to a role's statement.
     fn says(&self, role: &str, statement: &str) -> String {
         wait(async {
             let mut connection = PgConnection::connect(&self.url(role)).await.expect("it may connect");

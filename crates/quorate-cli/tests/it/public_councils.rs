@@ -27,7 +27,7 @@ fn a_described_policy_revises_what_the_public_tool_revises() {
         place.write("council.yaml", described());
         let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(code).json();
         assert_eq!(report["policy"], "strict/1");
-        // What a person says now holds.
+        // A flag overrides the file.
         place.run(&["review", "draft.md", "--policy", "seed"]).assert_code(0);
     }
     for mapping in ["{\"1-2 would_block\": revise}", "{}"] {
@@ -248,7 +248,7 @@ fn log_lines_say_what_was_spent_in_tokens() {
     assert_eq!(place.log()[0]["tokens"], json!({"total": 135, "in": 90, "out": 45}));
     let audit = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     assert_eq!((&audit["tokens"], &audit["tokens_per_review"]), (&json!(135), &json!(135.0)));
-    // Who does not say is not counted as nothing.
+    // A missing count is null, not zero.
     let silent = TestDir::scripted(&all_ship());
     silent.run(&["review", "draft.md"]).assert_code(0);
     assert_eq!(silent.log()[0]["tokens"], Value::Null);

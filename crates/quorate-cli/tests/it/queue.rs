@@ -285,7 +285,7 @@ fn what_a_worker_may_not_run_is_dead_at_once_and_an_absent_answer_is_tried_again
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["end"].clone())
         .collect();
     assert_eq!(ends, ["later", "done"]);
-    // Both of its lines are logged: as it was incomplete, and then.
+    // The log has two lines: INCOMPLETE, then SHIP.
     machine.run(&["runs"]).assert_code(0);
     let words: Vec<Value> = machine.place.log().iter().map(|line| line["verdict"].clone()).collect();
     assert_eq!(words, ["INCOMPLETE", "SHIP"]);

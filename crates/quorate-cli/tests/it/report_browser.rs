@@ -1,7 +1,7 @@
 //! Reports as files in a real browser: they check themselves without a single request, name what was changed, vouch for
 //! nothing without the reader's key, can be read without scripts, and show hostile texts as text.
 //!
-//! Needs what `serve_browser.rs` needs, and says so where it is absent.
+//! Needs the same programs as `serve_browser.rs`; without them it prints SKIPPED.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn file(path: &Path, keys: &[&str], themes: &[&str]) -> Value {
     json!({"path": path, "keys": keys, "themes": themes})
 }
 
-/// What the browser saw of each [`file`]; `None` where there is no browser.
+/// The browser's observations of each [`file`]; `None` without a browser.
 fn looked(files: &[Value]) -> Option<Vec<Value>> {
     let Ok(folder) = std::env::var(BROWSER) else {
         eprintln!("SKIPPED: Chromium (scripts/services install browser prints {BROWSER})");

@@ -125,7 +125,7 @@ fn standard_input_is_a_draft_like_any_other() {
     assert_eq!((&report["artifact"], &report["artifact_type"]), (&json!("-"), &json!("memo")));
     let run = report["run"].as_str().unwrap();
     place.run(&["replay", run]).assert_code(0);
-    // What was piped in is gone, and the ledger has it.
+    // Standard input cannot be read again, so a resumed run takes the text from the ledger.
     place.answers(&all_ship_except(json!({"adjudicate": {"$fail": "down"}})));
     let stopped =
         place.run_with_stdin(&["review", "-", "--format", "json"], b"Again.\n").assert_code(3).json();

@@ -121,7 +121,7 @@ fn several_answer_in_manifest_order_and_a_failure_affects_one() {
     let ran = run(&place).assert_code(3);
     ran.assert_stderr_contains("ada has not answered").assert_stderr_contains("out of order");
     assert_eq!(said(&place), ["user: @Bo and @Ada", "bo: two"]);
-    // Who failed was asked; it is not asked again.
+    // A participant that failed is not asked again.
     run(&place).assert_code(0).assert_stderr_contains("no new turns");
     answers(&place, json!({"ada": "one", "bo": "two"}));
     say(&place, "@Bo and @Ada, once more");
@@ -187,7 +187,7 @@ effectors:
     assert_eq!(place.run(&["state", "swarm.yaml", "ada"]).assert_code(0).json(), json!({"seen": 1}));
     let log = place.run(&["log", "swarm.yaml", "--format", "json"]).json();
     assert_eq!(log["turns"][1]["meta"], json!({"mood": "calm"}));
-    // What it remembers is restored from the conversation, also without a ledger.
+    // Its state is restored from the conversation, even without a ledger.
     std::fs::remove_dir_all(place.path("state")).unwrap();
     std::fs::remove_dir_all(place.path(".quorate")).unwrap();
     run(&place).assert_code(0);

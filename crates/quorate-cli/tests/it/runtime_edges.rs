@@ -211,7 +211,7 @@ fn a_conversation_that_one_process_has_is_refused_to_others() {
         ran.assert_stderr_contains("quorate:conversation_not_shared").assert_stderr_contains("kind: file");
         assert_eq!(ran.stdout, "", "{command:?}");
     }
-    // Who says it where it is answered is heard, and the ledger keeps what came of it.
+    // `run --say` is answered in the same process, and the ledger records it.
     let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(0);
     assert!(ran.stdout.contains("yes"), "{}", ran.stdout);
     place.run(&["log", "swarm.yaml", "--records"]).assert_code(0);

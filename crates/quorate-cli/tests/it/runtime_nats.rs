@@ -142,7 +142,7 @@ async fn connect(nats: &Nats) -> async_nats::Client {
         .unwrap()
 }
 
-/// What another program sends to a conversation's subjects changes no turn, and what is no turn is passed over.
+/// Messages of other programs on a conversation's subjects change no turn; invalid ones are ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_are_no_turns_are_passed_over() {
     let Some(nats) = Nats::with_streams(1) else { return };

@@ -102,7 +102,7 @@ fn a_lookup_that_fails_says_which_configuration_was_read() {
     assert!(!ran.stderr.contains("and not"), "{}", ran.stderr);
     place.write("ws/team/quorate.toml", "[executors.nobody]\nkind = \"rubric\"\n");
     run().assert_stderr_contains("/ws/quorate.toml, the outermost one, and not quorate.toml");
-    // What has nothing to do with it is said as it was.
+    // Other errors do not mention the configuration.
     place.write("ws/quorate.toml", "");
     place.write(
         "ws/team/swarm.yaml",

@@ -10,8 +10,8 @@ use std::time::Duration;
 use quorate_adapters::default_registry;
 use quorate_adapters::executor::remote::server::{Served, serve};
 use quorate_adapters::nats::{Address, SharedNats};
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{Failure, Servers, Settings};
 use quorate_kernel::redact::Redactor;
 use quorate_testkit::conformance::executor;
@@ -34,7 +34,7 @@ substrate: {kind: file, path: talk.md}
 dispatcher: {kind: mention}
 ";
 
-/// A machine with the manifest, which the others have, too.
+/// A machine with the shared manifest.
 struct Machine<'a> {
     place: TestDir,
     nats: &'a Nats,
@@ -249,7 +249,7 @@ async fn it_does_what_an_executor_must() {
     assert!(failed.to_string().contains("no machine serves `none`"), "{failed}");
 }
 
-/// What anybody may send to the subject ends neither the process nor an executor.
+/// Invalid messages on the subject stop neither the process nor an executor.
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_that_are_none_are_refused() {
     let Some(nats) = Nats::start() else { return };

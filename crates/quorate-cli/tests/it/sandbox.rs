@@ -1,5 +1,5 @@
-//! What members can reach of the ledger in use: a preset of a vendor nothing of it, a command of the user's own only as far
-//! as its table says.
+//! Access of members to the ledger in use: a vendor's preset has none, a user's own command has the access that its table
+//! grants.
 
 #![cfg(target_os = "linux")]
 
@@ -89,7 +89,7 @@ impl Any for CommandOutput {
     }
 }
 
-/// What the first member says that it did.
+/// The actions that the first member reports.
 fn did(report: &Value) -> Vec<String> {
     let notes = report["deliberators"][0]["round1"]["answer"]["notes"].as_str();
     let notes = notes.unwrap_or_else(|| panic!("{report:#}"));
@@ -143,7 +143,7 @@ fn a_command_of_the_users_own_is_confined_where_its_table_says_so() {
         "null",
     ];
     assert_eq!(did(&report), reached);
-    // A failure that the sandbox may have caused says so.
+    // The failure names the sandbox as a possible cause.
     place.write("bin/claude", "#!/bin/sh\ncat >/dev/null; echo x > new-file || exit 3\n");
     review(&place, "member").expect_any();
     let log = place.read("ws/.quorate/council_log.jsonl");

@@ -218,7 +218,7 @@ fn the_audit_has_producers_and_agreement_in_every_form() {
     ] {
         assert!(page.contains(said), "{said}: {page}");
     }
-    // Every share of the command line is on the page, and as it is there.
+    // The page shows the same percentages as the command line.
     let shares = |text: &str| -> std::collections::BTreeSet<String> {
         let words = text.split(|c: char| !c.is_ascii_digit() && c != '%');
         words.filter(|word| word.len() > 1 && word.ends_with('%')).map(str::to_owned).collect()

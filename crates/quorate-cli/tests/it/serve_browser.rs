@@ -2,7 +2,7 @@
 //! by the keyboard, at 320 pixels, and axe finds nothing in either theme.
 //!
 //! Needs what `scripts/services install browser` installs, in the folder that `QUORATE_TEST_BROWSER` names, and Node;
-//! without them it says so and tests nothing. `QUORATE_TEST_SHOTS` names a folder for pictures of what was looked at.
+//! without them it prints SKIPPED. `QUORATE_TEST_SHOTS` names a folder for screenshots.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use super::support::{TestDir, files, wait_until};
 
 pub(super) const BROWSER: &str = "QUORATE_TEST_BROWSER";
 
-/// What the browser saw of each page; `None` where there is no browser.
+/// The browser's observations of each page; `None` without a browser.
 fn looked(served: &Served, paths: &[&str], themes: &[&str]) -> Option<Vec<Value>> {
     let seen = browse(served, json!({"paths": paths, "themes": themes}))?;
     assert_eq!(seen.len(), paths.len());
@@ -34,7 +34,7 @@ fn browser_folder() -> Option<String> {
     folder
 }
 
-/// What the browser says of what it is told to look at.
+/// The browser's observations of the pages in `told`.
 pub(super) fn browse(served: &Served, mut told: Value) -> Option<Vec<Value>> {
     let folder = browser_folder()?;
     let url = format!("http://{}", served.authority);

@@ -2,7 +2,7 @@
 //! response against it.
 //!
 //! Needs what `scripts/services install schemathesis` installs, in the folder that `QUORATE_TEST_SCHEMATHESIS` names;
-//! without it the test says so and tests nothing.
+//! without it the test prints SKIPPED.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::support::serve::Served;
 
 const SCHEMATHESIS: &str = "QUORATE_TEST_SCHEMATHESIS";
 
-/// What a document cannot say: a run or a job that does not exist, a key that was used for another request, a manifest that
+/// Answers that an OpenAPI document cannot predict: a run or a job that does not exist, a key that was used for another request, a manifest that
 /// is refused.
 const SETTINGS: &str = "
 [checks.positive_data_acceptance]

@@ -68,7 +68,7 @@ fn a_run_of_this_server_is_watched_and_cancelled() {
     assert!(served.get(&format!("/runs/{run}")).body.contains("Continue the run"));
 }
 
-/// What routes that need a run to be held, stopped or decided answer: cancel, resume, override.
+/// The answers of cancel, resume and override, which need a run in a certain state.
 fn conflicts(served: &Served, run: &str) -> [(Value, String); 3] {
     let decision = json!({"verdict": "SHIP", "reason": "so be it", "by": "Ada"});
     [("cancel", json!({})), ("resume", json!({})), ("override", decision)].map(|(route, body)| {
@@ -102,7 +102,7 @@ fn pages_and_answers_say_which_process_works_on_a_run_and_what_to_do() {
         overridden.1.contains("works on it") && overridden.1.contains("wait until it ends"),
         "{overridden:?}"
     );
-    // Who watches it is told that its process is gone.
+    // A watching page learns that the process is gone.
     data_of(&served, "/api/v1/runs/latest/live/events", "state", |state| {
         if let Some(mut review) = review.take() {
             review.kill().unwrap();
@@ -129,7 +129,7 @@ fn pages_and_answers_say_which_process_works_on_a_run_and_what_to_do() {
         assert!(message.contains("it was interrupted, and no process works on it"), "{route}: {said}");
         assert!(said["help"].as_str().unwrap().contains(&format!("quorate resume {run}")), "{route}: {said}");
     }
-    // The server takes it up, and says so.
+    // The server resumes the run and reports it.
     let resumed = served.post(&format!("/api/v1/runs/{run}/resume"), &json!({}));
     assert_eq!(resumed.status, 202, "{}", resumed.body);
     let here = || served.get("/api/v1/runs/latest/live").json()["state"] == "here";

@@ -1,7 +1,7 @@
 //! The site that `scripts/docs` makes of `docs/` and of the binary under test.
 //!
-//! Needs what `scripts/services install docs` installs, in the folder that `QUORATE_TEST_DOCS` names; without it each test says so
-//! and tests nothing.
+//! Needs what `scripts/services install docs` installs, in the folder that `QUORATE_TEST_DOCS` names; without it each test
+//! prints SKIPPED.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -197,7 +197,7 @@ fn a_page_that_the_contents_leave_out_is_refused() {
     let place = checkout();
     place.write("docs/more/extra.md", "# More\n");
     let contents = place.read("docs/SUMMARY.md").replace("(start.md)", "(begin.md)");
-    // What is generated is not what this is about.
+    // Generated pages are out of scope here.
     place.write("docs/SUMMARY.md", contents.replace("<!-- generated -->\n", ""));
     let refused = make(place.root(), &place.path("site"));
     let said = String::from_utf8(refused.stderr).unwrap();

@@ -24,7 +24,7 @@ const KILLS: u64 = 50;
 const KILLS_EACH: u64 = 10;
 const SOON: Duration = Duration::from_secs(20);
 
-/// A CLI that is no model: it answers the last turn, counts its turns in its state, and passes a chain on. The form of
+/// A CLI in place of a model: it answers the last turn, counts its turns in its state, and passes a chain on. The form of
 /// the prompt is all that it knows of us.
 const PLAYER: &str = r#"#!/bin/sh
 exec awk '
@@ -165,7 +165,7 @@ fn say(place: &TestDir, chance: &mut Rng, said: &mut u64) {
     place.run(&["say", "swarm.yaml", &text_of(chance, said)]).assert_code(0);
 }
 
-/// A process posts while the swarm runs; now and then it is killed, too.
+/// A process posts while the swarm runs; now and then it is also killed.
 fn start_to_say(place: &TestDir, chance: &mut Rng, said: &mut u64) -> (Child, bool) {
     let text = text_of(chance, said);
     (place.start(&["say", "swarm.yaml", &text]), chance.percent(15))

@@ -80,7 +80,7 @@ fn a_model_says_the_tier_where_no_rule_does_and_once_for_each_text() {
     ];
     assert_eq!(swept(&sweep(&place, &[]).assert_code(0)), expected);
     assert_eq!(questions(&place), 2);
-    // The answers are recorded by the text's hash: a later sweep, a moved file and a dry run ask nobody.
+    // The answers are recorded by the text's hash: a later sweep, a moved file and a dry run make no call.
     place.write("drafts/moved.md", "A widget for one team.\n");
     for more in [&[][..], &["--dry-run"], &["--force"]] {
         let again = swept(&sweep(&place, more).assert_code(0));
@@ -129,7 +129,7 @@ fn a_tiered_review_pays_for_the_question_from_its_budget() {
     let asked = questions(&place);
     let report = review(&[]).assert_code(0).json();
     assert_eq!((&report["verdict"], &report["tier"], questions(&place)), (&json!("SHIP"), &json!(1), asked));
-    // A named file is reviewed whatever its tier, so nobody is asked for it.
+    // A named file is reviewed whatever its tier, so no model is asked.
     place.write("other.md", "Another widget.\n");
     place.run(&["review", "other.md"]).assert_code(0);
     place.run(&["review", "other.md", "--tiered", "--tier", "2"]).assert_code(6);

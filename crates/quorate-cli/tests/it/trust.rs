@@ -1,5 +1,5 @@
-//! Workspace trust (X14): what a file of a checkout names and would be started or sent acts only after a person has said so,
-//! by the content of every file that decides it.
+//! Workspace trust (X14): commands and destinations that a checkout's files name are used only after a person trusts the
+//! content of each of those files.
 
 mod places;
 
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use crate::support;
 use support::{CommandOutput, TestDir, finish};
 
-/// What anything that was started would leave.
+/// A script that leaves a trace when it runs.
 const TRACE: &str = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")/trace\"\necho '{\"would_block\": false, \"irreducible\": false, \"verdict\": \"SHIP\", \"reasoning\": \"x\"}'\n";
 
 /// A checkout from elsewhere: nothing is trusted, and every command in it leaves a trace.
@@ -144,7 +144,7 @@ fn records_stay_in_the_workspace() {
         std::fs::create_dir(place.path("outside")).unwrap();
         refused(&place, &["review", "draft.md"], "quorate.toml");
         assert!(!place.path(&format!("outside/{outside}")).exists());
-        // What a person names is the person's.
+        // A person's `--trust` allows it.
         run(&place, &["review", "draft.md", "--trust"]);
         assert!(place.path(&format!("outside/{outside}")).exists());
     }
@@ -252,7 +252,7 @@ fn a_ledger_in_a_database_is_sent_nothing() {
     for command in [&["review", "draft.md"][..], &["runs"], &["keys", "list"]] {
         let said = run(&place, command);
         let text = said.stdout + &said.stderr;
-        // Without the feature the address is refused before anything else is said of it.
+        // Without the feature the address is refused first.
         assert!(text.contains("workspace_untrusted") || text.contains("feature_missing"), "{text}");
     }
 }

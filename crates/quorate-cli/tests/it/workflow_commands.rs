@@ -18,7 +18,7 @@ const HOSTILE: [&str; 8] = [
     "a \u{202e}turned\u{202c} text\u{2028}::warning::of two\u{2029}lines",
 ];
 
-/// What a runner would do: lines that begin with `::` once blanks are gone, else `##[` anywhere.
+/// The commands that a runner would obey: lines that begin with `::` once blanks are gone, else `##[` anywhere.
 fn obeyed(text: &str) -> Vec<&str> {
     let commands = |line: &&str| {
         let begins = line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"));

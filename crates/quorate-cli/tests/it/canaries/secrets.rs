@@ -110,7 +110,7 @@ fn one(kind: usize, chance: &mut Chance) -> Canary {
     Canary { core: core[..core.len().min(33)].to_owned(), text }
 }
 
-/// Finds canaries, whole or in part, as they are, in base64 or percent-encoded.
+/// Finds whole or partial canaries: verbatim, in base64 or percent-encoded.
 pub struct Search {
     windows: HashMap<[u8; WINDOW], usize>,
 }
@@ -120,7 +120,7 @@ impl Search {
         let mut windows = HashMap::new();
         for (at, canary) in canaries.iter().enumerate() {
             for form in forms(&canary.core) {
-                // From any of the middle ones, so that half a secret is found, too.
+                // Windows start in the middle, so that half a secret is also found.
                 for window in form.as_bytes().windows(WINDOW) {
                     windows.insert(window.try_into().expect("it is as long"), at);
                 }

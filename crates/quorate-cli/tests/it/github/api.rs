@@ -13,7 +13,7 @@ pub(super) const TOKEN: &str = "ghs_16C7e42F292c6912E7710c838347Ae178B4a";
 pub(super) const SHA: &str = "8ad3f7c1b2e94d05a6f7180c9be2d3415f60a7c8";
 pub(super) const BOT: &str = "github-actions[bot]";
 
-/// What the repository has.
+/// The repository's state.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) pulls: Vec<Value>,
@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) texts: BTreeMap<String, Vec<u8>>,
     /// The paths that are links.
     pub(super) links: Vec<String>,
-    /// The paths of links in place of folders: they are no texts, but changed.
+    /// The paths of links in place of folders: changed, but not texts.
     pub(super) folders: Vec<String>,
     /// The paths that the list of a commit's files lacks, since it is truncated.
     pub(super) unlisted: Vec<String>,
@@ -40,17 +40,17 @@ pub(super) struct State {
     pub(super) failures: usize,
     /// Whether comments may not be written.
     pub(super) is_forbidden: bool,
-    /// What a failure says of when to try again, in seconds.
+    /// The `Retry-After` of a failure, in seconds.
     pub(super) retry_after: Option<u64>,
     /// How many of the next requests that change nothing have no answer yet.
     pub(super) failing_reads: usize,
     /// The method and the path of each request.
     pub(super) asked: Vec<String>,
-    /// After so many reads of a pull request it has another commit.
+    /// Number of reads of a pull request before it gets another commit.
     pub(super) reads_until_push: Option<usize>,
-    /// After so many reads of a pull request it has no answer.
+    /// Number of reads of a pull request before its answers stop.
     pub(super) reads_until_failure: Option<usize>,
-    /// Who the token is.
+    /// The login of the token's user.
     pub(super) login: String,
 }
 

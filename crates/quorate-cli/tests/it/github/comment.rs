@@ -44,7 +44,7 @@ fn one_comment_is_kept_up_to_date() {
     let edits: Vec<String> = api.writes().split_off(1);
     assert_eq!(edits.len(), 2, "verdicts of the same commit are not taken back first: {edits:?}");
     assert!(edits.iter().all(|write| write == "PATCH /repos/ada/blog/issues/comments/151"), "{edits:?}");
-    // Other patterns have a comment of their own, and a pull request that no longer changes a text says so.
+    // Other patterns have a comment of their own, and the comment reports when a pull request no longer changes a text.
     api.state().texts.clear();
     comment(&place, &api, &[]).assert_code(0);
     assert!(api.state().comments[150]["body"].as_str().unwrap().contains("no text to review"));
@@ -220,7 +220,7 @@ fn a_comment_that_fails_is_tried_again() {
     api.state().failing_reads = 4;
     comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("503");
     api.state().retry_after = None;
-    // What is not allowed is not tried again.
+    // A forbidden request is not repeated.
     api.age_comments();
     api.state().is_forbidden = true;
     let before = api.state().asked.len();

@@ -1,4 +1,4 @@
-//! What reviews of a pull request may cost, and who allows it.
+//! The cost of reviewing a pull request, and who permits it.
 
 use serde_json::json;
 
@@ -81,7 +81,7 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
         assert!(api.writes().iter().all(|write| !write.starts_with("DELETE")), "{:?}", api.writes());
         assert_eq!(model.state().asked.len(), 0);
     };
-    // What a command takes is not known.
+    // The price of a command is unknown.
     place.write("quorate.toml", "[executors.own]\nkind = \"agent-cli\"\ncommand = \"true\"\n");
     let command = ["--executor", "own", "--trust", "--max-tokens", "9000"];
     comment(&place, &api, &command).assert_code(5).assert_stdout_contains("cost_unknown");

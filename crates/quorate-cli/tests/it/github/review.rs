@@ -147,7 +147,7 @@ fn a_link_or_repository_in_place_of_a_folder_cannot_be_reviewed() {
     git(&place, &["commit", "-q", "--amend", "-m", "change"]);
     let reviewed = review(&place, &["--fail-on", "incomplete"]).assert_code(5);
     assert!(reviewed.stdout.contains("drafts is a link or another repository, not a file"), "{reviewed:?}");
-    // One elsewhere is no text.
+    // A link elsewhere is not reviewed.
     finish(place.command(&["github", "review", "real/*.md"]).spawn().unwrap()).assert_code(0);
 }
 

@@ -95,7 +95,7 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<Asked>>) -> std::io::Result<()> {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
                 answer
             }
-            // One CLI prefers a web socket, and falls back when its setting says so.
+            // One CLI prefers a web socket, and falls back if its setting allows it.
             _ if upgrade => (426, "application/json", "{}".to_owned()),
             _ => (404, "application/json", "{}".to_owned()),
         };
@@ -145,7 +145,7 @@ fn answer(path: &str, asked: &Value) -> (u16, &'static str, String) {
     }
 }
 
-/// What a model writes that is asked to, and has not written yet.
+/// The file that the model is asked to write; `None` once it has.
 fn to_write(messages: &str) -> Option<Value> {
     let path = messages.split(ASKS_TO_WRITE).nth(1)?.split(['"', '\\']).next()?;
     let text = crate::support::REVISED;

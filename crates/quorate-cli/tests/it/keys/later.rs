@@ -103,7 +103,7 @@ fn a_run_that_is_resumed_after_a_rotation_verifies() {
     place.run(&["resume", &run]).assert_code(0);
     assert_eq!(count(&place, &run).1, 1);
     verifies(&place);
-    // An assembly's, too.
+    // The same for an assembly.
     let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     init(&place);
@@ -195,7 +195,7 @@ fn a_revoked_key_vouches_for_no_key() {
     place.run(&["keys", "rotate"]).assert_code(0);
     place.run(&["keys", "revoke", &first, "--at", "2099-01-01"]).assert_code(0);
     verifies(&place);
-    // From the rotation on: what it said of the next key does not count any more.
+    // Revoked from the rotation on, the key no longer vouches for its successor.
     let ring = place.read("keyring.toml");
     let vouched = ring.lines().find(|line| line.starts_with("vouched")).expect("it is vouched for");
     let at = vouched.split(' ').nth(3).expect("a time");

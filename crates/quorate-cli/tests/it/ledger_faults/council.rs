@@ -169,7 +169,7 @@ pub(crate) fn holds(place: &TestDir, observed: &Observed) {
     ended(place, &run);
 }
 
-/// The run that there is, with its verdict; the binary has restored what it had left undone.
+/// The only run with its verdict, after the binary has recovered the ledger.
 fn one_run(place: &TestDir) -> Option<(String, Option<String>)> {
     if !place.ledger().is_file() {
         return None;

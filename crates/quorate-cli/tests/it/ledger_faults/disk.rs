@@ -21,8 +21,7 @@ pub(crate) fn taken(dir: &Path, above: &str) -> Image {
     image
 }
 
-/// Puts an image in place of what is there. What the state directory says of the path is from a later moment than the image,
-/// and goes as well.
+/// Replaces the files by an image. The state directory is newer than the image, so it is removed as well.
 pub(crate) fn lay(place: &TestDir, image: &Image) {
     let dir = place.quorate();
     for dir in [&dir, &place.path(".local/state")] {

@@ -1,6 +1,6 @@
 //! Media that went bad: pages and lines that are cut, flipped, swapped, doubled or emptied; a disk that cannot be written; a
-//! clock that goes back; a ledger of a newer version. What cannot be trusted is said, with a code or by `ledger verify`; a
-//! wrong answer is never given as if nothing were the matter. `QUORATE_LEDGER_MEDIA=3000` tries so many damages.
+//! clock that goes back; a ledger of a newer version. Each command reports damage with a code, or
+//! `ledger verify` does; none gives a wrong answer silently. `QUORATE_LEDGER_MEDIA=3000` sets the number of damages.
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_testkit::scripted::Rng;
@@ -68,11 +68,11 @@ impl Sound {
         ran
     }
 
-    /// Puts a damaged image in place, and holds what is said then against what was said before.
+    /// Installs a damaged image and compares the answers with those before the damage.
     fn damaged(&self, image: &Image) {
         lay(&self.place, image);
         let verified = self.ask(&VERIFY);
-        // It says so, or what it stands for is all there. Of a run that is gone with the end of the database's own log it
+        // Verification reports the damage, or every record is intact. If a run is lost with the end of SQLite's log, it
         // names the line in `council_log.jsonl`.
         let named = self.runs.iter().any(|run| verified.stdout.contains(run));
         let mut reported = verified.code != 0 || coded(&verified) || named;

@@ -49,7 +49,7 @@ fn npm_packages_bring_the_program_and_functions_that_call_it() {
     assert!(missing.status.code() == Some(5) && said.contains("@quorate/"), "{said}");
 }
 
-/// What TypeScript says of the types, strictly.
+/// The output of TypeScript's strict type check.
 fn types(place: &TestDir, source: &Path) {
     let Ok(folder) = std::env::var(TYPESCRIPT) else {
         eprintln!(

@@ -83,7 +83,7 @@ fn answer(
     stream.write_all(answer.as_bytes())
 }
 
-/// What a request is about, from its texts.
+/// The member and step of a request, from its messages.
 fn asked(body: &Value) -> Asked {
     let text = body["messages"].to_string();
     let word_after = |mark: &str| {
@@ -266,7 +266,7 @@ fn nothing_is_lost_or_decided_twice_whatever_fails() {
         if again.is_none() && at > Duration::from_secs(7) {
             again = Some(cluster.enqueue(0));
         }
-        // What is to be tried again need not be waited for here.
+        // Retries become due at once.
         wait(async {
             if let Ok(mut connection) = PgConnection::connect(&cluster.server.url).await {
                 let now = "UPDATE task SET not_before_ms = 0 WHERE state = 'ready' AND not_before_ms > 0";

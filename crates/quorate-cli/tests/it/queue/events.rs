@@ -45,7 +45,7 @@ fn until_ended(said: &Said, runs: usize) -> Vec<Value> {
     events
 }
 
-/// Subscribes to everything, as another program would, until the receiver is dropped; and says so.
+/// Subscribes to everything, as another program would, until the receiver is dropped; returns once it is subscribed.
 fn listen(url: &str) -> Receiver<(String, Vec<u8>)> {
     let (sender, receiver) = channel();
     let (url, (ready, is_ready)) = (url.to_owned(), channel());
@@ -74,7 +74,7 @@ fn watchers_hear_of_every_record_and_believe_the_ledger_alone() {
     let heard = listen(&nats.url());
     let mut watching = said_by(&machine, &["watch", "--all", "--format", "json"], &nats.url());
     watching.wait_for("following every run");
-    // What anyone sends who may: of no run, of a run that is not, no JSON, and too much of it.
+    // Messages from any client: without a run, of an unknown run, invalid JSON, too long.
     wait(async {
         let client = connect(&nats.url()).await;
         let forged =
@@ -158,7 +158,7 @@ fn workers_are_told_of_new_tasks() {
     });
     is_ready.recv_timeout(SOON).unwrap();
     let mut number = 2;
-    // The server may hear of the first before it hears of the subscription.
+    // The first event may reach the server before the subscription.
     wait_until(SOON, "the worker is told", || {
         machine.place.write(&format!("drafts/{number:02}.md"), format!("Number {number}.\n"));
         number += 1;

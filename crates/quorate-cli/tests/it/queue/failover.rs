@@ -40,7 +40,7 @@ fn a_failover_loses_nothing_that_was_acknowledged() {
     }
     let outcomes = "SELECT CAST(COUNT(*) AS TEXT) FROM record WHERE kind = 'outcome'";
     assert_eq!(server.count(outcomes), DRAFTS, "each is decided once");
-    // What was under way may be asked again, once for each worker's slots.
+    // Calls in flight may be repeated, once for each slot of a worker.
     let asked = calls.lock().unwrap().len();
     assert!((DRAFTS * 7..=DRAFTS * 7 + WORKERS * 2 * 3).contains(&asked), "{asked} calls");
     for place in [&queueing, &places[0]] {

@@ -22,7 +22,7 @@ fn people_pause_cancel_and_drain_the_queue() {
     machine.run(&["queue", "cancel", "rnothing"]).assert_code(4);
     machine.run(&["queue", "pause", "--tenant", "blog"]).assert_code(0);
     let worker = Machine::new(&database, &all_ship(), "");
-    // What is paused is not waited for.
+    // A worker does not wait for paused tasks.
     worker.run(&["worker", "--until-empty"]).assert_code(0);
     assert_eq!(machine.states(), ["cancelled", "ready", "ready"]);
     let child = worker.start(&["worker", "--format", "json"]);

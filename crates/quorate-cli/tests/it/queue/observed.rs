@@ -68,7 +68,7 @@ fn a_worker_counts_what_it_does_and_the_dashboard_knows_every_number() {
     assert_eq!(names(&dashboard), names(&constants));
     let listed: String = page.lines().filter(|line| line.starts_with("| `quorate_")).collect();
     assert_eq!(names(&listed), names(&constants));
-    // Another one cannot have the same address, and says so before it claims anything.
+    // A second worker is refused the address before it claims a task.
     for taken in [&*address, "127.0.0.1:0"] {
         let refused = worker.run(&["worker", "--metrics", taken]).assert_code(5);
         assert!(refused.stderr.contains("quorate:address_unusable"), "{refused:?}");

@@ -4,8 +4,8 @@
 //! - A fenced block whose info string has a path as its second word is a file, for the directory where the document begins.
 //! - In an ```sh block each line is a command; a ```text block right below it is what the last one says. A block ```sh no-run
 //!   needs something that is not here. In a ```console block `$ command` is above its own output, as in a terminal.
-//! - In output a line `...` stands for any lines and `…` for anything on a line. What differs from run to run (ids, keys, hashes,
-//!   times, ports) is shown as it was once and compared by its form.
+//! - In output a line `...` stands for any lines and `…` for anything on a line. Values that differ between runs (ids, keys, hashes,
+//!   times, ports) are compared by their form.
 //! - Commands that build or test this project (`cargo …`, `scripts/…`) are not run from here.
 
 use std::path::Path;
@@ -22,7 +22,7 @@ pub enum Part {
     Console(Vec<Example>),
 }
 
-/// A command as it is shown.
+/// A documented command.
 pub struct Example {
     pub command: String,
     /// The lines below it.
@@ -154,7 +154,7 @@ pub fn compare(document: &str, said: &ExampleRun<'_>) {
     }
 }
 
-/// What sh is to run for a command that is shown; `None` where it is not run from here.
+/// The shell line for a documented command; `None` if this test does not run it.
 fn runnable(command: &str) -> Option<String> {
     let command = command.split("  #").next().unwrap_or(command).trim();
     let command = command.replace("cargo run --release -- ", "quorate ");

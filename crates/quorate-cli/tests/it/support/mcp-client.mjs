@@ -17,7 +17,7 @@ const transport = kind === "http"
   : new StdioClientTransport({command: rest[0], args: rest.slice(1), env: process.env});
 const client = new Client({name: "test", version: "1"});
 await client.connect(transport);
-// It holds what tools give against the schemas that it has seen.
+// The client validates results against the schemas that it has listed.
 await client.listTools();
 const others = {
   "resources/list": () => client.listResources(),

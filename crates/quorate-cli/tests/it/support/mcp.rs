@@ -79,8 +79,8 @@ impl Client {
         }
     }
 
-    /// What a tool refuses with: `{code, message, help}`. What programs read is beside the content: clients hold
-    /// structured content against the tool's output schema.
+    /// The refusal of a tool: `{code, message, help}`. It is outside of the structured content, since clients validate
+    /// that against the tool's output schema.
     #[track_caller]
     pub fn call_refused(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
         let at = std::panic::Location::caller();
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// What a call that does not fit its tool is refused with, as an error of the protocol.
+    /// The protocol error for a call that does not match its tool's schema.
     #[track_caller]
     pub fn call_malformed(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
         let at = std::panic::Location::caller();

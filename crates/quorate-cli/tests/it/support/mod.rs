@@ -119,7 +119,7 @@ impl TestDir {
             .env("HOME", self.root())
             .env("USER", "ada")
             .env("NO_COLOR", "1")
-            // What a test writes into its place is the test's own; `tests/trust.rs` takes this away.
+            // Tests trust their own files; `trust.rs` removes this variable.
             .env("QUORATE_TRUST", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

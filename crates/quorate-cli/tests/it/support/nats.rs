@@ -28,7 +28,7 @@ struct Node {
 }
 
 impl Nats {
-    /// Starts one without JetStream; `None`, which is said, where there is no program.
+    /// Starts a server without JetStream; prints SKIPPED and returns `None` without the program.
     pub(crate) fn start() -> Option<Nats> {
         Nats::start_nodes(1, |_, _, _| String::new())
     }

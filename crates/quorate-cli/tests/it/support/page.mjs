@@ -48,7 +48,7 @@ export async function judge(page, axe, themes, shot) {
   for (const theme of themes) {
     await page.emulateMedia({colorScheme: theme});
     if (shot) {
-      // Of a very long page the beginning is enough: to draw all of it takes Chromium minutes.
+      // The beginning of a very long page is enough: Chromium takes minutes to draw all of it.
       const clip = {x: 0, y: 0, width: WIDE.width, height: Math.min(8_000, await page.evaluate(() => document.documentElement.scrollHeight))};
       await page.screenshot({path: `${shot}-${theme}.png`, fullPage: true, clip});
     }

@@ -1,4 +1,4 @@
-//! Workspaces with playbooks, and what the rules say of them.
+//! Workspaces with playbooks, and an oracle of the rules.
 
 pub mod oracle;
 pub mod workspace;

@@ -15,7 +15,7 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
-/// The ids of all runs of a ledger, newest first, with their verdicts; none where there is no ledger.
+/// The ids of all runs of a ledger, newest first, with their verdicts; empty without a ledger.
 pub fn runs(ledger: &Path) -> Vec<(String, Option<String>)> {
     if !ledger.is_file() {
         return Vec::new();

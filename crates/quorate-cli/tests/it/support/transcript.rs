@@ -1,4 +1,4 @@
-//! Conversations, read by readers of the tests' own: what the binary says of them is compared with this.
+//! Independent readers of conversations, to compare with the binary.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 

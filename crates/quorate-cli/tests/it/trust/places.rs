@@ -1,4 +1,4 @@
-//! What a checkout would have written or read outside of itself, by names, by links, and by paths that are not there yet.
+//! Paths by which a checkout tries to write or read outside of itself: names, links, and paths that do not exist yet.
 
 use std::os::unix::fs::symlink;
 
@@ -51,7 +51,7 @@ fn a_runtime_writes_nothing_outside_of_a_checkout() {
             refused(&place, &["say", "swarm.yaml", "hello"], "swarm.yaml");
         }
         assert_eq!(outside(&place), ["secret.md"], "{conversation}, {state}");
-        // What is trusted is done.
+        // With trust it is allowed.
         run(&place, &["run", "swarm.yaml", "--once", "--say", "hello", "--trust"]).assert_code(0);
         assert_ne!(outside(&place), ["secret.md"], "{conversation}, {state}");
     }

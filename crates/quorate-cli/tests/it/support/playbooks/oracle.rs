@@ -72,7 +72,7 @@ impl PlaybookFile {
         self.versions.last().is_none_or(|last| last.text == self.text)
     }
 
-    /// The version that it has, or would get if it were taken in as it is.
+    /// Its version, or the version that it gets when it is accepted unchanged.
     pub fn version(&self) -> u32 {
         self.versions.last().map_or(1, |last| last.n)
     }
@@ -148,7 +148,7 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<P
                 && world.targets.get(&one.slug).is_some_and(|who| who.contains(operator))
         };
         let count = read.iter().filter(counts).count();
-        // What people write by hand is theirs; nothing else goes past the cap.
+        // Only playbooks written by hand can exceed the cap.
         let before = memory.active.insert((*operator).to_owned(), count).unwrap_or(count);
         let by_hand = world.may_lag || !world.touched_slugs.is_empty();
         assert!(

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::host::Host;
-use quorate::service::playbook::gate::{Answer, Approver, GateClosed};
+use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::trust::Trust;
 use quorate::service::workspace::PathOverrides;
@@ -24,7 +24,7 @@ pub const DAY_MS: i64 = 86_400_000;
 pub const OPERATORS: [(&str, &str, bool); 3] =
     [("alice", "role/librarian", true), ("bob", "role/librarian", true), ("carol", "role/engineer", false)];
 
-/// Whom playbooks are for, as YAML, and who that is.
+/// Targets of playbooks as YAML, with the operators that they match.
 const TARGETS: [(&str, &[&str]); 6] = [
     ("targets: [{kind: operator, ref: alice}]", &["alice"]),
     ("targets: [{kind: operator, ref: operator/bob}]", &["bob"]),
@@ -60,9 +60,9 @@ pub struct World {
     pub environment: Environment,
     pub host: Host,
     pub chance: Rng,
-    /// The slugs of the operators that there are.
+    /// The slugs of the existing operators.
     pub operators: Vec<&'static str>,
-    /// Whom each playbook is for that was ever proposed or written.
+    /// The operators of each playbook that was ever proposed or written.
     pub targets: BTreeMap<String, Vec<&'static str>>,
     /// The most active playbooks of an operator.
     pub cap: usize,
@@ -179,7 +179,7 @@ impl World {
         (slug, if self.chance.percent(20) { text.replace('\n', "\r\n") } else { text })
     }
 
-    /// Whom a new playbook is for.
+    /// Draws the target of a new playbook.
     pub fn target(&mut self, slug: &str) -> &'static str {
         let (yaml, who) = TARGETS[self.pick(TARGETS.len())];
         let there: Vec<&'static str> =
