@@ -25,7 +25,7 @@ fn held() -> TestDir {
 
 fn hook(place: &TestDir) -> crate::support::CommandOutput {
     let event = json!({"hook_event_name": "PostToolUse", "tool_name": "Write", "cwd": place.root(),
-                       "tool_input": {"file_path": place.path("drafts/post.md"), "content": "as it was written"}});
+                       "tool_input": {"file_path": place.path("drafts/post.md"), "content": "the first version"}});
     place.run_with_stdin(&["hook", "claude"], event.to_string().as_bytes())
 }
 
@@ -45,7 +45,7 @@ fn an_altered_run_is_no_verdict_in_any_view() {
         (&row["verdict"], &row["sealed"], &row["open"]),
         (&json!("altered"), &json!(false), &json!(false))
     );
-    assert!(row["difference"].as_str().unwrap().contains("does not follow from its records"), "{row}");
+    assert!(row["difference"].as_str().unwrap().contains("does not match its records"), "{row}");
     let human = place.run(&["runs"]).assert_code(1);
     assert!(human.stdout.contains("ALTERED") && !human.stdout.contains("SHIP"), "{}", human.stdout);
     let shown = place.run(&["show", &run, "--format", "json"]).assert_code(1);
@@ -70,7 +70,7 @@ fn an_altered_run_is_no_verdict_in_any_view() {
     let row = served.get("/api/v1/runs").json()["runs"][0].clone();
     assert_eq!((&row["verdict"], &row["sealed"]), (&json!("altered"), &json!(false)));
     let page = served.get("/").body;
-    assert!(page.contains("ALTERED") && page.contains("does not follow from its records"), "{page}");
+    assert!(page.contains("ALTERED") && page.contains("does not match its records"), "{page}");
     let one = served.get(&format!("/api/v1/runs/{run}"));
     assert_eq!((one.status, &one.json()["code"]), (422, &json!("quorate:run_altered")));
     assert!(served.get(&format!("/runs/{run}")).body.contains("is altered"));
@@ -154,7 +154,7 @@ fn a_line_of_the_log_that_differs_from_its_run_is_not_counted() {
     let audited = audit(&place);
     assert_eq!(
         (&audited["reviews"], &audited["altered"][0]["difference"]),
-        (&json!(2), &json!("the log has no line of it"))
+        (&json!(2), &json!("the log has no line for it"))
     );
     // The adjudicator is shown no word of it.
     let altered = log.replace("All block it.", "All praise it.");

@@ -154,7 +154,7 @@ fn a_program_that_embeds_quorate_caps_tokens_and_money() {
 fn money_is_not_capped_where_the_price_is_unknown() {
     let model = Model::start(8);
     let place = TestDir::with("draft.md", crate::support::REVISED);
-    let remote = "[executors.far]\nkind = \"llm\"\nmodel = \"nobody-knows\"\nbase_url = \"https://models.example.com/v1\"\nauth = \"none\"\n";
+    let remote = "[executors.far]\nkind = \"llm\"\nmodel = \"unpriced\"\nbase_url = \"https://models.example.com/v1\"\nauth = \"none\"\n";
     place.write(
         "quorate.toml",
         format!("{remote}[executors.tool]\ncommand = \"true\"\n[budget]\nmoney = \"5 USD\"\n"),

@@ -12,7 +12,7 @@ fn examples() -> Option<PathBuf> {
         return None;
     };
     let examples = Path::new(&dir).join("examples");
-    assert!(examples.is_dir(), "{} is no directory", examples.display());
+    assert!(examples.is_dir(), "{} is not a directory", examples.display());
     Some(examples)
 }
 

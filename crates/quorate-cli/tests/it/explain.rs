@@ -109,7 +109,7 @@ fn every_page_shows_what_happens() {
         not_run.extend(POSTGRES);
     }
     for code in &not_run {
-        assert!(codes.contains_key(*code), "there is no code {code}");
+        assert!(codes.contains_key(*code), "unknown code {code}");
     }
     let runs = |code: &str| !not_run.contains(code) && console::can_run(&parts(code));
     for (code, severity) in codes.iter().filter(|(code, _)| runs(code)) {

@@ -198,7 +198,7 @@ fn a_torn_line_is_set_aside_and_a_corrupt_one_is_passed_over() {
         .assert_stderr_contains("quorate:log_torn")
         .assert_stderr_contains("quorate:log_corrupt");
     let text = place.read(".quorate/council_log.jsonl");
-    assert!(text.starts_with(&format!("{log}not json at all\n")), "what stands is left as it is");
+    assert!(text.starts_with(&format!("{log}not json at all\n")), "existing lines are unchanged");
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(last["verdict"], "SHIP", "nothing is glued to it");
     let aside = std::fs::read_dir(place.path(".quorate/aside")).unwrap().flatten().next().unwrap().path();
@@ -343,7 +343,7 @@ fn an_override_stands_beside_the_verdict() {
     assert_eq!(
         place.review(&["draft.md", "--type", "memo"])["prior_verdicts_consulted"],
         1,
-        "an override is no prior"
+        "an override does not count as a prior"
     );
     place.run(&["replay", &run]).assert_code(0);
 }

@@ -257,7 +257,7 @@ fn a_driver_whose_run_was_taken_writes_nothing_more() {
     wait_until(SOON, "a lease", || wait(database.count_or_none("lease")) == Some(1));
     wait_until(SOON, "the run", || wait(database.count_or_none("run")) == Some(1));
     wait(
-        database.run("UPDATE lease SET owner = 'somebody', place = 'elsewhere', until_ms = until_ms + 60000"),
+        database.run("UPDATE lease SET owner = 'another', place = 'elsewhere', until_ms = until_ms + 60000"),
     );
     let before = wait(database.count("record"));
     let ended = finish(child).assert_code(5);

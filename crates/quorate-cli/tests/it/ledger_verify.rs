@@ -422,7 +422,7 @@ fn what_is_no_ledger_stays_where_it_is() {
     let place = TestDir::scripted(&all_ship());
     refuses(verify(&place, &[]), 4, "quorate:run_unknown");
     assert!(!place.path(".quorate").exists(), "looking makes nothing");
-    place.write(".quorate/ledger.db", "This is no database, and must not be removed. ".repeat(200));
+    place.write(".quorate/ledger.db", "This is not a database, and must not be removed. ".repeat(200));
     refuses(verify(&place, &[]), 5, "quorate:ledger_unavailable");
     assert!(!place.path(".quorate/aside").exists());
     place.write(".quorate/ledger.db", "");

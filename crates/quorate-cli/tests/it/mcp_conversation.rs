@@ -202,14 +202,14 @@ async fn a_participant_answers_the_newest_message() {
         arguments
     };
     assert_eq!(client.call_refused("run_operator", ask(json!({}))).await["code"], "quorate:usage");
-    post(&client, "Is somebody there?").await;
+    post(&client, "Is anyone there?").await;
     let given = client.call("run_operator", ask(json!({}))).await;
     assert_eq!((&given["done"], &given["result"]), (&json!(true), &json!({"text": "I am here."})));
-    assert_eq!(contents(&get(&client, json!({})).await), ["Is somebody there?"]);
+    assert_eq!(contents(&get(&client, json!({})).await), ["Is anyone there?"]);
     let posted = client.call("run_operator", ask(json!({"postReply": true, "idempotencyKey": "k1"}))).await;
     let id = posted["result"]["messageId"].as_str().unwrap().to_owned();
     let all = get(&client, json!({})).await;
-    assert_eq!(contents(&all), ["Is somebody there?", "I am here."]);
+    assert_eq!(contents(&all), ["Is anyone there?", "I am here."]);
     assert_eq!(all["messages"][1]["id"], *id);
     assert_eq!(all["messages"][1]["authorId"], "op_ada");
     // Asked again with the same key, it is the same message.
@@ -233,7 +233,7 @@ async fn a_participant_that_fails_says_why() {
     let place = swarm();
     place.write("answers.json", "{}");
     let client = Client::stdio(&place, SERVED).await;
-    post(&client, "Is somebody there?").await;
+    post(&client, "Is anyone there?").await;
     let asked = json!({"conversationId": "talk", "operatorId": "ada", "postReply": true});
     let failed = client.call_refused("run_operator", asked).await;
     assert_eq!(failed["code"], "quorate:operator_failed", "{failed}");

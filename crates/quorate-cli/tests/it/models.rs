@@ -153,7 +153,7 @@ fn a_cassette_of_a_model_has_no_key_and_asks_it_no_more() {
     place.write("quorate.toml", tape);
     let replayed = review(&[]);
     assert_eq!((&replayed["verdict"], &replayed["model_asked"]), (&json!("SHIP"), &json!(false)));
-    assert_eq!(model.requests().len(), 9, "nobody is asked");
+    assert_eq!(model.requests().len(), 9, "no model is asked");
     let spent = &replayed["deliberators"][0];
     assert_eq!((&spent["model"], &spent["spent"]["tokens_in"]), (&json!("small-2026"), &json!(2000)));
     assert_eq!(

@@ -39,7 +39,7 @@ fn one_text_handed_in_again_and_again_is_one_outcome() {
     let good =
         "The lens-grinding course begins on Monday in the east room. Bring nothing; everything lies there.";
     let poor =
-        "Courses are held from time to time, and whoever wants to take part in one can find out where.";
+        "Courses are held from time to time, and a person who wants to take part in one can find out where.";
     let review = |verdict: &str, text: &str, producer: &[&str]| {
         place.write("draft.md", text);
         let adjudication =
@@ -112,7 +112,7 @@ fn a_history_that_is_taken_away_opens_no_gate() {
 fn what_a_file_by_hand_supersedes_is_not_woven() {
     // B3, B6
     let place = workspace::workspace("");
-    write_playbook(&place, "old", "status: active", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "old", "status: active", "Name the room when a guest asks for a book.");
     write_playbook(&place, "new", "status: active\nsupersedes: [old]", "Name the room and the shelf.");
     let ran = place.run(&["weave", "alice", "--explain"]).assert_code(0);
     tells(&ran, "old: `new` takes its place");
@@ -124,7 +124,7 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
         &place,
         "old",
         "status: active\nsupersedes: [new]",
-        "Name the room when somebody asks for a book.",
+        "Name the room when a guest asks for a book.",
     );
     for arguments in [&["weave", "alice"][..], &["check", "."]] {
         let ran = place.run(arguments).assert_code(0);
@@ -138,13 +138,13 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
         &place,
         "old",
         "status: active\npriority: 80",
-        "Name the room when somebody asks for a book.",
+        "Name the room when a guest asks for a book.",
     );
     tells(&place.run(&["check", "playbooks/new.md"]).assert_code(0), "only governance promotes");
     // B13: by hand it is not woven either.
     assert!(prompt(&place).contains("the shelf.") && !prompt(&place).contains("asks for a book."));
     // What is not active replaces nothing, and what would be replaced at once is not promoted.
-    write_playbook(&place, "old", "status: shadow", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "old", "status: shadow", "Name the room when a guest asks for a book.");
     place.write("quorate.toml", SCORER);
     scorer(&place, 0.0, 1.0);
     promote(&place, "old", "scorer")
@@ -156,7 +156,7 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
 fn an_operator_that_a_pattern_matches_first_is_logged() {
     // B10
     let place = workspace::workspace("");
-    write_playbook(&place, "wide", "status: active", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "wide", "status: active", "Name the room when a guest asks for a book.");
     let text = place.read("playbooks/wide.md").replace("ref: alice", "ref: \"*li*\"");
     place.write("playbooks/wide.md", text);
     let lines = || {
@@ -413,7 +413,7 @@ fn a_file_that_no_gate_passed_is_marked_in_every_view() {
     // B13
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
-    write_playbook(&place, "hand", "status: active", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "hand", "status: active", "Name the room when a guest asks for a book.");
     // A claim in a file's own frontmatter is not a gate.
     let own_word = "status: active\nhistory: [{at: \"2026-01-01T00:00:00Z\", kind: promoted, summary: Passed., gate: human}]";
     write_playbook(&place, "boast", own_word, "Say when the house closes.");
@@ -467,7 +467,7 @@ fn a_file_that_no_gate_passed_is_marked_in_every_view() {
 #[test]
 fn a_file_that_only_governance_may_promote_is_not_woven_by_hand() {
     // B13
-    let text = "Name the room when somebody asks for a book.";
+    let text = "Name the room when a guest asks for a book.";
     let everyone =
         |head: &str, targets: &str| format!("{head}\ntargets: {targets}").replace("\ntargets: alice", "");
     for (head, targets) in [

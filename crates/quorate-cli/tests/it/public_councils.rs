@@ -175,7 +175,7 @@ fn a_review_that_was_overridden_twice_counts_once() {
     let run = place.review(&["draft.md"])["run"].as_str().expect("an id").to_owned();
     for verdict in ["hold", "revise"] {
         place
-            .run(&["override", &run, "--by", "ada", "--verdict", verdict, "--reason", "Legal says so."])
+            .run(&["override", &run, "--by", "ada", "--verdict", verdict, "--reason", "Legal agrees."])
             .assert_code(0);
     }
     let audit = place.run(&["audit", "--format", "json"]).assert_code(0).json();

@@ -267,7 +267,7 @@ fn what_a_worker_may_not_run_is_dead_at_once_and_an_absent_answer_is_tried_again
         .assert_stdout_contains("1 task is tried again");
     let failing = Machine::new(&database, &all_ship_except(json!({"adjudicate": "no JSON"})), "");
     let child = failing.start(&["worker", "--format", "json"]);
-    wait_until(SOON, "it is to be tried again", || {
+    wait_until(SOON, "the task is due for another try", || {
         wait(database.count("task WHERE state = 'ready' AND attempts = 1 AND not_before_ms > 0")) == 1
     });
     let waits = wait(database.count(

@@ -192,7 +192,7 @@ fn a_named_file_is_always_reviewed_and_tiered_obeys() {
     assert_eq!(
         place.run(&["review", "notes/a.md", "--tiered"]).assert_code(6).stdout,
         "",
-        "there is no report"
+        "no report is printed"
     );
     assert_eq!(place.run(&["review", "notes/a.md", "--tiered", "--tier", "1"]).code, 0);
     assert_eq!(place.run(&["review", "a.post.md", "--tiered", "--tier", "2"]).code, 6);

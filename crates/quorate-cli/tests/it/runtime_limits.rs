@@ -282,7 +282,7 @@ fn a_sweep_holds_the_texts_of_the_reviews_that_it_holds() {
         ),
     );
     const EACH: usize = 1_500_000;
-    let line = "The meeting moved to Tuesday at ten, and nobody was told of it in time.\n";
+    let line = "The meeting moved to Tuesday at ten, and the team was not told of it in time.\n";
     for at in 0..160 {
         place.write(&format!("drafts/{at}.md"), format!("{at}\n{}", line.repeat(EACH / line.len())));
     }

@@ -109,7 +109,7 @@ async fn a_crash_of_the_leader_loses_and_doubles_nothing() {
     ended.store(all.len(), Ordering::SeqCst);
     // Wakes the reader, should it have seen all already.
     open().append(new_turn("ann", "last")).await.expect("it can be appended");
-    let seen = timeout(Duration::from_secs(30), reading).await.expect("it hears of the rest").unwrap();
+    let seen = timeout(Duration::from_secs(30), reading).await.expect("it receives the rest").unwrap();
     assert_eq!(seen[..all.len()], all[..]);
     assert_eq!(all.len(), 1 + appended.iter().map(Vec::len).sum::<usize>(), "nothing is lost or there twice");
     for own in appended {

@@ -115,7 +115,7 @@ fn audits_are_what_their_schema_says() {
 fn convenings_are_what_their_schema_says() {
     let (convene_schema, plan) = (schema(&["convene"]), schema(&["plan"]));
     let place = TestDir::new();
-    place.write("talk.md", "**User**: My chest hurts and nobody is here.\n");
+    place.write("talk.md", "**User**: My chest hurts and I am alone.\n");
     place.write("text.md", "Resolution: the meeting moves to Tuesday at ten.\n");
     for (mode, on) in [
         ("advisory", ["--conversation", "talk.md"]),

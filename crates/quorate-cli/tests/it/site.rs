@@ -164,7 +164,7 @@ fn the_site_has_everything_and_loads_nothing_from_elsewhere() {
     for page in site.keys().filter(|page| page.ends_with(".html")) {
         assert_eq!(matches(loaded, text(&site, page)), [] as [&str; 0], "{page}");
     }
-    assert!(site.keys().any(|file| file.starts_with("searchindex-")), "there is no search");
+    assert!(site.keys().any(|file| file.starts_with("searchindex-")), "the search index is missing");
 
     // What language models read.
     let llms = text(&site, "llms.txt");

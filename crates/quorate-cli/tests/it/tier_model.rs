@@ -69,7 +69,7 @@ fn a_model_says_the_tier_where_no_rule_does_and_once_for_each_text() {
     let dry = swept(&sweep(&place, &["--dry-run"]).assert_code(0));
     // Texts without a tier are due: a, the same as b, c, and the post.
     assert_eq!(dry.iter().filter(|(_, fate, ..)| fate == "due").count(), 3, "{dry:?}");
-    assert_eq!(questions(&place), 0, "a dry run asks nobody");
+    assert_eq!(questions(&place), 0, "a dry run asks no model");
     let team = json!("It is for one team.");
     let expected = [
         row("drafts/a.md", "tier_skipped", 2, team.clone()),

@@ -51,7 +51,7 @@ fn an_override_after_a_rotation_verifies_here_and_elsewhere() {
     place.run(&["keys", "rotate"]).assert_code(0);
     place.run(&overrides(&run)).assert_code(0);
     assert_eq!(count(&place, &run).1, 1);
-    assert_eq!(spent(), before, "a key that came later is no work on the run");
+    assert_eq!(spent(), before, "a later key adds no record to the run");
     verifies(&place);
     // And after another one: the first key vouches for the second, and that for the third.
     place.run(&["keys", "rotate"]).assert_code(0);

@@ -112,7 +112,7 @@ fn formula(place: &TestDir, archive: &Path) {
     let empty = place.path("empty");
     let output =
         Command::new(root().join("scripts/package")).args(["homebrew", url, "--out"]).arg(&empty).output();
-    assert_eq!(output.unwrap().status.code(), Some(1), "without an archive there is no formula");
+    assert_eq!(output.unwrap().status.code(), Some(1), "a formula needs an archive");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_debian_package_has_the_program_where_debian_looks() {
         return;
     }
     if !has("dpkg-deb") {
-        eprintln!("SKIPPED: the Debian package (there is no dpkg-deb)");
+        eprintln!("SKIPPED: the Debian package (dpkg-deb is missing)");
         return;
     }
     let place = TestDir::new();

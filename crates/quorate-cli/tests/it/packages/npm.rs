@@ -11,7 +11,7 @@ const TYPESCRIPT: &str = "QUORATE_TEST_TYPESCRIPT";
 #[test]
 fn npm_packages_bring_the_program_and_functions_that_call_it() {
     if !has("npm") || !has("node") {
-        eprintln!("SKIPPED: the npm packages (there is no Node with npm here)");
+        eprintln!("SKIPPED: the npm packages (Node with npm is missing)");
         return;
     }
     let place = TestDir::new();
@@ -77,7 +77,7 @@ fn types(place: &TestDir, source: &Path) {
 #[test]
 fn the_npm_package_is_packed_with_all_that_it_needs() {
     if !has("npm") {
-        eprintln!("SKIPPED: the npm packages (there is no npm here)");
+        eprintln!("SKIPPED: the npm packages (npm is missing)");
         return;
     }
     let place = TestDir::new();

@@ -14,9 +14,9 @@ fn a_person_lets_one_text_touch_one_trait() {
     let mut proposal = delta("quiet", json!({}));
     proposal["body"] = json!("Withhold the discount code until the form is sent.");
     place.write("quiet.json", proposal.to_string());
-    let wanted = "playbook propose quiet.json --except-trait honesty --reason \"A code is no news.\"";
+    let wanted = "playbook propose quiet.json --except-trait honesty --reason \"A code carries no news.\"";
     let at_no_terminal =
-        ["playbook", "propose", "quiet.json", "--except-trait", "honesty", "--reason", "A code is no news."];
+        ["playbook", "propose", "quiet.json", "--except-trait", "honesty", "--reason", "A code carries no news."];
     place.run(&at_no_terminal[..3]).assert_code(2).assert_stderr_contains("lock_violated");
     place.run(&at_no_terminal[..5]).assert_code(64);
     place
@@ -39,9 +39,9 @@ fn a_person_lets_one_text_touch_one_trait() {
     let yes = at_a_terminal(&place, wanted, "y\\n");
     assert_eq!(yes.code, 0, "{yes:?}");
     let shown = place.run(&["playbook", "show", "quiet"]).assert_code(0).stdout;
-    assert!(shown.contains("may touch honesty") && shown.contains("A code is no news."), "{shown}");
+    assert!(shown.contains("may touch honesty") && shown.contains("A code carries no news."), "{shown}");
     let logged = place.run(&["playbook", "log", "quiet"]).assert_code(0).stdout;
-    assert!(logged.contains("lets it touch honesty: A code is no news."), "{logged}");
+    assert!(logged.contains("lets it touch honesty: A code carries no news."), "{logged}");
     place.run(&["check", "."]).assert_code(0);
     let locked = || {
         let checked = place.run(&["check", "."]);

@@ -136,7 +136,7 @@ pub fn assert_all_refused(place: &TestDir, all: &[&str]) {
 pub fn has_terminal() -> bool {
     let found = ["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists());
     if !found {
-        eprintln!("SKIPPED: there is no `script`, so there is no pseudo terminal");
+        eprintln!("SKIPPED: `script` is missing, so no pseudo terminal is available");
     }
     found
 }

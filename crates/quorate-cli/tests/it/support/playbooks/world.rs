@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::trust::Trust;
@@ -58,7 +58,7 @@ pub struct World {
     dir: TempDir,
     hands: Arc<ManualClock>,
     pub environment: Environment,
-    pub host: Host,
+    pub registries: Registries,
     pub chance: Rng,
     /// The slugs of the existing operators.
     pub operators: Vec<&'static str>,
@@ -101,7 +101,7 @@ impl World {
             dir,
             hands,
             environment,
-            host: Host::new(),
+            registries: Registries::new(),
             chance,
             operators,
             targets: BTreeMap::new(),
@@ -192,7 +192,7 @@ impl World {
     pub fn fragment(&mut self) -> String {
         self.tokens += 1;
         format!(
-            "Whenever tok{}x comes up, name the room and the shelf,\nand offer to walk there together with whoever asks for it.",
+            "Whenever tok{}x comes up, name the room and the shelf,\nand offer to walk there together with the person who asks for it.",
             self.tokens
         )
     }
@@ -244,7 +244,7 @@ impl World {
 
     /// Takes hold of the playbooks.
     pub async fn keeping(&self) -> Result<LibraryWriter, ServiceError> {
-        LibraryWriter::open(&self.environment, &PathOverrides::default(), None, &self.host).await
+        LibraryWriter::open(&self.environment, &PathOverrides::default(), None, &self.registries).await
     }
 
     /// Notes a step; an internal error is never expected.
