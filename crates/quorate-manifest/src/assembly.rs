@@ -11,8 +11,7 @@ use crate::decimal::Decimal;
 use crate::duration::IsoDuration;
 use crate::pattern;
 
-pub use load::Resolved;
-pub use load::load;
+pub use load::{Resolved, load};
 
 /// A named group of agents that decides together in one of four ways, or a view that adapts one.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Checks one file of any doctype.
+//! Checks one file of any doctype, and removes repeated diagnostics: an ancestor yields the same ones for each of its views.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `council.yaml`: the members and protocol of a council. This file owns the resolved form; `council/*` reads the file,
-//! key by key.
+//! `council.yaml`: the members and protocol of a council, the built-in council, and the embedded prompts. This file owns the
+//! resolved form; `council/load.rs` reads the file.
 
 pub mod files;
 mod load;

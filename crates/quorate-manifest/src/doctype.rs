@@ -1,4 +1,5 @@
-//! Doctypes: the kinds of manifest files (M0), and the schema of each.
+//! Doctypes: the kinds of manifest files, how the doctype of a file is detected (M0: by its `schema`, then its name, then its
+//! keys), and the JSON Schema (2020-12) of each, generated from the Rust types of the manifests.
 
 use std::sync::OnceLock;
 

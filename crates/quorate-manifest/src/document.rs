@@ -1,4 +1,7 @@
 //! One parsed manifest file: its text, tree, Markdown body, and the diagnostics of its schema.
+//!
+//! In mappings that allow unknown keys (M3), a misspelling of a known key is refused, since its value would be ignored. In
+//! mappings that only Quorate reads, every other unknown key gets a warning.
 
 pub(crate) mod schema_error;
 
@@ -14,8 +17,7 @@ use crate::json_schema::{ErrorKind, PathStep, SchemaError};
 use crate::misspelling::meant_key;
 use crate::tree::open::sha256_hex;
 use crate::tree::reader::{SourceFile, nearest};
-use crate::tree::{DecodeError, decode};
-use crate::tree::{Entry, Kind, Node, Problem, from_node, yaml};
+use crate::tree::{DecodeError, Entry, Kind, Node, Problem, decode, from_node, yaml};
 use crate::workspace::WorkspacePath;
 use schema_error::describe;
 

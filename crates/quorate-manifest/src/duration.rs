@@ -1,4 +1,5 @@
-//! Durations as manifests write them: a whole number and one unit.
+//! Durations as manifests write them: a whole number and one unit, or ISO 8601 in the public formats (`P14D`, `PT12H`,
+//! `P1Y2M`).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,9 @@
 //! Canonical key order and spacing of manifests. Comments move with their entries, and the content does not change: if the
 //! result does not parse as the same tree with the same comments, the text is returned unchanged.
 //!
-//! `read` splits a text along its tree, `arrange` orders the parts, `write` joins them, and `check` compares the result
-//! with the text. Texts of values are moved and indented, never rewritten.
+//! `cst.rs` splits a text along its tree; this file orders the parts, writes them and compares the result with the text.
+//! Texts of values are moved and indented, never rewritten. The style has two blanks for each level, one blank after colons
+//! and dashes, no trailing blanks, and never two empty lines in a row.
 
 mod cst;
 pub mod orders;
@@ -104,7 +105,10 @@ fn shift_problems(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
 fn is_equivalent(before: &str, root: &Node, after: &str) -> bool {
     let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
     let comments = comments_of(before);
-    problems.is_empty() && values_equal(root, &formatted) && comments.is_some() && comments == comments_of(after)
+    problems.is_empty()
+        && values_equal(root, &formatted)
+        && comments.is_some()
+        && comments == comments_of(after)
 }
 
 fn values_equal(node: &Node, other: &Node) -> bool {

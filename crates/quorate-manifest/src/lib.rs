@@ -31,8 +31,7 @@ pub mod tree;
 pub mod workspace;
 
 pub use capabilities::Capabilities;
-pub use workspace::Source;
-pub use workspace::Workspace;
+pub use workspace::{Source, Workspace};
 
 use quorate_diagnostics::Report;
 

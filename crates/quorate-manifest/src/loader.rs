@@ -1,5 +1,9 @@
 //! The loader: reads the manifests of one workspace for one command (M15). It reads and parses each file once, merges each
 //! `extends` chain once, and lists each folder once.
+//!
+//! It resolves refs (`ws://<collection>/<slug>`, or a path relative to a manifest) in the scope of the manifest that contains
+//! them. A path exists only under its exact name (M10, M14): a name that another operating system would confuse with a sibling,
+//! or could not have, counts as absent on all.
 
 mod chain;
 

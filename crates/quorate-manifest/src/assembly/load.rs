@@ -1,4 +1,5 @@
-//! Loads an assembly: resolves its chain, runs the checks, and fills in defaults.
+//! Loads an assembly: resolves its chain, merges its keys (AIP-24, "Merge strategy"; M6), runs the checks, and fills in the
+//! defaults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

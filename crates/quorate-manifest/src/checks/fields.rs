@@ -1,5 +1,9 @@
-//! `quorate:field_without_effect`: a member's field of another mode (M16), a parameter that this rule ignores, a trigger
-//! heuristic that Quorate does not know, and approvals, which Quorate cannot check.
+//! Checks of single values that match the schema: fields, parameters and approvals without effect, values below
+//! `metadata.quorate` (M13), numbers that cannot be recorded exactly (V3, X10), durations, and locked traits (L3, L4).
+//!
+//! The check of numbers runs before deserialization, since the manifest's type cannot represent such a number. A locked trait
+//! is a regular expression if the document that declares it has match mode `regex`; a descendant's `regex` does not apply to
+//! it (M9).
 
 use std::sync::Arc;
 
@@ -7,8 +11,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use serde_json::{Value, json};
 
 use super::CheckContext;
-use crate::assembly::HEURISTICS;
-use crate::assembly::{MatchMode, Mode};
+use crate::assembly::{HEURISTICS, MatchMode, Mode};
 use crate::capabilities::TraitReach;
 use crate::decimal::Decimal;
 use crate::document::schema_error;

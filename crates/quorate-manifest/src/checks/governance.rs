@@ -1,13 +1,15 @@
-//! `quorate:governance_exceeded`: an assembly keeps answers for less time than its governance requires, or its overlays
-//! live for a shorter or longer time than allowed (D9). Every file that a chain binds applies, also to default values.
+//! Checks of an assembly against its governance (D9): how long answers are kept, how long overlays live, and the keys that a
+//! view binds. Every governance file that a chain binds applies, also to default values. The root decides who signs for an
+//! assembly; a view may only remove keys.
+//!
+//! A lifetime of overlays outside of the general limits gets a warning, since a run uses the nearest limit (A5).
 
 use std::cmp::Ordering;
 
 use quorate_diagnostics::{Body, Place, codes};
 
 use super::CheckContext;
-use crate::assembly::Mode;
-use crate::assembly::{OVERLAY_TTL_DAYS, default_ttl, retention_days};
+use crate::assembly::{Mode, OVERLAY_TTL_DAYS, default_ttl, retention_days};
 use crate::duration::IsoDuration;
 use crate::governance::MinimumRetention;
 use crate::timestamp;

@@ -1,5 +1,10 @@
-//! `quorate:member_field_dropped`: a view replaces an ancestor's entry of a member or a rule and leaves out a field that the
-//! ancestor set. The entry is replaced as a whole (M6), so a default applies, which can widen a vote.
+//! Checks of the members: ids, phases, gather strategies and their parameters (X13), fields that a view's entry drops (M6),
+//! and the tree of a hierarchy (M11).
+//!
+//! A peer or hierarchy assembly without members gets a warning, since a parent may leave its members to the views that extend
+//! it; `convene` refuses such an assembly. An advisory assembly without members gives no advice, and a voting assembly is
+//! refused when a vote is requested. For two rules of one document with the same id the code is
+//! `assembly_synthesis_rule_invalid`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,8 +14,7 @@ use quorate_diagnostics::{Body, Report, codes};
 
 use super::CheckContext;
 use super::fields::MODE_FIELDS;
-use crate::assembly::Mode;
-use crate::assembly::{DEFAULT_STRATEGY, DEFAULT_TIMEOUT_MS};
+use crate::assembly::{DEFAULT_STRATEGY, DEFAULT_TIMEOUT_MS, Mode};
 use crate::document::{Document, schema_error};
 use crate::json_schema::CompiledSchema;
 use crate::tree::reader::nearest;

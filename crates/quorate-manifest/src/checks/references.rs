@@ -1,5 +1,8 @@
-//! `assembly_xref_unresolvable`: an identity, governance, work or executor ref whose target does not exist in the scope of
-//! the document that contains it (M10, M14).
+//! Checks of refs, each in the scope of the document that contains it (M10, M14): identity, governance, work and executor, the
+//! personas of members, and the consumers of a view.
+//!
+//! A member without its persona cannot be asked, and the rules do not fit a smaller roster. A consumer that the same command
+//! declares gets a warning instead of a refusal (M15).
 
 use quorate_diagnostics::{Body, codes};
 

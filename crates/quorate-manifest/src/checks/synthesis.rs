@@ -1,5 +1,8 @@
-//! `assembly_synthesis_rule_invalid`: a rule of a kind that is not registered or not for this mode, or with invalid
-//! parameters (M16). The running program provides the kinds and the schemas of their parameters.
+//! Checks of the synthesis rules: their kinds and parameters (M16), the members that they apply to, rules that can never fire,
+//! rules that end the synthesis, and levels of risk.
+//!
+//! The running program provides the kinds and the schemas of their parameters. Rules are replaced as a whole (M6): a view that
+//! replaces a terminal rule, which is usually a veto or an alarm, removes it, and the ancestor's file does not show that.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Loads `quorate.toml`.
+//! Loads `quorate.toml`, one function for each table. Keys of an executor that are not common to all executors are passed to
+//! the adapter verbatim.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,8 @@
 //! Reads and hashes the files that a council names: prompts, context documents and tier rules.
+//!
+//! Globs have the semantics of the public tool's tier rules. `*` and `?` match any character including `/`; `[abc]`, `[a-z]` and
+//! `[!a]` are classes; an unclosed `[` is literal; a `**/` at the start of the pattern or after a `/` also matches zero
+//! directories. There is no escape character, every pattern is valid, and matching is case-sensitive.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,10 +14,9 @@ use quorate_diagnostics::{Body, Report};
 
 use super::{BUILTIN_PREFIX, ContextFile, Prompt};
 use crate::Source;
-use crate::tree::decode;
 use crate::tree::open::sha256_hex;
 use crate::tree::reader::nearest;
-use crate::tree::{Field, Fields, Format, open};
+use crate::tree::{Field, Fields, Format, decode, open};
 use crate::workspace::SourceError;
 
 /// The files outside of the council's directory that the caller allows to read.

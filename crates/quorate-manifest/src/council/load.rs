@@ -1,4 +1,5 @@
-//! Loads `council.yaml` as a [`Council`]. Each top-level key has its own module; this one combines them.
+//! Loads `council.yaml` as a [`Council`], one function for each top-level key. The keys of an executor's kind are passed on
+//! verbatim.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

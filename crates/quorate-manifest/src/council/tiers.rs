@@ -4,8 +4,7 @@ use quorate_diagnostics::{Body, codes};
 use sha2::{Digest, Sha256};
 
 use super::Watch;
-use super::files::CouncilFiles;
-use super::files::Glob;
+use super::files::{CouncilFiles, Glob};
 use crate::tree::{Field, Fields, Kind};
 
 /// The type of artifacts that match no rule.

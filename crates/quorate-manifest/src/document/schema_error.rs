@@ -1,4 +1,4 @@
-//! Messages for the schema errors of a tree.
+//! Messages for the schema errors of a tree, with quoted values and suggestions.
 
 use std::ops::Range;
 

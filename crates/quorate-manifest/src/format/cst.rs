@@ -1,4 +1,7 @@
-//! The concrete syntax tree of a manifest: entries, each with its comments.
+//! The concrete syntax tree of a manifest: entries, each with its comments and the lines of its value's text.
+//!
+//! Between the spans of the tree there are only blanks, line breaks, comments, colons and dashes. A text with anything else
+//! is not formatted.
 
 use super::{MODELINE, cst};
 use crate::tree::{Kind, Node};

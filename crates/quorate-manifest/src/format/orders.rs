@@ -1,4 +1,4 @@
-//! The order of keys in each kind of manifest.
+//! The canonical order of keys: how an order is declared, and the order of each kind of manifest.
 
 pub const ASSEMBLY: Order = Order::new(&[
     (

@@ -1,4 +1,4 @@
-//! Validates a value against a schema.
+//! Validates a value, JSON or a spanned tree, against a schema.
 
 use std::collections::HashMap;
 

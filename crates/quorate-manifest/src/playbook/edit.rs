@@ -12,8 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::format::{self, orders};
 use crate::frontmatter;
-use crate::tree::decode;
-use crate::tree::{Entry, Kind, Node, Problem, yaml};
+use crate::tree::{Entry, Kind, Node, Problem, decode, yaml};
 
 /// Why an edit is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

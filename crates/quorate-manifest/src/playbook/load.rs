@@ -9,16 +9,14 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes, invisible};
 
-use super::Playbook;
-use super::TargetKind;
-use crate::Loaded;
+use super::{Playbook, TargetKind};
 use crate::doctype::Doctype;
 use crate::document::Document;
 use crate::duration::IsoDuration;
 use crate::loader::{Loader, OperatorNames, Presence, ReadResult, Reference, Refs};
-use crate::timestamp;
 use crate::tree::Node;
 use crate::workspace::{Scope, WorkspacePath, is_device_name};
+use crate::{Loaded, timestamp};
 
 /// The folder of playbooks in a scope.
 pub const FOLDER: &str = "playbooks";

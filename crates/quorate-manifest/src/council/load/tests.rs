@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::built_in_council;
 use super::super::tiers::{Classification, Tier};
-use super::super::{CrossRead, OnFailure, Rounds, VerdictPolicy};
+use super::super::{CrossRead, OnFailure, Rounds, VerdictPolicy, built_in_council};
 use super::*;
 use crate::workspace::SourceError;
 

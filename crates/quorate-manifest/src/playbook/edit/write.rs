@@ -1,4 +1,8 @@
-//! Writes values as YAML, in flow or block style. Text is plain only if parsers of YAML 1.1 and 1.2 both read it as this text.
+//! Writes values as YAML, in flow or block style, and makes the candidate patches of an edit. Text is plain only if parsers of
+//! YAML 1.1 and 1.2 both read it as this text.
+//!
+//! An entry in block style is the lines from its key to the end of its value. Comments below it that are indented deeper
+//! belong to it; comments in its own column, and empty lines, belong to the next entry.
 
 use std::fmt::Write as _;
 use std::ops::Range;
