@@ -72,7 +72,7 @@ fn who_is_mentioned_answers_once() {
         .assert_stderr_contains("were not in the ledger")
         .assert_stderr_contains("nothing to answer");
     assert_eq!(said(&place), all);
-    run(&place).assert_code(0).assert_stderr_contains("no new turns");
+    place.assert_no_new_turns(&["swarm.yaml"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn several_answer_in_manifest_order_and_a_failure_affects_one() {
     ran.assert_stderr_contains("ada has not answered").assert_stderr_contains("out of order");
     assert_eq!(said(&place), ["user: @Bo and @Ada", "bo: two"]);
     // A participant that failed is not asked again.
-    run(&place).assert_code(0).assert_stderr_contains("no new turns");
+    place.assert_no_new_turns(&["swarm.yaml"]);
     answers(&place, json!({"ada": "one", "bo": "two"}));
     say(&place, "@Bo and @Ada, once more");
     run(&place).assert_code(0);
@@ -292,7 +292,7 @@ fn a_talk_among_agents_ends() {
         .assert_stderr_contains("it ends a chain of 20 participants' turns")
         .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
-    run(&place).assert_code(0).assert_stderr_contains("no new turns");
+    place.assert_no_new_turns(&["swarm.yaml"]);
     // A person begins again.
     say(&place, "@Bo once more");
     run(&place).assert_code(3);
@@ -586,7 +586,7 @@ fn a_watch_takes_up_what_is_said_and_ends_cleanly() {
     ] {
         assert!(kinds.iter().any(|one| one == kind), "{kind} is not in {kinds:?}");
     }
-    run(&place).assert_code(0).assert_stderr_contains("no new turns");
+    place.assert_no_new_turns(&["swarm.yaml"]);
 }
 
 #[test]
@@ -594,7 +594,7 @@ fn from_now_leaves_what_is_there() {
     let place = swarm("");
     answers(&place, json!({"ada": "yes"}));
     say(&place, "@Ada long ago");
-    place.run(&["run", "swarm.yaml", "--from-now"]).assert_code(0).assert_stderr_contains("no new turns");
+    place.assert_no_new_turns(&["swarm.yaml", "--from-now"]);
     say(&place, "@Ada now");
     run(&place).assert_code(0);
     assert_eq!(said(&place), ["user: @Ada long ago", "user: @Ada now", "ada: yes"]);

@@ -156,6 +156,16 @@ impl TestDir {
         self.run(&arguments).json()
     }
 
+    /// Runs `run` with these arguments and asserts that it finds no new turn and asks no participant.
+    #[track_caller]
+    pub fn assert_no_new_turns(&self, arguments: &[&str]) {
+        let ran = self.run(&[&["run"], arguments, &["--format", "json"]].concat()).assert_code(0).json();
+        assert!(ran["idle"] == 0 && ran["asked"] == 0 && ran["interrupted"].is_null(), "{ran}");
+        for list in ["appended", "failed", "passed"] {
+            assert_eq!(ran[list].as_array().map(Vec::len), Some(0), "{ran}");
+        }
+    }
+
     /// The runs of the ledger here, newest first.
     pub fn runs(&self) -> Vec<Value> {
         let listed = self.run(&["runs", "--limit", "1000", "--format", "json"]).assert_code(0).json();
