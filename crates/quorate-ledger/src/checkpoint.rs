@@ -6,51 +6,52 @@ use serde_json::Map;
 
 use crate::merkle::TreeHead;
 use crate::note::{Checkpoint, Verifier};
-use crate::signing::{Context, PublicKey, Voucher};
+use crate::signing::{PublicKey, SigningContext, Voucher};
 
-/// The stream of the ledger's own records: its checkpoints, and what was done to it.
+/// The stream of the ledger's own records: checkpoints, holds, erasures, imports and other operations on the ledger.
 pub const STREAM: &str = "ledger";
 
-/// What the origin of every ledger begins with.
+/// The prefix of every ledger's origin.
 pub(crate) const ORIGIN_PREFIX: &str = "quorate/";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRecord {
     pub origin: String,
-    /// Over how many records, and their root.
+    /// The number of records that it covers, and their root.
     pub tree: TreeHead,
     /// The signed note; `None` if unsigned.
     pub note: Option<String>,
-    /// Who verifies it, one line each (see [`crate::note::Verifier`]).
+    /// The verifiers of the note, one line each (see [`crate::note::Verifier`]).
     pub keys: Vec<String>,
-    /// Why its keys follow those of the checkpoint before it.
+    /// The evidence that its keys may follow those of the checkpoint before it.
     pub succession: Succession,
     /// Its number in the ledger's stream.
     pub n: u64,
-    /// Whether it was made just now. Where nothing came after the last one, it still holds.
+    /// `false` if it is an earlier checkpoint that still covers all records.
     pub is_new: bool,
 }
 
-/// Why a checkpoint's keys follow those of the signed checkpoint before it, where none of these signed it.
+/// The evidence that a checkpoint's keys may follow those of the signed checkpoint before it, if none of those signed
+/// it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Succession {
-    /// The words of keys for the keys that replaced them, each by a key that signed the checkpoint before it or by one that
-    /// an earlier word is for.
+    /// Vouchers for the new keys. Each is signed by a key of the checkpoint before it, or by a key that an earlier
+    /// voucher in the list covers.
     pub vouched: Vec<Voucher>,
-    /// The keys that a person accepts, though no key vouches for them. This says so; it proves nothing.
+    /// Keys that a person accepts without a voucher. This is a statement, not a proof.
     pub accepted: Vec<record::AcceptedKey>,
 }
 
 impl Succession {
-    /// The keys that follow from `before`, these included.
+    /// The keys that are valid after `before`, which they include.
     ///
     /// # Errors
-    /// Which voucher does not hold, in words.
+    /// The reason why a voucher is invalid.
     pub(crate) fn keys_after(&self, before: Vec<PublicKey>) -> Result<Vec<PublicKey>, String> {
         let mut keys = before;
         for voucher in &self.vouched {
             let known = |by| keys.iter().find(|key| key.id() == by).copied();
-            let vouched = voucher.check(Context::LEDGER_VOUCHER, known)?;
+            let vouched = voucher.check(SigningContext::LEDGER_VOUCHER, known)?;
             keys.push(vouched.key);
         }
         Ok(keys)
@@ -73,12 +74,13 @@ impl CheckpointRecord {
         Some(CheckpointRecord { origin, tree, note, keys, succession, n, is_new: false })
     }
 
-    /// What a note of it would say.
+    /// The text of its note, without signatures.
     pub fn unsigned_text(&self) -> String {
-        Checkpoint::new(&self.origin, self.tree).map_or_else(|_| String::new(), |one| one.to_string())
+        Checkpoint::new(&self.origin, self.tree)
+            .map_or_else(|_| String::new(), |checkpoint| checkpoint.to_string())
     }
 
-    /// Who verifies it; `None` where a line is no key.
+    /// The verifiers of the note, or `None` if one of the lines is malformed.
     pub fn verifiers(&self) -> Option<Vec<Verifier>> {
         self.keys.iter().map(|key| Verifier::from_text(key).ok()).collect()
     }

@@ -1,35 +1,32 @@
 //! Exports (D2) of sealed records for other programs: as JSON Lines with all proofs, as OpenTelemetry traces, as CSV.
 //!
 //! An export is a function of the ledger: the same records give the same bytes. It covers the records of the last
-//! checkpoint in the ledger's order, and is streamed page by page. [`read`] parses JSON Lines and checks each line as it
+//! checkpoint in the ledger's order, and is streamed page by page. [`jsonl`] also reads JSON Lines and checks each line as it
 //! comes. `docs/ledger-export.md` specifies the formats.
 
-mod checked_records;
 pub mod csv;
-mod jsonl;
+pub mod jsonl;
 pub mod otel;
-pub mod read;
-mod select;
-pub mod wire;
 
 use std::io::Write;
 
+use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::entropy::hex;
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use crate::Store;
 use crate::merkle::{self, Hash};
-use crate::prove::{CheckedRecord, ProvableRecord, ReadError};
+use crate::prove::check::RecordChecker;
+use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord, ReadError, SignerLookup};
 use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
-use crate::store::engine::Row;
-use crate::store::tiles;
-use select::Cursor;
-pub use select::Selection;
+use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
+use crate::store::tiles::TreeError;
+use crate::store::{CheckpointRecord, STREAM, tiles};
 
-/// How an export is written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
     /// One JSON object in a line, with proofs.
@@ -43,35 +40,35 @@ pub enum ExportFormat {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportSummary {
     pub records: u64,
-    /// How many texts beside them.
+    /// The number of texts.
     pub bodies: u64,
     pub signatures: u64,
-    /// Keys that signed some of the records, but whose public halves are unknown.
+    /// Names of keys that signed records, but whose public halves are unknown.
     pub unknown_keys: Vec<String>,
     /// Whether its checkpoint is signed.
     pub sealed_by_key: bool,
 }
 
-/// Why there is no export, or no whole one.
+/// Why an export failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// There is no checkpoint.
-    #[error("nothing is sealed yet")]
+    /// The ledger has no checkpoint.
+    #[error("the ledger has no checkpoint yet")]
     NoCheckpoint,
     #[error("the ledger has no run {run}")]
     UnknownRun { run: Name },
-    /// It is to start after more records than are sealed.
-    #[error("it would start after {since} records, and {size} are sealed")]
+    /// The export would start after the last sealed record.
+    #[error("cannot start after {since} records: only {size} are sealed")]
     SinceTooLarge {
-        /// Where it would start.
+        /// The requested start.
         since: u64,
-        /// How many there are.
+        /// The number of sealed records.
         size: u64,
     },
-    /// The ledger is inconsistent, or does not answer.
+    /// The ledger is inconsistent or unavailable.
     #[error(transparent)]
-    Ledger(#[from] Error),
-    /// It cannot be written.
+    Ledger(#[from] LedgerError),
+    /// The output cannot be written.
     #[error("it cannot be written")]
     Write(#[from] std::io::Error),
 }
@@ -80,7 +77,7 @@ impl Store {
     /// Writes an export. `known` are public keys that may have signed records.
     ///
     /// # Errors
-    /// [`ExportError`]; what was written by then is no whole export, and its reader sees that.
+    /// [`ExportError`]. The output written so far is incomplete, and a reader detects that.
     #[crate::boxed]
     pub async fn export(
         &self,
@@ -102,7 +99,7 @@ impl Store {
     /// # Errors
     /// When the ledger does not answer, or its stored tree is not whole.
     #[crate::boxed]
-    pub async fn root_at(&self, size: u64) -> Result<Option<Hash>, Error> {
+    pub async fn root_at(&self, size: u64) -> Result<Option<Hash>, LedgerError> {
         let sealed = self.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
         if size > sealed {
             return Ok(None);
@@ -115,18 +112,18 @@ impl Store {
         Ok(merkle::root(&fetched, size).ok())
     }
 
-    /// The number of sealed records before the first one of a time or later; all, if none is. A clock may have
-    /// gone back: then what follows that record has earlier ones, too.
+    /// The number of sealed records before the first record at or after a time, or of all sealed records if there is
+    /// none. If a clock went back, earlier records may follow that record.
     ///
     /// # Errors
     /// When the ledger does not answer, or a head cannot be read.
     #[crate::boxed]
-    pub async fn records_before(&self, at_ms: i64) -> Result<u64, Error> {
-        select::records_before(self, at_ms).await
+    pub async fn records_before(&self, at_ms: i64) -> Result<u64, LedgerError> {
+        records_before(self, at_ms).await
     }
 }
 
-/// A record as exports without proofs show it.
+/// A record as the formats without proofs use it.
 struct ExportedRecord {
     seq: u64,
     head: Head,
@@ -143,14 +140,213 @@ impl From<(ProvableRecord, CheckedRecord)> for ExportedRecord {
     }
 }
 
-/// What does not fit a record, as the ledger's error.
-fn corrupt_record(row: &Row, what: impl Into<String>) -> Error {
-    Error::Corrupt { run: row.text(4).into(), n: row.count(1), what: what.into() }
+/// Converts a malformed record into the ledger's error.
+fn corrupt_record(row: &Row, what: impl Into<String>) -> LedgerError {
+    LedgerError::Corrupt { run: row.text(4).into(), n: row.count(1), what: what.into() }
 }
 
-fn read_error(store: &Store, row: &Row, error: ReadError) -> Error {
+fn read_error(store: &Store, row: &Row, error: ReadError) -> LedgerError {
     match error {
         ReadError::Store(error) => store.tree_error(error),
         ReadError::Differs(what) => corrupt_record(row, what),
+    }
+}
+
+/// How many records are read at once.
+const PAGE: u64 = 256;
+
+/// The records that an export covers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only these runs or streams; empty for all.
+    pub runs: Vec<Name>,
+    /// Records after the first `after` ones.
+    pub since: u64,
+}
+
+/// A selection, resolved against the sealed records.
+struct Cursor {
+    sealed: CheckpointRecord,
+    /// The runs, sorted; `None` for all.
+    runs: Option<Vec<Name>>,
+    since: u64,
+    /// The positions of the runs' records.
+    seqs: Option<Vec<u64>>,
+    /// The next position, or the next index into `places`.
+    position: u64,
+}
+
+/// Place, number, head, data and run of a record.
+const COLUMNS: [Column; 5] = [Column::Int, Column::Int, Column::Text, Column::Text, Column::Text];
+
+impl Cursor {
+    async fn open(store: &Store, selection: &Selection) -> Result<Cursor, ExportError> {
+        let sealed = store.last_checkpoint().await?.ok_or(ExportError::NoCheckpoint)?;
+        let (size, since) = (sealed.tree.size, selection.since);
+        if since > size {
+            return Err(ExportError::SinceTooLarge { since, size });
+        }
+        let mut selected = Cursor { sealed, runs: None, since, seqs: None, position: since };
+        if !selection.runs.is_empty() {
+            let mut runs = selection.runs.clone();
+            runs.sort_unstable();
+            runs.dedup();
+            let mut seqs = Vec::new();
+            for run in &runs {
+                let statement = sql("SELECT seq FROM record WHERE run = $1 ORDER BY n").bind(&**run);
+                let rows = store.rows(statement, &[Column::Int]).await?;
+                if rows.is_empty() {
+                    return Err(ExportError::UnknownRun { run: run.clone() });
+                }
+                seqs.extend(rows.iter().map(|row| row.count(0)).filter(|seq| *seq > since && *seq <= size));
+            }
+            seqs.sort_unstable();
+            (selected.runs, selected.seqs, selected.position) = (Some(runs), Some(seqs), 0);
+        }
+        Ok(selected)
+    }
+
+    /// The next records; none at the end.
+    async fn next_page(&mut self, store: &Store) -> Result<Vec<Row>, LedgerError> {
+        let head = "SELECT seq, n, head, data, run FROM record WHERE seq ";
+        let (statement, expected) = match &self.seqs {
+            Some(places) => {
+                let position = usize::try_from(self.position).unwrap_or(usize::MAX);
+                let some: Vec<u64> = places.iter().skip(position).take(PAGE as usize).copied().collect();
+                if some.is_empty() {
+                    return Ok(Vec::new());
+                }
+                let values = some.iter().map(|seq| vec![Value::from(*seq)]);
+                (sql_rows(format!("{head} IN (VALUES "), values, ") ORDER BY seq"), some)
+            }
+            None => {
+                // In steps of the blocks that `InclusionPaths` reads.
+                let end = ((self.position / PAGE + 1) * PAGE).min(self.sealed.tree.size);
+                let statement =
+                    "SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq";
+                (sql(statement).bind(self.position).bind(end), (self.position + 1..=end).collect())
+            }
+        };
+        let rows = store.rows(statement, &COLUMNS).await?;
+        if !rows.iter().map(|row| row.count(0)).eq(expected.iter().copied()) {
+            let what = "records under the checkpoint are missing; run `quorate ledger verify`".to_owned();
+            return Err(LedgerError::Corrupt { run: crate::store::STREAM.into(), n: self.sealed.n, what });
+        }
+        self.position += rows.len() as u64;
+        Ok(rows)
+    }
+
+    /// The names of the keys that signed any of the selected records.
+    async fn key_names(&self, engine: &mut Engine) -> Result<Vec<String>, sqlx::Error> {
+        let mut names = Vec::new();
+        let rows = match &self.runs {
+            None => {
+                let statement = "SELECT DISTINCT signature.key FROM signature \
+                     JOIN record ON record.run = signature.run AND record.n = signature.n \
+                     WHERE record.seq > $1 AND record.seq <= $2";
+                let statement = sql(statement).bind(self.since).bind(self.sealed.tree.size);
+                statement.rows(engine, &[Column::Text]).await?
+            }
+            Some(runs) => {
+                let mut rows = Vec::new();
+                for run in runs {
+                    let statement = "SELECT DISTINCT signature.key FROM signature \
+                         JOIN record ON record.run = signature.run AND record.n = signature.n \
+                         WHERE signature.run = $1 AND record.seq > $2 AND record.seq <= $3";
+                    let statement = sql(statement).bind(&**run).bind(self.since).bind(self.sealed.tree.size);
+                    rows.extend(statement.rows(engine, &[Column::Text]).await?);
+                }
+                rows
+            }
+        };
+        names.extend(rows.iter().map(|row| row.text(0).to_owned()));
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// See [`Store::records_before`].
+async fn records_before(store: &Store, at_ms: i64) -> Result<u64, LedgerError> {
+    let size = store.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
+    let mut position = 0;
+    while position < size {
+        let statement =
+            sql("SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq");
+        let rows = store.rows(statement.bind(position).bind(size.min(position + 1000)), &COLUMNS).await?;
+        for row in &rows {
+            let head: Option<Json> = serde_json::from_str(row.text(2)).ok();
+            let at = head.as_ref().and_then(|head| parse_rfc3339(head.get("at")?.as_str()?));
+            if at.ok_or_else(|| corrupt_record(row, "its time cannot be read"))? >= at_ms {
+                return Ok(row.count(0) - 1);
+            }
+        }
+        position += 1000;
+    }
+    Ok(size)
+}
+
+/// Reads the records of an export and checks each one.
+struct CheckedRecords {
+    paths: InclusionPaths,
+    checking: RecordChecker,
+    /// The public keys of the signers.
+    signers: Vec<PublicKey>,
+    /// Names of keys that signed, but whose public halves are unknown.
+    unknown_keys: Vec<String>,
+}
+
+impl CheckedRecords {
+    /// Starts with the first record of a selection. `known` are public keys that may have signed records.
+    async fn open(store: &Store, selected: &Cursor, known: &[PublicKey]) -> Result<Self, ExportError> {
+        let Cursor { sealed, since, .. } = selected;
+        let gaps = if *since == 0 { GapRule::FromFirstRecord } else { GapRule::NotWithinRun };
+        let seal = |what: String| LedgerError::Corrupt { run: STREAM.into(), n: sealed.n, what };
+        let mut checking = RecordChecker::new(sealed, gaps).map_err(seal)?;
+        let mut connection = store.writer().await;
+        let engine = connection.engine().await.map_err(|error| store.error(error))?;
+        if !tiles::leads_to_root(engine, &sealed.tree).await.map_err(|error| store.tree_error(error))? {
+            return Err(store
+                .tree_error(TreeError::Incomplete("its root differs from the checkpoint's".to_owned()))
+                .into());
+        }
+        let mut lookup = SignerLookup::new(known);
+        let (mut signers, mut unknown) = (Vec::new(), Vec::new());
+        for name in selected.key_names(engine).await.map_err(|error| store.error(error))? {
+            let found = lookup.find(engine, &name).await.map_err(|error| store.error(error))?;
+            checking.add_signer(&name, found);
+            match found {
+                Some(key) => signers.push(key),
+                None => unknown.push(name),
+            }
+        }
+        Ok(CheckedRecords {
+            paths: InclusionPaths::new(sealed.tree.size),
+            checking,
+            signers,
+            unknown_keys: unknown,
+        })
+    }
+
+    /// Checks records and returns them with their paths, in the order of the rows.
+    async fn check_rows(
+        &mut self,
+        store: &Store,
+        rows: &[Row],
+    ) -> Result<Vec<(ProvableRecord, CheckedRecord)>, ExportError> {
+        let mut connection = store.writer().await;
+        let engine = connection.engine().await.map_err(|error| store.error(error))?;
+        let mut taken = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (n, index) = (row.count(1), row.count(0) - 1);
+            let item = prove::read_item(engine, &mut self.paths, row, row.text(4), n, index).await;
+            let item = item.map_err(|error| read_error(store, row, error))?;
+            let checked = self.checking.check(&item).map_err(|what| corrupt_record(row, what))?;
+            if checked.head.run != row.text(4) || checked.head.n != n {
+                return Err(corrupt_record(row, "its head belongs to another record").into());
+            }
+            taken.push((item, checked));
+        }
+        Ok(taken)
     }
 }

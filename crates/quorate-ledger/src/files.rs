@@ -1,23 +1,25 @@
-//! File system access of the ledger.
+//! File access for the ledger, and quarantine: torn or corrupt files are moved to `aside/`, never deleted and never
+//! reused.
 
 use std::fs::{File, OpenOptions};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
-/// Opens a file or a directory for reading. Reading or writing a directory fails later.
+/// Opens a file or a directory for reading. Reading a directory fails later.
 ///
 /// # Errors
-/// When it cannot be opened, or is a pipe, a socket or a device: opening a pipe would wait for its other end.
+/// If it cannot be opened, or is a pipe, a socket or a device: opening a pipe would block until its other end opens.
 pub fn open(path: &Path) -> Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a file or a directory in another way. Checks it after opening, so that it cannot be swapped in between.
+/// Opens a file or a directory with other options. Checks the type after opening, so that the file cannot be swapped in
+/// between.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
-    // Without this, opening a pipe waits for its other end. It changes nothing for a file.
+    // Without this flag, opening a pipe blocks. It has no effect on a file.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         options,
@@ -31,7 +33,7 @@ pub fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
     }
 }
 
-/// Opens a file for appending and reading, making it if it is not there, as the surroundings have new files.
+/// Opens a file for appending and reading. Creates a missing file with the default permissions.
 ///
 /// # Errors
 /// As [`open`].
@@ -39,7 +41,7 @@ pub fn open_append(path: &Path) -> Result<File> {
     append(path, OpenOptions::new())
 }
 
-/// As [`open_append`]; a file that is made is its owner's alone.
+/// As [`open_append`], but creates a missing file with permissions for its owner only.
 ///
 /// # Errors
 /// As [`open`].
@@ -51,12 +53,12 @@ fn append(path: &Path, mut options: OpenOptions) -> Result<File> {
     open_with(options.read(true).append(true).create(true), path)
 }
 
-/// Creates a file that is not there yet, for its owner alone.
+/// Creates a new file with permissions for its owner only.
 pub fn create_private(path: &Path) -> Result<File> {
     private_options().write(true).create_new(true).open(path)
 }
 
-/// Makes an empty file for its owner alone, unless it is there. SQLite gives what it puts beside a file the same
+/// Creates an empty file for its owner only, unless it exists. SQLite creates the files beside a database with the same
 /// permissions.
 pub fn ensure_private(path: &Path) -> Result<()> {
     match create_private(path) {
@@ -73,8 +75,8 @@ fn private_options() -> OpenOptions {
     options
 }
 
-/// Writes a file's own bytes once more, where they are, and syncs them: after a sync that failed the system may hold them
-/// for written.
+/// Writes a file's own bytes again at the same offsets and syncs them. After a failed sync the system may treat
+/// unwritten pages as clean.
 pub fn rewrite(path: &Path) -> Result<()> {
     use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
     let mut file = open_with(OpenOptions::new().read(true).write(true), path)?;
@@ -92,19 +94,19 @@ pub fn rewrite(path: &Path) -> Result<()> {
     }
 }
 
-/// Where SQLite keeps the log of a file.
+/// The path of SQLite's write-ahead log for a database file.
 pub(crate) fn wal_path(path: &Path) -> PathBuf {
     with_suffix(path, "-wal")
 }
 
-/// The path of a file that is beside another, with a longer name.
+/// The path beside a file with a suffix appended to its name.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(suffix);
     PathBuf::from(beside)
 }
 
-/// Whether SQLite has a log beside its file that was not checkpointed.
+/// Whether SQLite left a write-ahead log beside the file.
 pub fn has_wal(path: &Path) -> bool {
     wal_path(path).exists()
 }
@@ -146,6 +148,61 @@ pub fn ensure_quorate_dir(path: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         ignore => std::io::Write::write_all(&mut ignore?, b"*\n"),
     }
+}
+
+/// A file in quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantinedFile {
+    /// The file in `aside/`.
+    pub path: PathBuf,
+}
+
+/// Writes bytes into a new file in `aside/` under the ledger's directory.
+///
+/// # Errors
+/// If it cannot be written. The caller must then keep the original.
+pub fn quarantine_bytes(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<QuarantinedFile> {
+    let quarantine = ensure_quarantine(dir)?;
+    let path = unused_path(&quarantine, name);
+    let mut file = create_private(&path)?;
+    std::io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()?;
+    sync_directory(&path)?;
+    Ok(QuarantinedFile { path })
+}
+
+/// Moves a file into `aside/` under the ledger's directory.
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn quarantine_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFile> {
+    let quarantine = ensure_quarantine(dir)?;
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("piece");
+    let path = unused_path(&quarantine, name);
+    rename(file, &path)?;
+    Ok(QuarantinedFile { path })
+}
+
+/// Makes a new file's directory entry durable. After a power loss, a file whose own data is synced may otherwise lack
+/// its name.
+///
+/// # Errors
+/// When the directory cannot be synced.
+pub(crate) fn sync_directory(file: &Path) -> std::io::Result<()> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Other systems cannot open a directory as a file.
+    if cfg!(unix) { open(dir)?.sync_all() } else { Ok(()) }
+}
+
+fn ensure_quarantine(dir: &Path) -> std::io::Result<PathBuf> {
+    let quarantine = dir.join("aside");
+    ensure_private_dir(&quarantine)?;
+    Ok(quarantine)
+}
+
+fn unused_path(quarantine: &Path, name: &str) -> PathBuf {
+    let numbered = (1_u32..).map(|number| quarantine.join(format!("{name}.{number}")));
+    numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| quarantine.join(name))
 }
 
 #[cfg(all(test, unix))]

@@ -8,42 +8,42 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_kernel::record::{Imported, RecordRange};
 use quorate_protocol::{Name, storable};
 use serde_json::json;
 
 use crate::Store;
 use crate::checkpoint::STREAM;
-use crate::export::read::{self, InvalidExport, Reader};
-use crate::export::wire::{Header, Totals};
+use crate::export::jsonl;
+use crate::export::jsonl::{ExportHeader, ExportReader, ExportTotals, InvalidExport};
 use crate::prove::{CheckedRecord, ProvableRecord, TrustedKey};
 use crate::signing::{PublicKey, SecretKey};
 use crate::store::engine::Engine;
-use crate::store::merge;
+use crate::store::index;
 
-/// Whom an import trusts, and when it happens.
+/// Whom an import trusts, and its time.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportOptions<'a> {
-    /// The keys one of which must have signed the export's checkpoint.
+    /// Trusted keys: at least one must have signed the export's checkpoint.
     pub trusted: &'a [TrustedKey],
     /// Each signed record must be signed by one of these keys; empty accepts any.
     pub signers: &'a [PublicKey],
     /// The ledger's key, which signs the record of what was merged.
     pub key: Option<&'a SecretKey>,
-    /// What time it is, in milliseconds since the Unix epoch.
+    /// The current time, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Whether it is a dry run.
+    /// Whether to report without writing.
     pub dry_run: bool,
 }
 
 /// An export that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedExport {
-    pub header: Header,
-    /// How many lines of each kind it has.
-    pub totals: Totals,
-    /// The trusted key.
+    pub header: ExportHeader,
+    /// The number of lines of each kind.
+    pub totals: ExportTotals,
+    /// The trusted key that signed the checkpoint.
     pub key: String,
     /// SHA-256 of the file.
     pub file_sha256: String,
@@ -52,24 +52,24 @@ pub struct VerifiedExport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
     pub verified: VerifiedExport,
-    /// How many records of each run are new here.
+    /// The number of new records of each run.
     pub runs: BTreeMap<String, u64>,
-    /// How many runs existed here unchanged.
+    /// The number of runs that existed here unchanged.
     pub unchanged_runs: u64,
-    /// Streams that are no runs.
+    /// The streams that were skipped because they are not runs.
     pub skipped_streams: BTreeSet<String>,
 }
 
-/// Why nothing was merged.
+/// Why an import was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The export is invalid.
     #[error(transparent)]
     InvalidExport(#[from] InvalidExport),
-    /// It is consistent, but none of its keys is trusted.
+    /// It is valid, but no trusted key signed it.
     #[error("the key that signed it is not trusted")]
     UntrustedKey {
-        /// The keys that signed it; may be empty.
+        /// The keys that signed it, if any.
         keys: Vec<String>,
     },
     /// It contradicts this ledger's records.
@@ -77,7 +77,7 @@ pub enum ImportError {
     Conflict { id: String, what: String },
     /// The ledger does not answer.
     #[error(transparent)]
-    Ledger(#[from] Error),
+    Ledger(#[from] LedgerError),
 }
 
 /// Verifies an export as a whole.
@@ -85,14 +85,14 @@ pub enum ImportError {
 /// # Errors
 /// [`ImportError`], never [`ImportError::Conflict`].
 pub fn verify(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<VerifiedExport, ImportError> {
-    let mut reader = Reader::open(input, terms.signers)?;
+    let mut reader = ExportReader::open(input, terms.signers)?;
     while reader.next_entry()?.is_some() {}
     verified_export(&reader, terms)
 }
 
-/// What a reader has verified at the end of the file.
+/// The reader's totals at the end of the file.
 fn verified_export<R: BufRead>(
-    reader: &Reader<R>,
+    reader: &ExportReader<R>,
     terms: &ImportOptions<'_>,
 ) -> Result<VerifiedExport, ImportError> {
     let unvouched = || ImportError::UntrustedKey { keys: reader.header().keys.clone() };
@@ -106,20 +106,20 @@ fn verified_export<R: BufRead>(
 /// # Errors
 /// [`ImportError`], never [`ImportError::Ledger`].
 pub async fn preview(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<ImportSummary, ImportError> {
-    let mut reader = Reader::open(input, terms.signers)?;
+    let mut reader = ExportReader::open(input, terms.signers)?;
     let mut merging = Merge::default();
     merging.merge_all(None, &mut reader, true).await.map_err(|error| match error {
         MergeError::Refused(refused) => refused,
         MergeError::Store(error) => {
-            ImportError::Ledger(Error::Unavailable { what: error.to_string(), source: None })
+            ImportError::Ledger(LedgerError::Unavailable { what: error.to_string(), source: None })
         }
     })?;
     merging.finish(&reader, terms)
 }
 
 impl Store {
-    /// Verifies an export and then merges it. `open` opens the file, twice: what is merged is verified again while it is
-    /// read, so that a file that changes in between changes nothing here.
+    /// Verifies an export and then merges it. `open` is called twice: the merge verifies the file again while it reads
+    /// it, so a file that changes in between cannot change the ledger.
     ///
     /// # Errors
     /// [`ImportError`]; then nothing was written.
@@ -129,7 +129,7 @@ impl Store {
         terms: &ImportOptions<'_>,
     ) -> Result<ImportSummary, ImportError> {
         verify(open().map_err(InvalidExport::Io)?, terms)?;
-        let mut reader = Reader::open(open().map_err(InvalidExport::Io)?, terms.signers)?;
+        let mut reader = ExportReader::open(open().map_err(InvalidExport::Io)?, terms.signers)?;
         let mut connection = self.writer().await;
         let mut merging = Merge::default();
         if terms.dry_run {
@@ -151,8 +151,8 @@ impl Store {
         if !imported.runs.is_empty() {
             let entry = imported_entry(&imported, &merging.erased, terms.at_ms);
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
-            let key = terms.key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
-            let written = merge::append_import_record(&mut transaction, runs.collect(), entry, key).await;
+            let key = terms.key.ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
+            let written = index::append_import_record(&mut transaction, runs.collect(), entry, key).await;
             written.map_err(|error| self.error(error))??;
             transaction.commit().await.map_err(|error| self.error(error))?;
         }
@@ -203,53 +203,53 @@ impl From<InvalidExport> for MergeError {
     }
 }
 
-/// A merge under way.
+/// State of a merge.
 #[derive(Default)]
 struct Merge {
-    /// The runs of the file.
+    /// The runs in the file.
     runs: BTreeMap<String, LocalRun>,
     /// Records whose bodies their ledger had erased, by run.
     erased: BTreeMap<String, Vec<u64>>,
-    /// The last record's run, if texts that it names are stored.
+    /// The run of the last record, if the texts that it names must be stored.
     keep_texts: bool,
-    /// What is not written yet.
-    pending: merge::PendingRows,
+    /// Records and texts that are not written yet.
+    pending: index::PendingRows,
 }
 
-/// This ledger's records of a run.
+/// The state of a run in this ledger.
 enum LocalRun {
-    /// It is no run: it is not merged.
+    /// The stream is not a run and is skipped.
     Stream,
     Run {
         /// How many records existed here before.
         existing: u64,
-        /// Its last record here: its leaf, and whether it is signed. `None` for a new run.
-        last: Option<merge::StreamTail>,
-        /// Whether this ledger recorded it itself: then no import may add to it.
+        /// The last record here: its leaf, and whether it is signed. `None` for a new run.
+        last: Option<index::StreamTail>,
+        /// Whether this ledger recorded the run itself. An import never extends such a run.
         recorded_here: bool,
         new: u64,
     },
 }
 
 impl Merge {
-    /// Takes all of a file. Without an engine there is no ledger, and all is new.
+    /// Merges a whole file. Without an engine there is no ledger yet, so every record is new.
     async fn merge_all<R: BufRead>(
         &mut self,
         mut engine: Option<&mut Engine>,
-        reader: &mut Reader<R>,
+        reader: &mut ExportReader<R>,
         dry: bool,
     ) -> Result<(), MergeError> {
         while let Some(entry) = reader.next_entry()? {
             match entry {
-                read::Entry::Record(item, checked) => {
+                jsonl::ExportEntry::Record(item, checked) => {
                     self.merge_record(engine.as_deref_mut(), &item, &checked, dry).await?;
                 }
-                read::Entry::Body { sha256, text } => {
+                jsonl::ExportEntry::Body { sha256, text } => {
                     if let Some(engine) = engine.as_deref_mut()
                         && self.keep_texts
                         && !dry
                     {
-                        merge::insert_body(engine, &sha256, &text).await?;
+                        index::insert_body(engine, &sha256, &text).await?;
                     }
                 }
             }
@@ -284,7 +284,7 @@ impl Merge {
         };
         if head.n < *had {
             let ours = match engine {
-                Some(engine) => merge::record_head(engine, &head.run, head.n).await?,
+                Some(engine) => index::record_head(engine, &head.run, head.n).await?,
                 None => None,
             };
             return match ours {
@@ -315,7 +315,7 @@ impl Merge {
                 ));
             }
             if end.signed == record.signers.is_empty() {
-                return Err(contradicts("the run is signed in one of the two ledgers alone".into()));
+                return Err(contradicts("the run is signed in only one of the two ledgers".into()));
             }
         }
         *new += 1;
@@ -333,7 +333,7 @@ impl Merge {
 
     fn finish<R: BufRead>(
         &self,
-        reader: &Reader<R>,
+        reader: &ExportReader<R>,
         terms: &ImportOptions<'_>,
     ) -> Result<ImportSummary, ImportError> {
         let verified = verified_export(reader, terms)?;
@@ -358,15 +358,15 @@ impl LocalRun {
         };
         let is_id = head.run != STREAM && head.run.len() <= 64 && head.run.bytes().all(letters);
         let begins = head.kind == Kind::RunOpened.as_str();
-        let (mut last, mut known) = (None, merge::StreamIndex::default());
+        let (mut last, mut known) = (None, index::StreamIndex::default());
         if let Some(engine) = engine.filter(|_| is_id) {
-            last = merge::stream_tail(engine, &head.run).await?;
-            known = merge::stream_index(engine, &head.run).await?;
+            last = index::stream_tail(engine, &head.run).await?;
+            known = index::stream_index(engine, &head.run).await?;
         }
         let is_run = match (&last, head.n) {
             (Some(_), _) => known.is_run,
             (None, 0) => begins,
-            // Neither the ledger nor the file has its beginning: the gap check refuses it.
+            // The file lacks the start of a run that is new here. The gap check refuses it.
             (None, _) => {
                 head.run.len() == quorate_kernel::entropy::run_id().len() && head.run.starts_with('r')
             }
@@ -386,13 +386,13 @@ impl LocalRun {
 fn check_record(record: &CheckedRecord) -> Result<(), String> {
     let is = |kind: Kind| record.head.kind == kind.as_str();
     if is(Kind::RunOpened) != (record.head.n == 0) {
-        return Err("a run is opened by its first record, and by no other".into());
+        return Err("only the first record of a run may open it".into());
     }
     if [Kind::Checkpoint, Kind::Held, Kind::Released, Kind::Erased, Kind::Imported, Kind::RolledBack]
         .into_iter()
         .any(is)
     {
-        return Err(format!("a record of kind {} is the ledger's own, and no run's", record.head.kind));
+        return Err(format!("a run cannot contain a record of kind {}", record.head.kind));
     }
     if let Some(data) = &record.data {
         storable::check_object(data, storable::MAX_RECORD_DEPTH)
@@ -401,7 +401,7 @@ fn check_record(record: &CheckedRecord) -> Result<(), String> {
     let needed = [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override].into_iter().any(is);
     if needed && record.data.is_none() {
         return Err(format!(
-            "a record of kind {} is never erased, and its data is missing",
+            "its data is missing, although records of kind {} are never erased",
             record.head.kind
         ));
     }

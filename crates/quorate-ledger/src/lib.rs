@@ -1,10 +1,9 @@
 //! The ledger: the append-only record of every deliberation, and its views with a stable format.
 //!
-//! [`record`] owns the wire form of a record, [`store`] the SQLite file or Postgres database, [`memory`] a ledger for tests,
-//! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how members decide.
+//! [`record`] owns the wire form of a record, [`store`] the SQLite file or Postgres database, [`memory`] a ledger for
+//! tests, [`council_log`] the `council_log.jsonl` view and its index. This crate does not know how members decide.
 
 mod checkpoint;
-pub mod costs;
 pub mod council_log;
 pub mod export;
 pub mod files;
@@ -15,7 +14,6 @@ pub mod memory;
 pub mod merkle;
 pub mod note;
 pub mod prove;
-pub mod quarantine;
 pub mod record;
 pub mod retention;
 pub mod runs;
@@ -25,8 +23,8 @@ pub mod store;
 pub mod verify;
 pub mod witness;
 
-/// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
-/// async function that it calls.
+/// Boxes an async function that other crates call. Otherwise each calling crate compiles it, and every async function
+/// that it calls, again.
 pub(crate) use async_recursion::async_recursion as boxed;
 
 pub use memory::Memory;

@@ -1,10 +1,11 @@
 //! Rollback protection (D12): the last checkpoint that the ledger's own key signed, stored outside of the ledger.
 //!
-//! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/` beside the
-//! key, one in the user's state directory. A ledger that does not lead to both was rolled back, cut or replaced. In both places
-//! stands, too, which ledger each file or database was, so that one with another identity does not take its place unnoticed,
-//! with its keys or without. The state directory says besides which ledgers were begun on this machine or accepted by a person:
-//! a copy alone is made of any ledger that is written to here, also of one that came with a checkout.
+//! There are two copies, each in a file named after the ledger's identity (its origin): one in `keys/checkpoints/`
+//! beside the key, one in the user's state directory. A ledger that does not extend both was rolled back, cut or
+//! replaced. Both places also record the origin of each ledger's file or database, so that a ledger with another
+//! identity cannot silently replace it, with or without its keys. The state directory also records which ledgers were
+//! created on this machine or accepted by a person. A copy alone does not show that, because this program saves one for
+//! every ledger that it writes to, including one from a checkout.
 //!
 //! This module owns the files. [`crate::Store::has_checkpoint`] and [`crate::verify`] decide whether the ledger extends a
 //! checkpoint.
@@ -16,31 +17,30 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::entropy::sha256_hex;
 
 use crate::files;
-use crate::keys::{self, Directory};
+use crate::keys::{self, KeyDirectory};
 use crate::note::{Checkpoint, Cosigner, MAX_BYTES, Note};
-use crate::quarantine;
 use crate::signing::PublicKey;
-use crate::store::address::Address;
+use crate::store::address::StoreAddress;
 
 /// The directory of the copies, below `keys/` and below the state directory.
 const DIR_NAME: &str = "checkpoints";
 
-/// Where the copies of a ledger are.
+/// The locations of a ledger's copies.
 #[derive(Debug, Clone)]
 pub struct CheckpointFiles {
-    keys: Directory,
+    keys: KeyDirectory,
     state: Option<PathBuf>,
-    address: Address,
+    address: StoreAddress,
 }
 
-/// What is kept of a ledger.
+/// The local state of a ledger.
 #[derive(Debug, Clone, Default)]
 pub struct LocalCheckpoints {
-    /// The copies that are there.
+    /// The copies that exist.
     pub copies: Vec<CheckpointCopy>,
-    /// The origin that was kept for the ledger's file or database, where it is not the one that the ledger has.
+    /// The saved origin of the ledger's file or database, if it differs from the ledger's current origin.
     pub replaced_origin: Option<String>,
-    /// The keys of the ledger that a person accepted on this machine, though no key before them vouches for them.
+    /// The keys that a person accepted for this ledger on this machine without a voucher.
     pub accepted_keys: Vec<PublicKey>,
 }
 
@@ -48,35 +48,35 @@ pub struct LocalCheckpoints {
 #[derive(Debug, Clone)]
 pub struct CheckpointCopy {
     pub path: PathBuf,
-    /// The signed note, or why the file holds none.
+    /// The signed note, or why the file does not contain one.
     pub note: Result<String, String>,
 }
 
-/// Why a copy is not written.
+/// Why a copy cannot be saved.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The checkpoint is no signed note.
-    #[error("cannot keep the checkpoint: {0}")]
+pub enum LocalCheckpointError {
+    /// The checkpoint is not a signed note.
+    #[error("cannot save the checkpoint: {0}")]
     NotACheckpoint(String),
-    /// The copy that is there and the checkpoint cannot both be of one ledger.
+    /// The existing copy and the checkpoint contradict each other.
     #[error("cannot replace the checkpoint in {}: {why}", path.display())]
     Contradicts { path: PathBuf, why: String },
-    /// The file system refuses.
+    /// The operating system reported an error.
     #[error(transparent)]
-    File(#[from] keys::Error),
+    File(#[from] keys::KeyFileError),
 }
 
 impl CheckpointFiles {
     /// The local checkpoints of the ledger at an address. `state` is the user's state directory for Quorate, if any.
-    pub fn new(address: &Address, state: Option<&Path>) -> Self {
+    pub fn new(address: &StoreAddress, state: Option<&Path>) -> Self {
         CheckpointFiles {
-            keys: Directory::new(address.dir()),
+            keys: KeyDirectory::new(address.dir()),
             state: state.map(Path::to_owned),
             address: address.clone(),
         }
     }
 
-    /// Reads what is kept of the ledger with this origin; `None` is a ledger without a checkpoint.
+    /// Reads the local state of the ledger with this origin; `None` is a ledger without a checkpoint.
     pub fn read(&self, origin: Option<&str>) -> LocalCheckpoints {
         let mut copies = LocalCheckpoints::default();
         let mut pinned = BTreeSet::new();
@@ -99,18 +99,19 @@ impl CheckpointFiles {
         }
         copies.copies.extend(self.legacy_copy(&identities));
         copies.accepted_keys = origin.map(|origin| self.accepted_keys(origin)).unwrap_or_default();
-        // One without a checkpoint is not the one that had some.
+        // A ledger without a checkpoint cannot be the one that had checkpoints.
         copies.replaced_origin = pinned.into_iter().find(|pinned| origin != Some(pinned));
         copies
     }
 
-    /// Keeps a checkpoint in both places. One over fewer records than the copy that is there is not written: another
-    /// process signed a later one meanwhile.
+    /// Saves a checkpoint in both places. Never replaces the saved checkpoint with a checkpoint of fewer records:
+    /// another process may have signed a later one meanwhile.
     ///
     /// # Errors
-    /// What could not be written, one for each place.
-    pub fn save(&self, note: &str) -> Result<(), Vec<Error>> {
-        let checkpoint = parse_checkpoint(note).map_err(|why| vec![Error::NotACheckpoint(why)])?;
+    /// One error for each place that cannot be written.
+    pub fn save(&self, note: &str) -> Result<(), Vec<LocalCheckpointError>> {
+        let checkpoint =
+            parse_checkpoint(note).map_err(|why| vec![LocalCheckpointError::NotACheckpoint(why)])?;
         let mut errors = Vec::new();
         for path in self.note_paths(checkpoint.origin()) {
             errors.extend(self.save_at(&path, note, &checkpoint).err());
@@ -118,7 +119,7 @@ impl CheckpointFiles {
         errors.extend(
             self.origin_paths().iter().filter_map(|pin| self.save_origin(pin, checkpoint.origin()).err()),
         );
-        // A version before this one kept one file for all ledgers of the directory.
+        // Earlier versions kept one file for all ledgers of the directory.
         if errors.is_empty()
             && let Err(error) = self.migrate_legacy()
         {
@@ -135,11 +136,11 @@ impl CheckpointFiles {
         note.transpose().map(|note| CheckpointCopy { path, note })
     }
 
-    /// Keeps the keys of this ledger that a person accepted on this machine, with those that were accepted before.
+    /// Saves the keys that a person accepted for this ledger on this machine, in addition to earlier ones.
     ///
     /// # Errors
-    /// When they cannot be written in one of the places.
-    pub fn accept_keys(&self, origin: &str, keys: &[PublicKey]) -> Result<(), Error> {
+    /// If one of the places cannot be written.
+    pub fn accept_keys(&self, origin: &str, keys: &[PublicKey]) -> Result<(), LocalCheckpointError> {
         for path in self.accepted_paths(origin) {
             let mut accepted = accepted_keys_in(&path);
             accepted.extend(keys.iter().filter(|key| !accepted.contains(key)).copied().collect::<Vec<_>>());
@@ -149,8 +150,9 @@ impl CheckpointFiles {
         Ok(())
     }
 
-    /// A user's state directory that knows the ledger decides alone: what is beside the key comes with the ledger, from whoever
-    /// can write its directory. Where it does not know the ledger, as on another machine, that is all there is.
+    /// If the user's state directory knows the ledger, it alone decides: the file beside the key belongs to the ledger,
+    /// and any user who can write to its directory controls that file. On a machine that does not know the ledger, the
+    /// file beside the key is the only source.
     fn accepted_keys(&self, origin: &str) -> Vec<PublicKey> {
         let [beside, in_state @ ..] = &*self.note_paths(origin) else { return Vec::new() };
         let knows =
@@ -162,40 +164,41 @@ impl CheckpointFiles {
         self.note_paths(origin).iter().map(|note| accepted_path(note)).collect()
     }
 
-    /// Keeps a checkpoint that a witness signed, unless one over more records is kept.
+    /// Saves a checkpoint that a witness signed, unless the saved one covers more records.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn save_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), Error> {
-        let checkpoint = parse_checkpoint(note).map_err(Error::NotACheckpoint)?;
+    /// If it cannot be written.
+    pub fn save_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), LocalCheckpointError> {
+        let checkpoint = parse_checkpoint(note).map_err(LocalCheckpointError::NotACheckpoint)?;
         self.save_at(&self.cosigned_path(checkpoint.origin(), cosigner), note, &checkpoint)
     }
 
-    /// Notes in the user's state directory that a new ledger was begun here, with this key.
+    /// Records in the user's state directory that a new ledger was created here with this key.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn note_begun(&self, key: &PublicKey) -> Result<(), Error> {
+    pub fn note_begun(&self, key: &PublicKey) -> Result<(), LocalCheckpointError> {
         let Some(path) = self.begun_path() else { return Ok(()) };
         self.replace_if(&path, &format!("{key}\n"), |_| Ok(true))
     }
 
-    /// Whether a new ledger was begun here with one of the keys.
+    /// Whether a new ledger was created here with one of the keys.
     pub fn was_begun(&self, keys: &[PublicKey]) -> bool {
         let begun = self.begun_path().map(|path| accepted_keys_in(&path)).unwrap_or_default();
         begun.iter().any(|key| keys.contains(key))
     }
 
-    /// Notes that the ledger with this origin is known here: it was begun on this machine, or a person accepted it.
+    /// Records that this machine knows the ledger with this origin: it was created here, or a person accepted it.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn note_known(&self, origin: &str) -> Result<(), Error> {
+    pub fn note_known(&self, origin: &str) -> Result<(), LocalCheckpointError> {
         let Some(path) = self.known_path(origin) else { return Ok(()) };
         self.replace_if(&path, &format!("{origin}\n"), |_| Ok(false))
     }
 
-    /// Whether it is known here; without a state directory there is nothing that could say so, and it is.
+    /// Whether this machine knows the ledger. Returns `true` without a state directory, because nothing else records
+    /// it.
     pub fn is_known(&self, origin: &str) -> bool {
         self.known_path(origin).is_none_or(|path| is_there(&path))
     }
@@ -213,14 +216,13 @@ impl CheckpointFiles {
         self.key_side_dir().join(format!("{name}.cosigned"))
     }
 
-    /// Takes the copies of a ledger away, since a person said that it was rolled back on purpose. They are moved to
-    /// `aside/`.
+    /// Moves the copies of a ledger to `aside/`, because a person accepted its rollback.
     ///
     /// # Errors
-    /// When one cannot be moved; then the others may have been.
+    /// If one cannot be moved. Others may have been moved before.
     pub fn discard(&self, origin: Option<&str>) -> std::io::Result<()> {
         let copies = self.read(origin);
-        // A ledger without a checkpoint counts as another one than the one stored here.
+        // A ledger without a checkpoint counts as a different ledger from the one recorded here.
         let other = copies.replaced_origin.is_some() || origin.is_none();
         let mut paths: Vec<PathBuf> = copies.copies.into_iter().map(|copy| copy.path).collect();
         let pins =
@@ -231,26 +233,26 @@ impl CheckpointFiles {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("checkpoint");
             let mut bytes = Vec::new();
             files::open(&path)?.read_to_end(&mut bytes)?;
-            quarantine::write(self.address.dir(), name, &bytes)?;
+            files::quarantine_bytes(self.address.dir(), name, &bytes)?;
             files::remove(&path)?;
         }
         Ok(())
     }
 
-    /// Another ledger begins at this address, since the file that was there is broken and set aside: what was kept beside it
-    /// goes to `aside/`. What the user's state directory says stays, until a person accepts that the ledger was lost.
+    /// Moves the state beside the ledger to `aside/`, because a new ledger starts at this address in place of a broken
+    /// file. The user's state directory keeps its entries until a person accepts that the ledger was lost.
     pub(crate) fn quarantine(&self) -> std::io::Result<()> {
         for path in
             [self.origin_path(), self.keys.legacy_checkpoint_path()].iter().filter(|path| path.exists())
         {
-            quarantine::move_file(self.address.dir(), path)?;
+            files::quarantine_file(self.address.dir(), path)?;
         }
         Ok(())
     }
 
-    /// The files of a ledger's copies: beside the key, and in the state directory, if any.
+    /// The files of a ledger's copies: beside the key, and in the state directory, if there is one.
     fn note_paths(&self, origin: &str) -> Vec<PathBuf> {
-        // An origin may be any text: its hash is a file's name everywhere.
+        // An origin may contain any characters, so files are named after its hash.
         let name = format!("{}.note", sha256_hex(origin.as_bytes()));
         let state = self.state.as_ref().map(|state| state.join(DIR_NAME).join(&name));
         std::iter::once(self.key_side_dir().join(&name)).chain(state).collect()
@@ -260,46 +262,46 @@ impl CheckpointFiles {
         self.keys.path().join(DIR_NAME)
     }
 
-    /// The file beside the key that has the origin of the ledger that lies here.
+    /// The file beside the key that records the origin of the ledger at this address.
     fn origin_path(&self) -> PathBuf {
         self.key_side_dir().join(origin_file_name(&self.address.identity()))
     }
 
-    /// The files that have it. In the state directory it is under the ledger's path as it is named and as it leads there:
-    /// a link in the place of a directory makes it no other ledger's.
+    /// The files that record the origin. The state directory has one for the configured path and one for the resolved
+    /// path, so that replacing a directory with a link does not hide a replaced ledger.
     fn origin_paths(&self) -> Vec<PathBuf> {
         let mut pins = vec![self.origin_path()];
         let Some(state) = self.state.as_ref().map(|state| state.join(DIR_NAME)) else { return pins };
         let names = match &self.address {
-            Address::File(path) => {
+            StoreAddress::File(path) => {
                 let dir = std::fs::canonicalize(self.address.dir());
                 let led_to = dir.ok().zip(path.file_name()).map(|(dir, name)| dir.join(name));
                 let named = std::path::absolute(path).ok();
                 named.into_iter().chain(led_to).map(|path| path.to_string_lossy().into_owned()).collect()
             }
-            Address::Postgres { .. } => BTreeSet::from([self.address.identity()]),
+            StoreAddress::Postgres { .. } => BTreeSet::from([self.address.identity()]),
         };
         pins.extend(names.iter().map(|name| state.join(origin_file_name(name))));
         pins
     }
 
-    /// The one file that an older version kept for all ledgers of a directory, where it is of this one or unreadable.
+    /// The file that an older version kept for all ledgers of a directory, if it is of this ledger or unreadable.
     fn legacy_copy(&self, identities: &[&str]) -> Option<CheckpointCopy> {
         let path = self.keys.legacy_checkpoint_path();
         let note = match text(&path) {
-            // It was not synced: a loss of power could leave it empty.
+            // Earlier versions did not sync it, so a power loss may have left it empty.
             Ok(found) => found.filter(|text| !text.is_empty())?,
             Err(why) => return Some(CheckpointCopy { path, note: Err(why) }),
         };
         match parse_checkpoint(&note) {
-            // Of another ledger of the directory.
+            // The file is of another ledger of the directory.
             Ok(checkpoint) if !identities.contains(&checkpoint.origin()) => None,
             Ok(_) => Some(CheckpointCopy { path, note: Ok(note) }),
             Err(why) => Some(CheckpointCopy { path, note: Err(why) }),
         }
     }
 
-    fn migrate_legacy(&self) -> Result<(), Error> {
+    fn migrate_legacy(&self) -> Result<(), LocalCheckpointError> {
         let path = self.keys.legacy_checkpoint_path();
         let Ok(Some(note)) = text(&path) else { return Ok(()) };
         if let Ok(checkpoint) = parse_checkpoint(&note) {
@@ -308,11 +310,11 @@ impl CheckpointFiles {
             }
         }
         let removed = files::remove(&path);
-        removed.map_err(|source| keys::Error::Io { doing: "remove", path, source }.into())
+        removed.map_err(|source| keys::KeyFileError::Io { doing: "remove", path, source }.into())
     }
 
-    fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), Error> {
-        let contradicts = |why: String| Error::Contradicts { path: path.to_owned(), why };
+    fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), LocalCheckpointError> {
+        let contradicts = |why: String| LocalCheckpointError::Contradicts { path: path.to_owned(), why };
         self.replace_if(path, note, |before| {
             let before = note_of_origin(before, Some(new.origin()))
                 .and_then(|note| parse_checkpoint(&note))
@@ -326,24 +328,25 @@ impl CheckpointFiles {
         })
     }
 
-    fn save_origin(&self, path: &Path, origin: &str) -> Result<(), Error> {
+    fn save_origin(&self, path: &Path, origin: &str) -> Result<(), LocalCheckpointError> {
         self.replace_if(path, &format!("{origin}\n"), |before| {
             match before.trim_end_matches('\n') == origin {
                 true => Ok(false),
-                false => {
-                    Err(Error::Contradicts { path: path.to_owned(), why: format!("it is of {before:?}") })
-                }
+                false => Err(LocalCheckpointError::Contradicts {
+                    path: path.to_owned(),
+                    why: format!("it is of {before:?}"),
+                }),
             }
         })
     }
 
-    /// Writes a file unless the one that is there says otherwise, while no other process does.
+    /// Writes a file under the directory's lock, unless its existing contents contradict the new ones.
     fn replace_if(
         &self,
         path: &Path,
         new: &str,
-        replaces: impl FnOnce(&str) -> Result<bool, Error>,
-    ) -> Result<(), Error> {
+        replaces: impl FnOnce(&str) -> Result<bool, LocalCheckpointError>,
+    ) -> Result<(), LocalCheckpointError> {
         let dir = path.parent().unwrap_or(path);
         match dir.starts_with(self.keys.path()) {
             true => self.keys.ensure_exists()?,
@@ -356,7 +359,7 @@ impl CheckpointFiles {
         keys::replace_locked(dir, path, new, || match text(path) {
             Ok(None) => Ok(true),
             Ok(Some(before)) => replaces(&before),
-            Err(why) => Err(Error::Contradicts { path: path.to_owned(), why }),
+            Err(why) => Err(LocalCheckpointError::Contradicts { path: path.to_owned(), why }),
         })
     }
 }
@@ -365,27 +368,27 @@ fn origin_file_name(name: &str) -> String {
     format!("{}.origin", &sha256_hex(name.as_bytes())[..32])
 }
 
-fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
-    keys::Error::Io { doing, path: path.to_owned(), source }.into()
+fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> LocalCheckpointError {
+    keys::KeyFileError::Io { doing, path: path.to_owned(), source }.into()
 }
 
-/// The file of accepted keys beside a copy.
+/// The path of the accepted keys, beside a copy.
 fn accepted_path(note: &Path) -> PathBuf {
     note.with_extension("accepted")
 }
 
-/// Whether there is something at a path, or it cannot be known.
+/// Whether a path exists, or its existence is unknown.
 fn is_there(path: &Path) -> bool {
     !path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// The keys in a file, one in each line. A line that is no key accepts none.
+/// The keys in a file, one per line. Ignores malformed lines.
 fn accepted_keys_in(path: &Path) -> Vec<PublicKey> {
     let text = text(path).ok().flatten().unwrap_or_default();
     text.lines().filter_map(|line| PublicKey::from_text(line).ok()).collect()
 }
 
-/// A file's text; `None` where it is not there.
+/// Reads a file; `None` if it does not exist.
 fn text(path: &Path) -> Result<Option<String>, String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -400,7 +403,7 @@ fn text(path: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// A note that is a checkpoint of this ledger.
+/// Parses a note as a checkpoint of this ledger.
 fn note_of_origin(note: &str, origin: Option<&str>) -> Result<String, String> {
     let checkpoint = parse_checkpoint(note)?;
     match origin.is_some_and(|origin| origin != checkpoint.origin()) {
@@ -409,11 +412,191 @@ fn note_of_origin(note: &str, origin: Option<&str>) -> Result<String, String> {
     }
 }
 
-/// The text of a note, signatures unchecked.
+/// The checkpoint of a note. Does not check signatures.
 pub(crate) fn parse_checkpoint(note: &str) -> Result<Checkpoint, String> {
     let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
     Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests look at the files themselves")]
+
+    use super::*;
+    use crate::merkle::TreeHead;
+    use crate::note::Signer;
+    use crate::signing::SecretKey;
+
+    fn note(origin: &str, size: u64, root: u8) -> String {
+        let signer = Signer::new(origin, SecretKey::from_seed(&[7; 32])).unwrap();
+        Checkpoint::new(origin, TreeHead { size, root: [root; 32] })
+            .unwrap()
+            .sign(&signer)
+            .unwrap()
+            .to_string()
+    }
+
+    /// A ledger's directory, a state directory, and the copies of two ledgers that share both.
+    fn two_ledgers() -> (tempfile::TempDir, CheckpointFiles, CheckpointFiles) {
+        let dir = tempfile::tempdir().unwrap();
+        let (ledgers, state) = (dir.path().join("ledgers"), dir.path().join("state"));
+        let of = |name: &str| CheckpointFiles::new(&StoreAddress::File(ledgers.join(name)), Some(&state));
+        let (a, b) = (of("a.db"), of("b.db"));
+        (dir, a, b)
+    }
+
+    fn sizes(kept: &LocalCheckpoints) -> Vec<Option<u64>> {
+        let size = |copy: &CheckpointCopy| Some(parse_checkpoint(copy.note.as_ref().ok()?).ok()?.tree().size);
+        kept.copies.iter().map(size).collect()
+    }
+
+    #[test]
+    fn two_ledgers_of_a_directory_have_copies_of_their_own() {
+        // D12
+        let (_dir, a, b) = two_ledgers();
+        a.save(&note("a", 3, 1)).unwrap();
+        b.save(&note("b", 9, 2)).unwrap();
+        assert_eq!(sizes(&a.read(Some("a"))), [Some(3), Some(3)]);
+        assert_eq!(sizes(&b.read(Some("b"))), [Some(9), Some(9)]);
+        assert_eq!((a.read(Some("a")).replaced_origin, b.read(Some("b")).replaced_origin), (None, None));
+        // The file at the path is another ledger now, or a new one.
+        assert_eq!(a.read(Some("c")).replaced_origin.as_deref(), Some("a"));
+        assert_eq!(sizes(&a.read(None)), [Some(3), Some(3)]);
+    }
+
+    #[test]
+    fn the_state_directory_knows_which_ledger_stood_at_a_path() {
+        // D12: the files beside the ledger are replaced by those of another ledger.
+        let (dir, a, b) = two_ledgers();
+        a.save(&note("a", 3, 1)).unwrap();
+        std::fs::remove_dir_all(dir.path().join("ledgers")).unwrap();
+        assert_eq!(a.read(Some("c")).replaced_origin.as_deref(), Some("a"));
+        assert_eq!(sizes(&a.read(None)), [Some(3)], "and what a new one would have to lead to");
+        assert!(a.save(&note("c", 1, 3)).is_err());
+        a.discard(Some("c")).unwrap();
+        a.save(&note("c", 1, 3)).unwrap();
+        assert_eq!(a.read(Some("c")).replaced_origin, None);
+        // Another path has no recorded origin, and neither has any path without a state directory.
+        assert_eq!(b.read(Some("b")).replaced_origin, None);
+        assert_eq!(
+            CheckpointFiles::new(&StoreAddress::File(dir.path().join("moved/a.db")), a.state.as_deref())
+                .read(Some("c"))
+                .replaced_origin,
+            None
+        );
+        std::fs::remove_dir_all(dir.path().join("state")).unwrap();
+        std::fs::remove_dir_all(dir.path().join("ledgers")).unwrap();
+        assert_eq!(a.read(Some("d")).replaced_origin, None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_place_of_a_directory_does_not_hide_which_ledger_it_was() {
+        // D12
+        let (dir, a, _) = two_ledgers();
+        a.save(&note("a", 3, 1)).unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::rename(path("ledgers"), path("moved")).unwrap();
+        std::fs::create_dir(path("others")).unwrap();
+        std::os::unix::fs::symlink(path("others"), path("ledgers")).unwrap();
+        assert_eq!(a.read(Some("c")).replaced_origin.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn an_older_checkpoint_replaces_nothing_and_a_contradicting_one_is_refused() {
+        // D12
+        let (_dir, a, _) = two_ledgers();
+        a.save(&note("a", 5, 1)).unwrap();
+        a.save(&note("a", 3, 9)).unwrap();
+        assert_eq!(sizes(&a.read(Some("a"))), [Some(5), Some(5)]);
+        let errors = a.save(&note("a", 5, 2)).unwrap_err();
+        assert!(
+            matches!(
+                errors[..],
+                [LocalCheckpointError::Contradicts { .. }, LocalCheckpointError::Contradicts { .. }]
+            ),
+            "{errors:?}"
+        );
+        a.save(&note("a", 6, 2)).unwrap();
+        assert_eq!(sizes(&a.read(Some("a"))), [Some(6), Some(6)]);
+    }
+
+    #[test]
+    fn garbage_in_a_copy_is_said_and_not_replaced() {
+        // D12
+        let (_dir, a, _) = two_ledgers();
+        a.save(&note("a", 5, 1)).unwrap();
+        let path = a.read(Some("a")).copies[1].path.clone();
+        for garbage in ["", "nonsense", "\u{2014} a b\n", &note("b", 5, 1)] {
+            std::fs::write(&path, garbage).unwrap();
+            let kept = a.read(Some("a"));
+            assert!(kept.copies[0].note.is_ok() && kept.copies[1].note.is_err(), "{kept:?}");
+            assert_eq!(a.save(&note("a", 6, 2)).unwrap_err().len(), 1);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), garbage);
+        }
+        std::fs::write(&path, [0xff; 9]).unwrap();
+        assert!(a.read(Some("a")).copies[1].note.is_err());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(a.read(Some("a")).copies[1].note.is_err());
+    }
+
+    #[test]
+    fn the_one_file_of_an_older_version_is_taken_over() {
+        // D12
+        let (_dir, a, b) = two_ledgers();
+        let old = a.keys.legacy_checkpoint_path();
+        std::fs::create_dir_all(old.parent().unwrap()).unwrap();
+        std::fs::write(&old, note("a", 4, 1)).unwrap();
+        // The file counts for its own ledger only.
+        assert_eq!(sizes(&a.read(Some("a"))), [Some(4)]);
+        assert_eq!(sizes(&b.read(Some("b"))), []);
+        assert_eq!(sizes(&b.read(None)), []);
+        b.save(&note("b", 9, 2)).unwrap();
+        assert!(!old.exists());
+        assert_eq!(sizes(&a.read(Some("a"))), [Some(4), Some(4)]);
+        std::fs::write(&old, "nonsense").unwrap();
+        assert_eq!(sizes(&b.read(Some("b"))), [Some(9), Some(9), None]);
+    }
+
+    #[test]
+    fn what_is_given_up_lies_aside() {
+        // D12
+        let (dir, a, b) = two_ledgers();
+        a.save(&note("a", 5, 1)).unwrap();
+        b.save(&note("b", 5, 1)).unwrap();
+        a.discard(Some("a")).unwrap();
+        assert_eq!(sizes(&a.read(Some("a"))), []);
+        assert_eq!(sizes(&b.read(Some("b"))), [Some(5), Some(5)]);
+        assert_eq!(std::fs::read_dir(dir.path().join("ledgers/aside")).unwrap().count(), 2);
+        a.save(&note("a", 2, 3)).unwrap();
+        assert_eq!(sizes(&a.read(Some("a"))), [Some(2), Some(2)]);
+        // A new ledger starts at the address, before its first checkpoint.
+        a.discard(None).unwrap();
+        a.save(&note("c", 1, 3)).unwrap();
+        assert_eq!(
+            (a.read(Some("c")).replaced_origin, sizes(&a.read(Some("c")))),
+            (None, vec![Some(1), Some(1)])
+        );
+    }
+
+    #[test]
+    fn a_killed_process_leaves_nothing_behind() {
+        // D3
+        let (_dir, a, _) = two_ledgers();
+        a.save(&note("a", 5, 1)).unwrap();
+        a.keys.create(keys::KeyPurpose::Ledger).unwrap();
+        let left = ["", "checkpoints"].map(|below| a.keys.path().join(below).join(".new-x1y2z3"));
+        let before = a.keys.path().join(".tmpAbCdEf");
+        for path in left.iter().chain([&before]) {
+            std::fs::write(path, "quorate:ed25519:secret:").unwrap();
+        }
+        a.save(&note("a", 6, 1)).unwrap();
+        a.keys.remove_leftovers().unwrap();
+        assert!(!left[0].exists() && !left[1].exists() && !before.exists());
+        std::fs::write(&left[0], "quorate:ed25519:secret:").unwrap();
+        a.keys.rotate(keys::KeyPurpose::Ledger, 1_000).unwrap();
+        assert!(!left[0].exists());
+        assert!(a.keys.key_path(keys::KeyPurpose::Ledger).exists());
+    }
+}

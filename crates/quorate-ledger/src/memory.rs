@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
 use quorate_protocol::Name;
 
 use crate::record::{ChainReader, EncodedRecord, TimeCache, encode, leaf};
@@ -27,7 +27,7 @@ impl Memory {
         Memory::default()
     }
 
-    /// How many appends asked for a sync.
+    /// The number of appends that asked for a sync.
     pub fn syncs(&self) -> u32 {
         self.lock().syncs
     }
@@ -39,19 +39,19 @@ impl Memory {
 
 #[async_trait]
 impl Ledger for Memory {
-    async fn append(&self, append: Append) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
         let Append { run, from, entries, bodies, durability } = append;
         let mut state = self.lock();
         let records = state.runs.get(&run).map(Vec::as_slice).unwrap_or_default();
         if records.len() as u64 != from {
-            return Err(Error::Conflict { run });
+            return Err(LedgerError::Conflict { run });
         }
         let mut prev = records.last().map(|last| leaf(&last.head));
         let mut sealed = Vec::with_capacity(entries.len());
         let mut times = TimeCache::default();
         for (n, entry) in (from..).zip(entries) {
             let stored = encode(&run, n, prev.as_deref(), entry, &mut times)
-                .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
+                .map_err(|error| LedgerError::Unavailable { what: error.to_string(), source: None })?;
             prev = Some(leaf(&stored.head));
             sealed.push(stored);
         }
@@ -62,7 +62,7 @@ impl Ledger for Memory {
         Ok(next)
     }
 
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
         let state = self.lock();
         let mut chain = ChainReader::new(run);
         state
@@ -74,7 +74,7 @@ impl Ledger for Memory {
             .collect()
     }
 
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
         let state = self.lock();
         let all = state.runs.get(run).map(Vec::as_slice).unwrap_or_default();
         let first = all.len().saturating_sub(count as usize);
@@ -83,7 +83,7 @@ impl Ledger for Memory {
         all[first..].iter().map(|stored| chain.read_next(&stored.head, Some(&stored.data))).collect()
     }
 
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         Ok(self.lock().bodies.get(sha256).cloned())
     }
 }

@@ -1,36 +1,32 @@
 //! The Merkle tree over the ledger's leaves (D2), as in RFC 9162, section 2.1: hashes, the append-only [`Frontier`],
 //! proofs and their verification.
 //!
-//! Nothing here reads a store: proofs are made from a [`HashSource`]. Verification needs a leaf, a proof and a
-//! [`TreeHead`], which are public; it accepts any input and never panics. [`crate::record`] defines the leaf,
+//! Nothing here reads a store: proofs are made from a [`HashSource`]. Verification needs a leaf, a
+//! proof and a [`TreeHead`], which are public; it accepts untrusted input and never panics. Two counters walk from leaf
+//! to root as in the RFC, and a surplus or missing hash refuses the proof. [`crate::record`] defines the leaf,
 //! [`crate::note`] the signature of a root.
 
-mod fetched;
-mod frontier;
 mod leaves;
-mod proof;
-mod subtree;
-mod tree;
-mod verify;
+
+use std::convert::Infallible;
+use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-pub use fetched::{FetchedHashes, HashRange, MissingHash, required_hashes};
-pub use frontier::Frontier;
-pub use leaves::{Error, HashSource, MAX_HASHES_PER_READ, frontier, root};
-pub use proof::{Consistency, Inclusion, consistency, inclusion};
-pub use subtree::{Subtree, consistency_ranges, inclusion_ranges};
-pub use tree::{STRIDE, Tree};
-pub use verify::Mismatch;
+use leaves::{check_source_size, range_root};
+
+pub use leaves::{
+    FetchedHashes, HashRange, HashSource, LeafError, MAX_HASHES_PER_READ, MissingHash, frontier,
+    required_hashes, root,
+};
 
 /// A SHA-256 hash: 32 bytes.
 pub type Hash = [u8; 32];
 
-/// What is said of a tree: its size and its root, which belong together. A proof holds for both or for nothing, since a
-/// root alone leaves open how many leaves are under it.
+/// Size and root of a tree. A proof always concerns both, because a root alone does not determine the number of leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeHead {
-    /// How many leaves the tree has.
+    /// The number of leaves of the tree.
     pub size: u64,
     pub root: Hash,
 }
@@ -41,7 +37,7 @@ pub const EMPTY: Hash = [
     0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// The hash of a leaf: SHA-256 over a zero byte and what the leaf holds. A record's leaf holds its head.
+/// The hash of a leaf: SHA-256 over a zero byte and the leaf's content. A record's leaf contains its head.
 pub fn leaf(entry: &[u8]) -> Hash {
     Sha256::new().chain_update([0]).chain_update(entry).finalize().into()
 }
@@ -49,9 +45,454 @@ pub fn leaf(entry: &[u8]) -> Hash {
 /// The hash of an inner node: SHA-256 over a one byte and the hashes of its two children. The bytes before leaves and
 /// nodes differ, so that no node can be passed off as a leaf.
 pub fn node(left: &Hash, right: &Hash) -> Hash {
-    // In one piece: this is what every walk through a tree spends its time on.
+    // Hashed in one call: walks through a tree spend most of their time here.
     let mut both = [1; 65];
     both[1..33].copy_from_slice(left);
     both[33..].copy_from_slice(right);
     Sha256::digest(both).into()
+}
+
+/// The store keeps every eighth level above the leaves. That is one more hash for 255 leaves, a proof reads at most 256
+/// hashes at a time, and the levels are those of the tiles that transparency logs serve.
+pub const STRIDE: u32 = 8;
+
+/// A tree in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MerkleTree {
+    frontier: Frontier,
+    /// The stored levels, leaves first.
+    levels: Vec<Vec<Hash>>,
+}
+
+impl MerkleTree {
+    pub fn new() -> Self {
+        MerkleTree::default()
+    }
+
+    /// Appends a leaf's hash.
+    pub fn push(&mut self, leaf: Hash) {
+        let MerkleTree { frontier, levels: kept } = self;
+        frontier.push_with(leaf, |subtree, hash| {
+            if subtree.level.is_multiple_of(STRIDE) {
+                let at = (subtree.level / STRIDE) as usize;
+                if kept.len() <= at {
+                    kept.push(Vec::new());
+                }
+                kept[at].push(*hash);
+            }
+        });
+    }
+
+    /// The tree's frontier: its size and its root.
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+}
+
+impl Extend<Hash> for MerkleTree {
+    fn extend<All: IntoIterator<Item = Hash>>(&mut self, leaves: All) {
+        leaves.into_iter().for_each(|leaf| self.push(leaf));
+    }
+}
+
+impl FromIterator<Hash> for MerkleTree {
+    fn from_iter<All: IntoIterator<Item = Hash>>(leaves: All) -> Self {
+        let mut tree = MerkleTree::new();
+        tree.extend(leaves);
+        tree
+    }
+}
+
+impl HashSource for MerkleTree {
+    type Error = Infallible;
+
+    fn size(&self) -> u64 {
+        self.frontier.size()
+    }
+
+    fn stores_level(&self, level: u32) -> bool {
+        level.is_multiple_of(STRIDE)
+    }
+
+    fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Infallible> {
+        // A missing hash makes the result too short, and the caller reports it.
+        let all = self.levels.get((level / STRIDE) as usize).map(Vec::as_slice).unwrap_or_default();
+        let within = usize::try_from(indices.start).ok().zip(usize::try_from(indices.end).ok());
+        Ok(within.and_then(|(start, end)| all.get(start..end)).unwrap_or_default().to_vec())
+    }
+}
+
+/// A complete subtree: the `1 << level` leaves from `index << level` on. At level 0 it is one leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subtree {
+    /// The level above the leaves, from 0 to 63.
+    pub level: u32,
+    /// The number of subtrees of its level to the left of it.
+    pub index: u64,
+}
+
+impl Subtree {
+    /// The indices of its descendants at a level that is not above its own.
+    fn descendants(self, level: u32) -> Range<u64> {
+        let down = self.level - level;
+        self.index << down..(self.index + 1) << down
+    }
+}
+
+/// The complete subtrees that make up a range of leaves, from left to right. For the RFC's ranges they follow the
+/// binary digits of the range's length, largest first, because such a range starts at a multiple of its largest
+/// subtree.
+fn complete_subtrees(leaves: Range<u64>) -> Vec<Subtree> {
+    let mut pieces = Vec::new();
+    let mut first = leaves.start;
+    while first < leaves.end {
+        let level = (leaves.end - first).ilog2().min(first.trailing_zeros());
+        pieces.push(Subtree { level, index: first >> level });
+        first += 1 << level;
+    }
+    pieces
+}
+
+/// The ranges of leaves whose roots prove that leaf `index` is in the tree of the first `size` leaves: from the leaf's
+/// sibling up to the root's child. Empty if there is no such leaf.
+pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    let mut within = 0..if index < size { size } else { 0 };
+    while let Some(middle) = split(&within) {
+        if index < middle {
+            ranges.push(middle..within.end);
+            within.end = middle;
+        } else {
+            ranges.push(within.start..middle);
+            within.start = middle;
+        }
+    }
+    ranges.reverse();
+    ranges
+}
+
+/// The ranges of leaves whose roots prove that the tree of the first `old` leaves is a prefix of that of the first
+/// `new`. Empty for an empty or equal prefix, which needs no proof, and if `old` is greater than `new`.
+pub fn consistency_ranges(old: u64, new: u64) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    if old == 0 || old >= new {
+        return ranges;
+    }
+    let mut within = 0..new;
+    while within.end > old {
+        let Some(middle) = split(&within) else { break };
+        if old <= middle {
+            ranges.push(middle..within.end);
+            within.end = middle;
+        } else {
+            ranges.push(within.start..middle);
+            within.start = middle;
+        }
+    }
+    // The verifier knows the old root itself. Any other subtree in which the old tree ends must be part of the proof.
+    if within.start > 0 {
+        ranges.push(within);
+    }
+    ranges.reverse();
+    ranges
+}
+
+/// Where a range is split: after the largest power of two that is less than its length. A leaf is not split.
+fn split(range: &Range<u64>) -> Option<u64> {
+    let length = range.end - range.start;
+    (length > 1).then(|| range.start + (1 << (length - 1).ilog2()))
+}
+
+/// Proof that a leaf is at an index of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inclusion {
+    /// The leaf's index, from 0.
+    pub index: u64,
+    /// How many leaves the tree has.
+    pub size: u64,
+    /// Hashes from the leaf's sibling up to the root's child.
+    pub path: Vec<Hash>,
+}
+
+/// Proof that a tree is a prefix of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consistency {
+    /// The number of leaves of the prefix.
+    pub old: u64,
+    /// The number of leaves of the whole tree.
+    pub new: u64,
+    /// Hashes in the RFC's order. Empty if both trees are equal or the prefix is empty.
+    pub path: Vec<Hash>,
+}
+
+impl Inclusion {
+    /// Checks that this leaf is in this tree, at the proof's index.
+    ///
+    /// # Errors
+    /// [`Mismatch`] if it is not.
+    pub fn verify(&self, leaf: &Hash, tree: &TreeHead) -> Result<(), Mismatch> {
+        verify_inclusion((self.index, self.size, &self.path), leaf, tree)
+    }
+}
+
+impl Consistency {
+    /// Checks that the new tree starts with all leaves of the old one, in their order. The empty tree is a prefix of
+    /// every tree, so the new root is not checked in that case.
+    ///
+    /// # Errors
+    /// [`Mismatch`] if it does not.
+    pub fn verify(&self, old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
+        verify_consistency((self.old, self.new, &self.path), old, new)
+    }
+}
+
+/// Proves that leaf `index` is in the tree of the first `size` leaves.
+///
+/// # Errors
+/// [`LeafError`] if the tree has fewer leaves or they cannot be read.
+pub fn inclusion<Source: HashSource>(
+    source: &Source,
+    index: u64,
+    size: u64,
+) -> Result<Inclusion, LeafError<Source::Error>> {
+    check_source_size(source, size)?;
+    if index >= size {
+        return Err(LeafError::OutOfRange { asked: index.saturating_add(1), size });
+    }
+    let ranges = inclusion_ranges(index, size).into_iter();
+    let path = ranges.map(|range| range_root(source, range)).collect::<Result<_, _>>()?;
+    Ok(Inclusion { index, size, path })
+}
+
+/// Proves that the tree of the first `old` leaves is a prefix of the tree of the first `new`.
+///
+/// # Errors
+/// [`LeafError`] if `old` is more than `new`, the tree has fewer leaves or they cannot be read.
+pub fn consistency<Source: HashSource>(
+    source: &Source,
+    old: u64,
+    new: u64,
+) -> Result<Consistency, LeafError<Source::Error>> {
+    check_source_size(source, new)?;
+    if old > new {
+        return Err(LeafError::PrefixTooLarge { old, new });
+    }
+    let ranges = consistency_ranges(old, new).into_iter();
+    let path = ranges.map(|range| range_root(source, range)).collect::<Result<_, _>>()?;
+    Ok(Consistency { old, new, path })
+}
+
+/// The right edge of an append-only tree: the hashes needed to append to it (RFC 9162, section 2.1.2), one for each one
+/// in the binary digits of its size.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Frontier {
+    size: u64,
+    /// The roots of the complete subtrees, largest first: one for each one in the binary digits of the size.
+    peaks: Vec<Hash>,
+}
+
+impl Frontier {
+    /// The frontier of the empty tree.
+    pub fn new() -> Self {
+        Frontier::default()
+    }
+
+    /// The frontier over complete subtrees, largest first, one for each one in the binary digits of the size.
+    fn from_peaks(size: u64, peaks: Vec<Hash>) -> Self {
+        Frontier { size, peaks }
+    }
+
+    /// How many leaves the tree has.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Appends a leaf's hash.
+    pub fn push(&mut self, leaf: Hash) {
+        self.push_with(leaf, |_, _| {});
+    }
+
+    /// Appends a leaf's hash and calls `each` for every subtree that it completes, the leaf first. A store may keep
+    /// these hashes for proofs.
+    pub fn push_with(&mut self, leaf: Hash, mut closed: impl FnMut(Subtree, &Hash)) {
+        let index = self.size;
+        let mut hash = leaf;
+        closed(Subtree { level: 0, index }, &hash);
+        // As in binary addition: each carry joins two subtrees of the same size.
+        for level in 1..=index.trailing_ones() {
+            let Some(left) = self.peaks.pop() else { break };
+            hash = node(&left, &hash);
+            closed(Subtree { level, index: index >> level }, &hash);
+        }
+        self.peaks.push(hash);
+        self.size += 1;
+    }
+
+    /// The current root.
+    pub fn root(&self) -> Hash {
+        let right_to_left = self.peaks.iter().rev().copied();
+        right_to_left.reduce(|right, left| node(&left, &right)).unwrap_or(EMPTY)
+    }
+
+    /// The current size and root.
+    pub fn tree_head(&self) -> TreeHead {
+        TreeHead { size: self.size, root: self.root() }
+    }
+}
+
+/// Why a proof is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The proof is for a tree of another size.
+    #[error("the proof is for a tree of {proof} leaves, but this one has {tree}")]
+    Size {
+        /// The tree size of the proof.
+        proof: u64,
+        tree: u64,
+    },
+    /// The tree has no such leaf.
+    #[error("a tree of {size} leaves has no leaf {index}")]
+    Index {
+        /// The leaf's index.
+        index: u64,
+        size: u64,
+    },
+    /// The prefix is larger than the whole.
+    #[error("a tree of {new} leaves has no prefix of {old}")]
+    PrefixTooLarge { old: u64, new: u64 },
+    /// A proof between these sizes has another number of hashes.
+    #[error("the proof has {hashes} hashes, which does not match its sizes")]
+    Length {
+        /// The number of hashes in the proof.
+        hashes: usize,
+    },
+    /// The leaf and the path lead to another root.
+    #[error("the proof leads to another root")]
+    Root,
+    /// The path leads to another root for the prefix.
+    #[error("the proof leads to another root for the older tree")]
+    PrefixRoot,
+}
+
+/// Whether the path leads from the leaf at `index` to the root of a tree of `size` leaves.
+fn verify_inclusion(
+    (index, size, path): (u64, u64, &[Hash]),
+    leaf: &Hash,
+    tree: &TreeHead,
+) -> Result<(), Mismatch> {
+    check_size(size, tree)?;
+    if index >= size {
+        return Err(Mismatch::Index { index, size });
+    }
+    let mut walk = PathWalk { at: index, last: size - 1 };
+    let mut hash = *leaf;
+    for other in path {
+        hash = match walk.step(path)? {
+            Side::Left => node(other, &hash),
+            Side::Right => node(&hash, other),
+        };
+    }
+    walk.finish(path)?;
+    if hash == tree.root { Ok(()) } else { Err(Mismatch::Root) }
+}
+
+/// Whether the path leads from the `old` first leaves to the root of both trees.
+fn verify_consistency(
+    (old, new, path): (u64, u64, &[Hash]),
+    old_tree: &TreeHead,
+    new_tree: &TreeHead,
+) -> Result<(), Mismatch> {
+    check_size(old, old_tree)?;
+    check_size(new, new_tree)?;
+    if old > new {
+        return Err(Mismatch::PrefixTooLarge { old, new });
+    }
+    if old == 0 || old == new {
+        return verify_without_path(path, old_tree, new_tree);
+    }
+    let mut walk = PathWalk { at: old - 1, last: new - 1 };
+    walk.up(walk.at.trailing_ones());
+    // If the old tree is a complete subtree of the new one, the walk starts at its root, which is not part of the
+    // proof.
+    let (start, rest) = match path.split_first() {
+        Some(_) if old.is_power_of_two() => (&old_tree.root, path),
+        Some((start, rest)) => (start, rest),
+        None => return Err(Mismatch::Length { hashes: 0 }),
+    };
+    let (mut older, mut newer) = (*start, *start);
+    for other in rest {
+        match walk.step(path)? {
+            Side::Left => {
+                older = node(other, &older);
+                newer = node(other, &newer);
+            }
+            Side::Right => newer = node(&newer, other),
+        }
+    }
+    walk.finish(path)?;
+    if older != old_tree.root {
+        Err(Mismatch::PrefixRoot)
+    } else if newer != new_tree.root {
+        Err(Mismatch::Root)
+    } else {
+        Ok(())
+    }
+}
+
+fn check_size(proof: u64, tree: &TreeHead) -> Result<(), Mismatch> {
+    if proof == tree.size { Ok(()) } else { Err(Mismatch::Size { proof, tree: tree.size }) }
+}
+
+/// The trees are equal, or the first one is empty: nothing to prove.
+fn verify_without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
+    if !path.is_empty() {
+        return Err(Mismatch::Length { hashes: path.len() });
+    }
+    if old.size == 0 && old.root != EMPTY {
+        return Err(Mismatch::PrefixRoot);
+    }
+    if old.size == new.size && old.root != new.root { Err(Mismatch::Root) } else { Ok(()) }
+}
+
+/// The side on which the next hash of the path joins.
+enum Side {
+    Left,
+    Right,
+}
+
+/// A walk from a node to the root: the node's index at its level and the last index there (`fn` and `sn` in the RFC).
+struct PathWalk {
+    at: u64,
+    last: u64,
+}
+
+impl PathWalk {
+    /// Applies one hash of the path.
+    fn step(&mut self, path: &[Hash]) -> Result<Side, Mismatch> {
+        if self.last == 0 {
+            return Err(Mismatch::Length { hashes: path.len() });
+        }
+        let side = if self.at & 1 == 1 {
+            Side::Left
+        } else if self.at == self.last {
+            // At the right edge, skips levels without a sibling. The node is not the leftmost one, because `last` is
+            // not 0, so a higher level has a sibling.
+            self.up(self.at.trailing_zeros());
+            Side::Left
+        } else {
+            Side::Right
+        };
+        self.up(1);
+        Ok(side)
+    }
+
+    fn up(&mut self, levels: u32) {
+        self.at = self.at.checked_shr(levels).unwrap_or(0);
+        self.last = self.last.checked_shr(levels).unwrap_or(0);
+    }
+
+    /// Whether the walk has reached the root.
+    fn finish(&self, path: &[Hash]) -> Result<(), Mismatch> {
+        if self.last == 0 { Ok(()) } else { Err(Mismatch::Length { hashes: path.len() }) }
+    }
 }

@@ -1,50 +1,46 @@
 //! Proofs for third parties (D2): files that prove, without the ledger, that records are under its checkpoint.
 //!
-//! [`Proof`] is the file. [`Store::prove`] makes one, [`check_proof`] checks one with keys that the verifier trusts. The
-//! parts are shared with exports: [`ProvableRecord`] is one record with its path, [`SignedCheckpoint`] the checkpoint,
-//! [`ChainChecker`] checks consecutive records, [`Envelope`] is a signature. `docs/ledger-export.md` specifies the format.
+//! [`Proof`] is the file. [`Store::prove`] makes one, [`check_proof`] checks one with keys that the verifier trusts.
+//! Exports share the parts: [`ProvableRecord`] is one record with its path, [`SignedCheckpoint`] the checkpoint,
+//! [`ChainChecker`] checks consecutive records, [`Envelope`] is a signature. `docs/ledger-export.md` specifies the
+//! format.
 
 mod chain_check;
-mod check;
-mod envelope;
-pub(crate) mod inclusion_paths;
-mod provable_record;
-pub(crate) mod record_checker;
-mod signed_checkpoint;
+pub(crate) mod check;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::canonical;
-use quorate_kernel::ports::ledger::{Error, Kind};
+use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 
 use crate::Store;
-use crate::merkle::Hash;
+use crate::merkle::{self, Hash, HashSource as _, STRIDE};
 use crate::note::Verifier;
-use crate::signing::PublicKey;
+use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::tiles::{self, TreeError};
 use crate::store::{CheckpointRecord, STREAM};
-use inclusion_paths::InclusionPaths;
-use record_checker::RecordChecker;
+use check::RecordChecker;
 
 pub use chain_check::{ChainChecker, GapRule};
-pub use check::{InvalidProof, MAX_BYTES, ProvenRecord, VerifiedProof, check_proof};
-pub(crate) use check::{check_all_used, signer_keys};
-pub use envelope::{Envelope, EnvelopeSignature};
-pub use provable_record::{CheckedRecord, ProvableRecord, from_canonical_json};
-pub(crate) use provable_record::{from_exact_value, to_hex_texts};
-pub use signed_checkpoint::{SignedCheckpoint, TrustedKey};
+pub use check::{
+    CheckedRecord, InvalidProof, MAX_BYTES, ProvableRecord, ProvenRecord, SignedCheckpoint, TrustedKey,
+    VerifiedProof, check_proof, from_canonical_json,
+};
+pub(crate) use check::{check_all_used, from_exact_value, signer_keys, to_hex_texts};
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// A proof as it is written: canonical JSON and a line end. Its fields are in the order of canonical JSON.
+/// The file: canonical JSON and a line end. The fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
     /// The checkpoint, as a signed note.
     pub checkpoint: String,
-    /// Who signed the checkpoint: verifiers' lines.
+    /// The verifiers of the checkpoint, one line each.
     pub keys: Vec<String>,
     pub origin: String,
     /// The records, in the order of the run.
@@ -59,49 +55,49 @@ pub struct Proof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProofRecord {
-    /// Canonical JSON; null where it was erased.
+    /// Canonical JSON; null if it was erased.
     pub data: Option<String>,
     /// Canonical JSON.
     pub head: String,
     /// `<run>/<n>`.
     pub id: String,
-    /// Its place in the ledger's order, from 0.
+    /// The record's position in the ledger, from 0.
     pub index: u64,
-    /// From its sibling up, 64 hexadecimal digits each.
+    /// The hashes of the path, from the record's sibling up, 64 hexadecimal digits each.
     pub leaf_path: Vec<String>,
-    /// Its signatures, in the order of the keys' names.
+    /// Signatures, in the order of the keys' names.
     pub signatures: Vec<Envelope>,
 }
 
-/// Why there is no proof.
+/// Why a proof cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     #[error("the ledger has no record {id}")]
     UnknownRecord { id: String },
-    /// A record is after the last checkpoint.
+    /// A record follows the last checkpoint.
     #[error("record {id} is not sealed yet")]
     NotSealed { id: String },
     /// The last checkpoint is unsigned.
     #[error("the last checkpoint is unsigned")]
     UnsignedCheckpoint,
-    /// The ledger is inconsistent, or does not answer.
+    /// The ledger is inconsistent or unavailable.
     #[error(transparent)]
-    Ledger(#[from] Error),
+    Ledger(#[from] LedgerError),
 }
 
 impl Proof {
     /// The file's text.
     ///
     /// # Errors
-    /// When it cannot be written as JSON, which it always can.
+    /// Never: a proof always has a JSON form.
     pub fn text(&self) -> Result<String, serde_json::Error> {
         Ok(canonical::text(&serde_json::to_value(self)?)? + "\n")
     }
 }
 
 impl Store {
-    /// Proves that a run's records, or one of them, are in the tree of the last checkpoint. `known` are public keys that
-    /// may have signed records; those that a run names itself need not be among them.
+    /// Proves that a run's records, or one of them, are in the tree of the last checkpoint. `known` are public keys
+    /// that may have signed records, in addition to those that the run itself names.
     ///
     /// # Errors
     /// [`ProveError`].
@@ -122,14 +118,14 @@ impl Store {
         let Some(sealed) = sealed.filter(|sealed| sealed.note.is_some()) else {
             return Err(ProveError::UnsignedCheckpoint);
         };
-        let differs = |n: u64, what: String| Error::Corrupt { run: run.clone(), n, what };
-        let seal = |what: String| Error::Corrupt { run: STREAM.into(), n: sealed.n, what };
+        let differs = |n: u64, what: String| LedgerError::Corrupt { run: run.clone(), n, what };
+        let seal = |what: String| LedgerError::Corrupt { run: STREAM.into(), n: sealed.n, what };
         let mut checking = RecordChecker::new(&sealed, GapRule::Allowed).map_err(seal)?;
         let tree = sealed.tree;
         let broken = |error: TreeError| self.tree_error(error);
         if !tiles::leads_to_root(engine, &tree).await.map_err(broken)? {
             return Err(self
-                .tree_error(TreeError::Incomplete("its root is not the checkpoint's".to_owned()))
+                .tree_error(TreeError::Incomplete("its root differs from the checkpoint's".to_owned()))
                 .into());
         }
         let mut paths = InclusionPaths::new(size);
@@ -151,7 +147,7 @@ impl Store {
             }
             let checked = checking.check(&item).map_err(|what| differs(n, what))?;
             if checked.head.run != **run || checked.head.n != n {
-                return Err(differs(n, "its head is of another record".to_owned()).into());
+                return Err(differs(n, "its head belongs to another record".to_owned()).into());
             }
             let ProvableRecord { index, head, data, path, signatures } = item;
             records.push(ProofRecord { data, head, id: id(n), index, leaf_path: path, signatures });
@@ -161,15 +157,15 @@ impl Store {
         Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(signers), v: VERSION })
     }
 
-    /// What is wrong with the stored tree, as the ledger's error.
-    pub(crate) fn tree_error(&self, error: TreeError) -> Error {
+    /// Converts an error of the stored tree into the ledger's error.
+    pub(crate) fn tree_error(&self, error: TreeError) -> LedgerError {
         match error {
             TreeError::Store(error) => self.error(error),
-            TreeError::Incomplete(what) => Error::Corrupt {
+            TreeError::Incomplete(what) => LedgerError::Corrupt {
                 run: crate::store::STREAM.into(),
                 n: 0,
                 what: format!(
-                    "the stored tree does not lead to the last checkpoint ({what}); see `quorate ledger verify`"
+                    "the stored tree does not lead to the last checkpoint ({what}); run `quorate ledger verify`"
                 ),
             },
         }
@@ -184,7 +180,7 @@ pub(crate) fn public_texts(keys: Vec<PublicKey>) -> Vec<String> {
     texts
 }
 
-/// Place, number, head and data of a run's records, or of one.
+/// Position, number, head and data of a run's records, or of one of them.
 async fn rows(engine: &mut Engine, run: &Name, n: Option<u64>) -> Result<Vec<Row>, sqlx::Error> {
     let statement = match n {
         Some(n) => {
@@ -196,7 +192,7 @@ async fn rows(engine: &mut Engine, run: &Name, n: Option<u64>) -> Result<Vec<Row
     statement.rows(engine, &[Column::Int, Column::Int, Column::Text, Column::Text]).await
 }
 
-/// Why a record cannot be given with its path.
+/// Why a record's path cannot be read.
 pub(crate) enum ReadError {
     Store(TreeError),
     Differs(String),
@@ -208,7 +204,7 @@ impl From<sqlx::Error> for ReadError {
     }
 }
 
-/// A record with its path and its signatures; the row has head and data as its third and fourth column.
+/// A record with its path and its signatures. The row's third and fourth columns are head and data.
 pub(crate) async fn read_item(
     engine: &mut Engine,
     paths: &mut InclusionPaths,
@@ -221,7 +217,7 @@ pub(crate) async fn read_item(
     let (leaf, path) = paths.path(engine, index).await.map_err(ReadError::Store)?;
     if crate::merkle::leaf(head.as_bytes()) != leaf {
         return Err(ReadError::Differs(
-            "it is not the record that was sealed; see `quorate ledger verify`".into(),
+            "it differs from the sealed record; run `quorate ledger verify`".into(),
         ));
     }
     let signatures = read_signatures(engine, run, n, &leaf).await?;
@@ -240,7 +236,7 @@ async fn read_signatures(
     Ok(rows.iter().map(|row| Envelope::new(leaf, row.text(0), row.text(1))).collect())
 }
 
-/// The public keys that the body of a record names: a run's first one, one that adds keys, or a checkpoint.
+/// The public keys in the body of a record: a run's first record, a `keyring` record or a checkpoint.
 fn keys_in_record(data: &Json) -> Vec<PublicKey> {
     let list = |at: &str| data.pointer(at).and_then(Json::as_array).into_iter().flatten();
     let texts = list("/audit/keyring").chain(list("/vouched").filter_map(|vouched| vouched.get("key")));
@@ -249,7 +245,7 @@ fn keys_in_record(data: &Json) -> Vec<PublicKey> {
     keys.chain(verifiers.map(|verifier| *verifier.key())).collect()
 }
 
-/// The public keys behind the names of keys: known ones, those that a run names, and the ledger's own.
+/// Looks up public keys by name among the known ones, those that a run names, and the ledger's own.
 pub(crate) struct SignerLookup<'a> {
     known: &'a [PublicKey],
     looked_up: Vec<String>,
@@ -260,12 +256,12 @@ impl<'a> SignerLookup<'a> {
         SignerLookup { known, looked_up: Vec::new() }
     }
 
-    /// Whether the key of this name was not looked up yet.
+    /// Whether this is the first lookup of the name.
     pub(crate) fn is_new(&self, keyid: &str) -> bool {
         !self.looked_up.iter().any(|known| known == keyid)
     }
 
-    /// The key of a name, once.
+    /// The key with this name; returned only once.
     pub(crate) async fn find(
         &mut self,
         engine: &mut Engine,
@@ -283,11 +279,155 @@ impl<'a> SignerLookup<'a> {
         let Some(run) = signed.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()) else {
             return Ok(None);
         };
-        // The ledger's own key is in its checkpoints, another one in its run.
+        // Checkpoints contain the ledger's keys, runs their own.
         let kind = if run == STREAM { Kind::Checkpoint } else { Kind::Keyring };
         let statement = sql("SELECT data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n");
         let rows = statement.bind(&*run).bind(kind.as_str()).rows(engine, &[Column::Text]).await?;
         let says = rows.iter().filter_map(|row| serde_json::from_str::<Json>(row.opt_text(0)?).ok());
         Ok(says.flat_map(|data| keys_in_record(&data)).find(is))
     }
+}
+
+/// A DSSE envelope around one signature of one record. The fields are in the order of canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Envelope {
+    /// The record's leaf, 32 bytes in standard base64.
+    pub payload: String,
+    /// The signing context of the signature.
+    #[serde(rename = "payloadType")]
+    pub payload_type: String,
+    /// The signature, exactly one.
+    pub signatures: Vec<EnvelopeSignature>,
+}
+
+/// A signature of an envelope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvelopeSignature {
+    /// The key's name, 32 hexadecimal digits.
+    pub keyid: String,
+    /// 64 bytes in standard base64.
+    pub sig: String,
+}
+
+impl Envelope {
+    /// Builds an envelope from a stored signature: the key's name and the signature's text.
+    pub fn new(leaf: &Hash, keyid: &str, sig: &str) -> Self {
+        Envelope {
+            payload: STANDARD.encode(leaf),
+            payload_type: SigningContext::RECORD.name().to_owned(),
+            signatures: vec![EnvelopeSignature { keyid: keyid.to_owned(), sig: sig.to_owned() }],
+        }
+    }
+
+    /// Verifies it for a leaf and known keys. Returns the key that signed. Does not verify a signature if only the name
+    /// of its key is known.
+    ///
+    /// # Errors
+    /// The reason why it is invalid.
+    pub fn verify(&self, leaf: &Hash, known: &[PublicKey], unknown: &[KeyId]) -> Result<KeyId, String> {
+        if self.payload_type != SigningContext::RECORD.name() {
+            return Err(format!("an envelope has the payload type `{}`", self.payload_type));
+        }
+        if self.payload != STANDARD.encode(leaf) {
+            return Err("an envelope's payload is not the record's leaf".to_owned());
+        }
+        let [signed] = &self.signatures[..] else {
+            return Err(format!("an envelope must have one signature, not {}", self.signatures.len()));
+        };
+        let id = KeyId::from_text(&signed.keyid).map_err(|error| format!("a signature's key: {error}"))?;
+        let signature = Signature::from_text(&signed.sig).map_err(|error| error.to_string())?;
+        if unknown.contains(&id) {
+            return Ok(id);
+        }
+        let Some(key) = known.iter().find(|key| key.id() == id) else {
+            return Err(format!("it is signed by the key {id}, whose public half is unknown"));
+        };
+        key.verify(SigningContext::RECORD, leaf, &signature)
+            .map_err(|_| format!("the signature of the key {id} does not verify"))?;
+        Ok(id)
+    }
+}
+
+/// Paths in the tree of one checkpoint, made from the stored hashes.
+pub(crate) struct InclusionPaths {
+    size: u64,
+    block: Option<Block>,
+}
+
+/// 256 complete leaves, and the common part of their paths.
+struct Block {
+    index: u64,
+    /// Level by level, leaves first.
+    levels: Vec<Vec<Hash>>,
+    above: Vec<Hash>,
+}
+
+impl InclusionPaths {
+    /// The size of the tree.
+    pub(crate) fn new(size: u64) -> Self {
+        InclusionPaths { size, block: None }
+    }
+
+    /// The stored leaf of a record, by its index from 0, and the path from the leaf to the root.
+    pub(crate) async fn path(
+        &mut self,
+        engine: &mut Engine,
+        index: u64,
+    ) -> Result<(Hash, Vec<Hash>), TreeError> {
+        let block = index >> STRIDE;
+        if (block + 1) << STRIDE > self.size {
+            return single_path(engine, index, self.size).await;
+        }
+        let block = match self.block.take() {
+            Some(same) if same.index == block => same,
+            _ => Block::load(engine, block, self.size).await?,
+        };
+        let found = block.path(index);
+        self.block = Some(block);
+        found.ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))
+    }
+}
+
+impl Block {
+    async fn load(engine: &mut Engine, index: u64, size: u64) -> Result<Block, TreeError> {
+        let first = index << STRIDE;
+        let mut ranges = merkle::inclusion_ranges(first, size);
+        ranges.extend((first..first + tiles::HASHES_PER_ROW).map(|leaf| leaf..leaf + 1));
+        let fetched = tiles::fetch(engine, ranges, size).await?;
+        let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
+        let leaves =
+            fetched.hashes(0, first..first + tiles::HASHES_PER_ROW).map_err(|error| absent(&error))?;
+        let mut levels = vec![leaves];
+        for _ in 0..STRIDE {
+            let below = levels.last().map(Vec::as_slice).unwrap_or_default();
+            let level = below.chunks_exact(2).map(|two| merkle::node(&two[0], &two[1])).collect();
+            levels.push(level);
+        }
+        let proof = merkle::inclusion(&fetched, first, size).map_err(|error| absent(&error))?;
+        Ok(Block { index, levels, above: proof.path.into_iter().skip(STRIDE as usize).collect() })
+    }
+
+    fn path(&self, index: u64) -> Option<(Hash, Vec<Hash>)> {
+        let within = usize::try_from(index & (tiles::HASHES_PER_ROW - 1)).ok()?;
+        let leaf = *self.levels.first()?.get(within)?;
+        let siblings = self.levels.iter().take(STRIDE as usize).enumerate();
+        let siblings = siblings.map(|(level, hashes)| hashes.get((within >> level) ^ 1).copied());
+        let path = siblings.chain(self.above.iter().copied().map(Some)).collect::<Option<_>>()?;
+        Some((leaf, path))
+    }
+}
+
+/// A path at the tree's right edge, which shares nothing with others.
+async fn single_path(engine: &mut Engine, index: u64, size: u64) -> Result<(Hash, Vec<Hash>), TreeError> {
+    let mut ranges = merkle::inclusion_ranges(index, size);
+    ranges.push(index..index + 1);
+    let fetched = tiles::fetch(engine, ranges, size).await?;
+    let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
+    let leaf = fetched.hashes(0, index..index + 1).map_err(|error| absent(&error))?;
+    let proof = merkle::inclusion(&fetched, index, size).map_err(|error| absent(&error))?;
+    let leaf =
+        leaf.first().copied().ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))?;
+    Ok((leaf, proof.path))
 }

@@ -5,7 +5,7 @@
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{hex, salt};
-use quorate_kernel::ports::ledger::{Entry, Error, Record};
+use quorate_kernel::ports::ledger::{Entry, LedgerError, Record};
 use quorate_protocol::{Json, Name, storable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -20,19 +20,19 @@ pub const VERSION: u32 = 1;
 pub struct Head<Text = String> {
     /// RFC 3339, UTC, milliseconds.
     pub at: Text,
-    /// SHA-256 of the data, hexadecimal.
+    /// SHA-256 of the data, in hexadecimal.
     pub data_sha256: Text,
     pub kind: Text,
     /// The record's number in the run, from 0.
     pub n: u64,
-    /// The leaf of the record before it in the run, hexadecimal; null at 0.
+    /// The leaf of the preceding record of the run, in hexadecimal; null at 0.
     pub prev: Option<Text>,
     pub run: Text,
     /// The version of the wire form.
     pub v: u32,
 }
 
-/// A record as it is stored.
+/// A record in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedRecord {
     /// Its number in the run.
@@ -44,7 +44,7 @@ pub struct EncodedRecord {
     pub data: String,
 }
 
-/// Why an entry cannot be written.
+/// Why an entry cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 #[error("a record of kind {kind} cannot be written as canonical JSON: {why}")]
 pub struct EncodeError {
@@ -52,7 +52,7 @@ pub struct EncodeError {
     why: String,
 }
 
-/// An entry whose data has its final form. What it still lacks follows from its place in the run.
+/// An entry with encoded data. The rest of the record depends on its position in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedEntry {
     kind: &'static str,
@@ -62,11 +62,11 @@ pub struct PreparedEntry {
 }
 
 impl PreparedEntry {
-    /// Salts, writes and hashes an entry's data.
+    /// Adds a salt to an entry's data, encodes it and hashes it.
     ///
     /// # Errors
-    /// When the data has a number that canonical JSON would change: an integer past 2^53. When it nests so deep that a
-    /// reader might stop before its end.
+    /// If canonical JSON would change a number in the data (an integer past 2^53), or the data nests deeper than a
+    /// reader may parse.
     pub fn prepare(entry: Entry) -> Result<PreparedEntry, EncodeError> {
         let kind = entry.kind.as_str();
         let unwritable = |why: String| EncodeError { kind, why };
@@ -95,10 +95,10 @@ impl PreparedEntry {
         self.at_ms
     }
 
-    /// Seals it as record `n` after the record with leaf `prev`.
+    /// Encodes it as record `n` after the record with leaf `prev`.
     ///
     /// # Errors
-    /// When the head cannot be written as canonical JSON.
+    /// If the head has no canonical JSON form.
     pub fn encode(
         self,
         run: &str,
@@ -115,7 +115,7 @@ impl PreparedEntry {
     }
 }
 
-/// Times as heads have them. The records of one append mostly have the same, which is written once.
+/// Times in the form that heads use. Records of one append usually share one time, which is formatted once.
 #[derive(Debug, Default)]
 pub struct TimeCache {
     last: Option<(i64, String)>,
@@ -130,10 +130,10 @@ impl TimeCache {
     }
 }
 
-/// Seals an entry as record `n` after the record with leaf `prev`.
+/// Encodes an entry as record `n` after the record with leaf `prev`.
 ///
 /// # Errors
-/// When the data has a number that canonical JSON would change: an integer past 2^53.
+/// If canonical JSON would change a number in the data: an integer past 2^53.
 pub fn encode(
     run: &str,
     n: u64,
@@ -152,7 +152,7 @@ pub fn leaf(head: &str) -> String {
     hex(&hash.finalize())
 }
 
-/// Reads a run's records and holds each against its hashes and its predecessor.
+/// Reads a run's records and checks each against its hashes and its predecessor.
 #[derive(Debug)]
 pub struct ChainReader<'a> {
     run: &'a Name,
@@ -166,31 +166,34 @@ impl<'a> ChainReader<'a> {
         ChainReader { run, next: 0, prev: None }
     }
 
-    /// In the middle of a run: what comes next is number `next`, after a record with this head.
+    /// In the middle of a run: the next record is number `next` and follows a record with this head.
     pub fn after(run: &'a Name, next: u64, head: Option<&str>) -> Self {
         ChainReader { run, next, prev: head.map(leaf) }
     }
 
-    /// At a single record, number `n` with this head, whose predecessor is not looked at.
+    /// For a single record, number `n` with this head. Does not check the predecessor.
     pub fn at(run: &'a Name, n: u64, head: &str) -> Self {
         let named = serde_json::from_str::<Head<String>>(head).ok().and_then(|read| read.prev);
         ChainReader { run, next: n, prev: named }
     }
 
-    /// Takes the next record of the run.
+    /// Reads the next record of the run.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] at the first thing that does not fit.
-    pub fn read_next(&mut self, head: &str, data: Option<&str>) -> Result<Record, Error> {
+    /// [`LedgerError::Corrupt`] for the first mismatch.
+    pub fn read_next(&mut self, head: &str, data: Option<&str>) -> Result<Record, LedgerError> {
         let n = self.next;
-        let corrupt = |what: String| Error::Corrupt { run: self.run.clone(), n, what };
+        let corrupt = |what: String| LedgerError::Corrupt { run: self.run.clone(), n, what };
         let read: Head<String> = serde_json::from_str(head)
             .map_err(|error| corrupt(format!("its head cannot be read: {error}")))?;
         if read.v != VERSION {
-            return Err(corrupt(format!("its version is {}, and this program reads {VERSION}", read.v)));
+            return Err(corrupt(format!(
+                "its version is {}, but this program reads version {VERSION}",
+                read.v
+            )));
         }
         if *read.run != **self.run || read.n != n {
-            return Err(corrupt(format!("it says that it is {}/{}", read.run, read.n)));
+            return Err(corrupt(format!("its head names {}/{}", read.run, read.n)));
         }
         if read.prev != self.prev {
             return Err(corrupt("it does not name its predecessor's hash".to_owned()));
@@ -205,14 +208,14 @@ impl<'a> ChainReader<'a> {
 
 fn body(data: &str, sha256: &str) -> Result<Map<String, Json>, String> {
     if hex(&Sha256::digest(data.as_bytes())) != sha256 {
-        return Err("its data does not have the hash that its head names".to_owned());
+        return Err("its data does not match the hash in its head".to_owned());
     }
     match serde_json::from_str(data) {
         Ok(Json::Object(mut data)) => {
             data.remove("salt");
             Ok(data)
         }
-        Ok(_) => Err("its data is no object".to_owned()),
+        Ok(_) => Err("its data is not an object".to_owned()),
         Err(error) => Err(format!("its data cannot be read: {error}")),
     }
 }
@@ -232,7 +235,7 @@ fn first_inexact_integer(value: &Json) -> Option<&serde_json::Number> {
     }
 }
 
-/// Whether a name is a run's id: `r` and 12 digits or letters, without i, l, o and u.
+/// Whether a name is a run id: `r` and 12 digits or letters, without i, l, o and u.
 pub(crate) fn is_run_id(name: &str) -> bool {
     let letter = |byte: u8| (byte.is_ascii_digit() || byte.is_ascii_lowercase()) && !b"ilou".contains(&byte);
     name.strip_prefix('r').is_some_and(|rest| rest.len() == 12 && rest.bytes().all(letter))
@@ -253,7 +256,7 @@ mod tests {
     }
 
     fn entry(data: Json) -> Entry {
-        Entry { kind: Kind::Outcome, at_ms: 0, data: quorate_kernel::consultation::object(data) }
+        Entry { kind: Kind::Outcome, at_ms: 0, data: quorate_kernel::attempts::object(data) }
     }
 
     #[test]

@@ -1,39 +1,44 @@
 //! Retention of members' answers (D4, D5): the policy in a run's first record, the records that hold a person's or member's
 //! words, and the texts that a record names.
 //!
-//! Only bodies are erased. A record's head stays, with the body's hash: chain, tree, signatures and proofs do not change.
+//! Only bodies are erased. A record's head stays, with the body's hash: chain, tree, signatures and proofs do not
+//! change. Planning and verification share the rules, so that verification accepts every erasure that this program
+//! makes.
 
-mod holds;
 mod plan;
-pub(crate) mod rules;
-mod scan;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::RunOpened;
-use quorate_protocol::Json;
+use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
+use quorate_kernel::record::{self, Erased, Held, RecordRange, RunOpened};
+use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-pub use holds::LegalHold;
-pub use plan::{Plan, PlannedErasure, Settings};
+use crate::record::Head;
+use crate::signing::SecretKey;
+use crate::store::engine::{Column, sql};
+use crate::store::{STREAM, Store};
+
+pub use plan::{ErasurePlan, PlannedErasure, RetentionSettings};
 pub(crate) use plan::{erasure_target, runs_on_hold};
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 const DAY_MS: i64 = 24 * 3_600_000;
 
 /// How long the bodies of a run are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
     Forever,
-    /// So many days from its end on (D4).
+    /// A number of days after its end (D4).
     Days(u32),
     /// Until it ends (D5).
     UntilEnd,
 }
 
 impl Period {
-    /// What a run's first record says. `unsaid` is for how many days bodies are kept where it says nothing; `None` is for
+    /// The period in a run's first record. `unsaid` applies if the record has none: a number of days, or `None` for
     /// ever.
     pub fn from_opened(opened: &RunOpened, unsaid: Option<u32>) -> Period {
         let audit = opened.audit.as_ref();
@@ -45,16 +50,17 @@ impl Period {
         }
     }
 
-    /// Whether bodies of what ended then are not to be kept any more. Times are milliseconds since the Unix epoch.
+    /// Whether the period is over for bodies of a run that ended at `ended_ms`. Times are milliseconds since the Unix
+    /// epoch.
     pub fn has_expired(self, ended_ms: i64, now_ms: i64) -> bool {
         match self {
             Period::Forever => false,
-            Period::Days(days) => rules::is_old_enough(days, ended_ms, now_ms),
+            Period::Days(days) => is_old_enough(days, ended_ms, now_ms),
             Period::UntilEnd => true,
         }
     }
 
-    /// Why bodies are erased, as the record of it says: `retention` or `consultations_off`.
+    /// The reason in the record of an erasure: `retention` or `consultations_off`.
     pub fn reason(self) -> &'static str {
         match self {
             Period::Forever | Period::Days(_) => "retention",
@@ -62,7 +68,7 @@ impl Period {
         }
     }
 
-    /// The days, where they are counted.
+    /// The number of days, if the period has one.
     pub fn days(self) -> Option<u32> {
         match self {
             Period::Days(days) => Some(days),
@@ -75,8 +81,8 @@ impl Period {
 pub(crate) const ANSWER_KINDS: [Kind; 4] =
     [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
 
-/// Whether a record of this kind holds a person's or a member's own words: an answer, a text that was gathered, words
-/// that touched a locked trait, a custom rule's results. The outcome of a run is not among them.
+/// Whether records of this kind contain a person's or member's own words: an answer, a gathered text, words that
+/// touched a locked trait, a custom rule's results. A run's outcome is not included.
 fn has_answers(kind: &str, data: &Map<String, Json>) -> bool {
     ANSWER_KINDS.iter().any(|answer_kind| answer_kind.as_str() == kind)
         || (kind == Kind::Rule.as_str() && data.contains_key("output"))
@@ -88,11 +94,11 @@ pub(crate) fn hashes_in(text: &str) -> impl Iterator<Item = &str> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let runs = text.split(move |one: char| !u8::try_from(one).is_ok_and(is_digit));
     let long = runs.filter(|run| run.len() >= DIGITS);
-    // Digits that stand right before or after a hash could belong to it.
+    // Digits directly before or after could belong to a longer number.
     long.flat_map(|run| (0..=run.len() - DIGITS).map(move |at| &run[at..at + DIGITS]))
 }
 
-/// Numbers in a row as ranges, both ends included.
+/// Merges consecutive numbers into inclusive ranges.
 fn to_ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
     for number in numbers {
@@ -104,6 +110,230 @@ fn to_ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     all
 }
 
+/// A run under a legal hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LegalHold {
+    pub run: Name,
+    /// The start of the hold, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// The reason, if one was given.
+    pub reason: Option<String>,
+    pub by: String,
+}
+
+impl Store {
+    /// Whether the run is on hold, so that nothing of it may be erased.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn is_on_hold(&self, run: &Name) -> Result<bool, LedgerError> {
+        let statement = sql("SELECT run FROM held WHERE run = $1").bind(&**run);
+        Ok(!self.rows(statement, &[Column::Text]).await?.is_empty())
+    }
+
+    /// The runs on hold, oldest hold first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn holds(&self) -> Result<Vec<LegalHold>, LedgerError> {
+        let held = self.rows(sql("SELECT run FROM held"), &[Column::Text]).await?;
+        let statement = sql("SELECT head, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC");
+        let statement = statement.bind(STREAM).bind(Kind::Held.as_str());
+        let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;
+        let records: Vec<(i64, Held)> = rows
+            .iter()
+            .filter_map(|row| {
+                let head: Head = serde_json::from_str(row.text(0)).ok()?;
+                Some((parse_rfc3339(&head.at)?, serde_json::from_str(row.opt_text(1)?).ok()?))
+            })
+            .collect();
+        let mut holds: Vec<LegalHold> = held
+            .iter()
+            .map(|row| {
+                let run: Name = row.text(0).into();
+                let last = records.iter().find(|(_, held)| *held.run == *run);
+                LegalHold {
+                    since_ms: last.map_or(0, |(at_ms, _)| *at_ms),
+                    reason: last.and_then(|(_, held)| held.reason.clone()),
+                    by: last.map(|(_, held)| held.by.clone()).unwrap_or_default(),
+                    run,
+                }
+            })
+            .collect();
+        holds.sort_by(|a, b| (a.since_ms, &a.run).cmp(&(b.since_ms, &b.run)));
+        Ok(holds)
+    }
+
+    /// Appends a record to the ledger's own stream: [`Kind::Held`] or [`Kind::Released`]. The ledger's key signs it.
+    /// The record is durable when this returns.
+    ///
+    /// # Errors
+    /// If the store does not append it.
+    #[crate::boxed]
+    pub async fn append_ledger_record(&self, entry: Entry, key: &SecretKey) -> Result<(), LedgerError> {
+        let mut connection = self.writer().await;
+        let appending = async {
+            let mut transaction = connection.begin(Durability::Synced).await?;
+            let appended = transaction.append_ledger_records(vec![entry], key).await?;
+            if appended.is_ok() {
+                transaction.commit().await?;
+            }
+            Ok(appended)
+        };
+        let appended = appending.await;
+        if let Err(error) = &appended {
+            connection.record_failure(error);
+        }
+        appended.map_err(|error| self.error(error))??;
+        self.mark_appended();
+        Ok(())
+    }
+}
+
+/// The protocol name of a review, before its version.
+const REVIEW_PREFIX: &str = "council/";
+
+/// The retention of answers in a run's first record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatedPeriod {
+    Explicit(Period),
+    /// The record has none, so the workspace that recorded the run decides.
+    WorkspaceDefault,
+}
+
+impl StatedPeriod {
+    /// Reads a run's first record.
+    pub(crate) fn from_opened(opened: &RunOpened) -> StatedPeriod {
+        match Period::from_opened(opened, None) {
+            Period::Forever if !is_assembly(opened) => StatedPeriod::WorkspaceDefault,
+            keep => StatedPeriod::Explicit(keep),
+        }
+    }
+}
+
+/// Whether the run is an assembly, which keeps its answers for ever by default: its protocol is not a review.
+fn is_assembly(opened: &RunOpened) -> bool {
+    !opened.protocol.is_empty() && !opened.protocol.starts_with(REVIEW_PREFIX)
+}
+
+/// The content of an erasure's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    pub(crate) run: String,
+    pub(crate) records: Vec<Range<u64>>,
+    /// The texts, by SHA-256.
+    pub(crate) texts: Vec<String>,
+    /// The period in days; `None` if bodies are erased when the run ends.
+    pub(crate) days: Option<u32>,
+}
+
+impl Erasure {
+    /// Reads the body of a `ledger.erased` record.
+    ///
+    /// # Errors
+    /// The reason why an erasure is not allowed, if its record does not name a run's record.
+    pub(crate) fn from_data(data: &Map<String, Json>) -> Result<Erasure, String> {
+        let Erased { run, records, bodies, reason, days } =
+            record::read(data).map_err(|error| error.to_string())?;
+        let run = run.ok_or("it names no run")?;
+        match (reason.as_deref(), days) {
+            (Some("retention"), Some(_)) | (Some("consultations_off"), None) => {}
+            _ => return Err("it names no retention".to_owned()),
+        }
+        let records = records.and_then(|all| all.into_iter().map(RecordRange::range).collect::<Option<_>>());
+        Ok(Erasure {
+            run,
+            records: records.ok_or("it does not name the records")?,
+            texts: bodies.ok_or("it does not name the texts")?,
+            days,
+        })
+    }
+}
+
+/// The state of a run, or of a conversation's stream, at its erasure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ErasureTarget {
+    /// `None` if its first record cannot be read.
+    pub(crate) period: Option<StatedPeriod>,
+    pub(crate) is_stream: bool,
+    /// It has an outcome.
+    pub(crate) is_decided: bool,
+    /// The time of its end, in milliseconds since the Unix epoch; `None` for an open run.
+    pub(crate) ended_ms: Option<i64>,
+    pub(crate) held: bool,
+    pub(crate) imported: bool,
+}
+
+/// Checks that answers of a run may be erased at a time.
+///
+/// # Errors
+/// The reason why not.
+pub(crate) fn check_allowed(erasure: &Erasure, subject: &ErasureTarget, at_ms: i64) -> Result<(), String> {
+    let run = &erasure.run;
+    if subject.held {
+        return Err(format!("{run} is on hold"));
+    }
+    if subject.is_stream {
+        // Each record has its own period.
+        return match erasure.days {
+            Some(_) if !subject.imported => Ok(()),
+            _ => Err(format!("{run} is not a run, so its answers are erased by age only")),
+        };
+    }
+    match subject.period {
+        None => Err(format!("the first record of {run} has no retention")),
+        Some(StatedPeriod::Explicit(Period::Forever)) => Err(format!("{run} keeps its answers for ever")),
+        Some(StatedPeriod::WorkspaceDefault) if subject.imported => {
+            Err(format!("{run} is imported and kept for ever"))
+        }
+        Some(StatedPeriod::Explicit(Period::UntilEnd)) => match (erasure.days, subject.is_decided) {
+            (None, true) => Ok(()),
+            (None, false) => Err(format!("{run} has no outcome")),
+            (Some(_), _) => Err(format!("{run} keeps its answers until it ends, not for a number of days")),
+        },
+        Some(StatedPeriod::Explicit(Period::Days(days))) if erasure.days != Some(days) => {
+            Err(format!("{run} keeps its answers for {days} days"))
+        }
+        Some(StatedPeriod::Explicit(Period::Days(_)) | StatedPeriod::WorkspaceDefault) => {
+            match (erasure.days, subject.ended_ms) {
+                (None, _) => Err(format!("{run} keeps its answers beyond its end")),
+                (Some(_), None) => Err(format!("{run} has not ended")),
+                (Some(days), Some(ended_ms)) => is_old_enough(days, ended_ms, at_ms)
+                    .then_some(())
+                    .ok_or_else(|| format!("{run} ended less than {days} days before")),
+            }
+        }
+    }
+}
+
+/// Whether a run's text may be erased together with another run's answers. No other run may need it.
+pub(crate) fn may_free_text(erasure: &Erasure, other: &ErasureTarget, at_ms: i64) -> bool {
+    match other.period {
+        _ if other.held => false,
+        // An unknown run is checked elsewhere.
+        None => true,
+        Some(StatedPeriod::Explicit(Period::Forever)) => false,
+        Some(StatedPeriod::Explicit(Period::UntilEnd)) => other.is_decided,
+        Some(StatedPeriod::Explicit(Period::Days(days))) => {
+            other.ended_ms.is_some_and(|ended_ms| is_old_enough(days, ended_ms, at_ms))
+        }
+        Some(StatedPeriod::WorkspaceDefault) if other.imported => false,
+        // If the workspace's period applies, the erasure's record states that period.
+        Some(StatedPeriod::WorkspaceDefault) => match (other.ended_ms, erasure.days) {
+            (Some(_), None) => true,
+            (Some(ended_ms), Some(_)) => ended_ms <= at_ms,
+            (None, _) => false,
+        },
+    }
+}
+
+/// Whether this number of days has passed. Times are milliseconds since the Unix epoch.
+pub(crate) fn is_old_enough(days: u32, since_ms: i64, now_ms: i64) -> bool {
+    now_ms.saturating_sub(since_ms) >= i64::from(days) * DAY_MS
+}
+
 #[cfg(test)]
 mod tests {
     use quorate_kernel::record;
@@ -112,7 +342,7 @@ mod tests {
     use super::*;
 
     fn object(value: Json) -> Map<String, Json> {
-        quorate_kernel::consultation::object(value)
+        quorate_kernel::attempts::object(value)
     }
 
     #[test]
@@ -151,5 +381,91 @@ mod tests {
     #[test]
     fn numbers_in_a_row_are_one_range() {
         assert_eq!(to_ranges(&BTreeSet::from([2, 3, 4, 7, 9, 10])), [(2, 4), (7, 7), (9, 10)]);
+    }
+}
+
+#[cfg(test)]
+mod rules_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn erasure(data: Json) -> Result<Erasure, String> {
+        Erasure::from_data(&quorate_kernel::attempts::object(data))
+    }
+
+    fn by(days: Option<u32>) -> Erasure {
+        Erasure { run: "r".into(), records: std::iter::once(2..3).collect(), texts: Vec::new(), days }
+    }
+
+    #[test]
+    fn an_erasure_names_run_records_texts_and_retention() {
+        // D11
+        let whole =
+            json!({"run": "r", "records": [[2, 3], 7], "bodies": ["ab"], "reason": "retention", "days": 9});
+        let read = erasure(whole.clone()).expect("whole");
+        assert_eq!((read.records, read.days), (vec![2..4, 7..8], Some(9)));
+        for (key, value) in [
+            ("run", json!(null)),
+            ("records", json!("all")),
+            ("records", json!([[1, 2, 3]])),
+            ("bodies", json!([1])),
+            ("reason", json!("because")),
+            ("reason", json!("consultations_off")),
+            ("days", json!(null)),
+            ("days", json!(-1)),
+        ] {
+            let mut other = whole.clone();
+            other[key] = value;
+            assert!(erasure(other.clone()).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn answers_go_when_hold_retention_and_time_allow_it() {
+        // D4, D5, D11
+        let run = ErasureTarget {
+            period: Some(StatedPeriod::Explicit(Period::Days(2))),
+            is_stream: false,
+            is_decided: true,
+            ended_ms: Some(0),
+            held: false,
+            imported: false,
+        };
+        let later = 2 * DAY_MS;
+        let keeps = |keeps| ErasureTarget { period: Some(keeps), ..run };
+        for (subject, days, at_ms, allowed) in [
+            (run, Some(2), later, true),
+            (run, Some(2), later - 1, false),
+            (run, Some(1), later, false),
+            (run, None, later, false),
+            (ErasureTarget { held: true, ..run }, Some(2), later, false),
+            (ErasureTarget { ended_ms: None, ..run }, Some(2), later, false),
+            (ErasureTarget { period: None, ..run }, Some(2), later, false),
+            (keeps(StatedPeriod::Explicit(Period::Forever)), Some(2), later, false),
+            (keeps(StatedPeriod::Explicit(Period::UntilEnd)), None, 0, true),
+            (keeps(StatedPeriod::Explicit(Period::UntilEnd)), Some(2), later, false),
+            (
+                ErasureTarget { is_decided: false, ..keeps(StatedPeriod::Explicit(Period::UntilEnd)) },
+                None,
+                0,
+                false,
+            ),
+            (keeps(StatedPeriod::WorkspaceDefault), Some(1), later, true),
+            (
+                ErasureTarget { imported: true, ..keeps(StatedPeriod::WorkspaceDefault) },
+                Some(1),
+                later,
+                false,
+            ),
+            (ErasureTarget { is_stream: true, period: None, ended_ms: None, ..run }, Some(1), 0, true),
+            (ErasureTarget { is_stream: true, period: None, ended_ms: None, ..run }, None, 0, false),
+        ] {
+            assert_eq!(
+                check_allowed(&by(days), &subject, at_ms).is_ok(),
+                allowed,
+                "{subject:?} {days:?} {at_ms}"
+            );
+        }
     }
 }

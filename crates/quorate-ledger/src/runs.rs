@@ -1,54 +1,55 @@
-//! The runs of a ledger, read from its index.
-
-mod listed;
+//! The runs of a ledger, read from its index, and lists of them in pages: open ones first, then the newest. Each row of
+//! a list is compared with its run's records (D13).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
+use quorate_kernel::record::{CountedAnswer, Decision};
 use quorate_protocol::Name;
-
-pub use crate::verify::Finding;
-pub use listed::{Cursor, Filter, Listed};
+use serde::Deserialize;
 
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, Value, sql, sql_rows};
-use crate::verify::shown_runs::{Extent, SHOWN_COLUMNS, ShownQuery, shown_columns};
+use crate::verify::shown_runs::{Compared, Extent, SHOWN_COLUMNS, ShownQuery, UnlistedRun, shown_columns};
 
-/// The most later verdicts that are given of a text.
+pub use crate::verify::Finding;
+
+/// The most later verdicts that are returned for a text.
 const MAX_LATER: i64 = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct RunRow {
     pub run: Name,
     /// When it was opened, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
-    /// What it is about: a path, or `-`.
+    /// The subject: a path, or `-`.
     pub subject: String,
     pub artifact_type: String,
-    /// The verdict; `None` while nothing is decided.
+    /// The verdict; `None` while the run is undecided.
     pub verdict: Option<String>,
-    /// A person's decision beside it.
+    /// A person's overriding decision.
     pub overridden: Option<String>,
-    /// The log that its line belongs to.
+    /// The log that contains its line.
     pub log_path: String,
-    /// Whether everything that follows from the outcome is done.
+    /// Whether its follow-up work is done.
     pub ended: bool,
-    /// Whether it was recorded in another ledger: nothing that follows from it is done here.
+    /// Whether it was imported from another ledger. Follow-up work is done only where a run was recorded.
     pub imported: bool,
 }
 
-impl Run {
-    /// Whether nothing is decided yet.
+impl RunRow {
+    /// Whether the run is undecided.
     pub fn is_open(&self) -> bool {
         self.verdict.is_none() && !self.ended
     }
 }
 
-/// What a prefix of a run's id names.
+/// The result of looking up a run by a prefix of its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrefixMatch {
-    One(Run),
-    /// Several match; these are some of them.
+    One(RunRow),
+    /// Several runs match; these are some of them.
     Several(Vec<Name>),
     None,
 }
@@ -66,7 +67,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn runs(&self, limit: u32) -> Result<Vec<Run>, Error> {
+    pub async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, LedgerError> {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
     }
 
@@ -75,7 +76,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn open_runs_on(&self, subject: &str) -> Result<Vec<(Name, String)>, Error> {
+    pub async fn open_runs_on(&self, subject: &str) -> Result<Vec<(Name, String)>, LedgerError> {
         let query =
             sql("SELECT run, artifact_sha256 FROM run WHERE ended = 0 AND verdict IS NULL AND subject = $1 \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq");
@@ -83,13 +84,13 @@ impl Store {
         Ok(rows.iter().map(|row| (row.text(0).into(), row.text(1).to_owned())).collect())
     }
 
-    /// The runs opened since a time that have an outcome, in the order in which the ledger took the last outcome of each:
-    /// later records are appended after the existing ones. `since_ms` is in milliseconds since the Unix epoch.
+    /// The runs opened since a time that have an outcome, ordered by the position of each run's last outcome.
+    /// `since_ms` is in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn decided_since(&self, since_ms: i64) -> Result<Vec<Name>, Error> {
+    pub async fn decided_since(&self, since_ms: i64) -> Result<Vec<Name>, LedgerError> {
         let query = sql("SELECT record.run, MAX(record.seq) FROM record JOIN run ON run.run = record.run \
              WHERE record.kind = 'outcome' AND run.verdict IS NOT NULL AND run.opened_ms >= $1 \
              GROUP BY record.run ORDER BY MAX(record.seq)");
@@ -97,12 +98,12 @@ impl Store {
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
 
-    /// The run that records with this prefix of an id open and the table of runs does not have, if there is one.
+    /// A run with this id prefix that has records but no row in the table of runs, if any.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn find_unlisted(&self, prefix: &str) -> Result<Option<Name>, Error> {
+    pub async fn find_unlisted(&self, prefix: &str) -> Result<Option<Name>, LedgerError> {
         let prefix = prefix.to_ascii_lowercase();
         let query =
             sql("SELECT run FROM record WHERE run >= $1 AND run < $2 AND n = 0 AND kind = 'run.opened' \
@@ -111,17 +112,17 @@ impl Store {
         Ok(rows.first().map(|row| row.text(0).into()))
     }
 
-    /// The run that an id or a prefix of one names.
+    /// The run with this id or prefix of an id.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, Error> {
+    pub async fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, LedgerError> {
         let prefix = prefix.to_ascii_lowercase();
         let end = format!("{prefix}\u{7f}");
         let query = sql(runs!("WHERE run >= $1 AND run < $2 ORDER BY run LIMIT 5"));
         let mut runs = self.select(query.bind(&*prefix).bind(&*end)).await?;
-        // A whole id names its run, also where another one begins with it; it comes first.
+        // A complete id names its run even if it is a prefix of another id. It sorts first.
         if runs.first().is_some_and(|run| *run.run == *prefix) {
             runs.truncate(1);
         }
@@ -132,13 +133,12 @@ impl Store {
         })
     }
 
-    /// Runs that have an outcome and whose follow-up is not done: their process died in between. What follows from an
-    /// imported run is done where it was recorded.
+    /// Runs with an outcome whose follow-up work is not done, because their process crashed. Excludes imported runs.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn decided_unfinished(&self) -> Result<Vec<Run>, Error> {
+    pub async fn decided_unfinished(&self) -> Result<Vec<RunRow>, LedgerError> {
         self.select(sql(runs!(
             "WHERE ended = 0 AND verdict IS NOT NULL \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq"
@@ -151,17 +151,17 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn is_imported(&self, run: &Name) -> Result<bool, Error> {
+    pub async fn is_imported(&self, run: &Name) -> Result<bool, LedgerError> {
         let query = sql("SELECT run FROM imported WHERE run = $1").bind(&**run);
         Ok(!self.rows(query, &[Column::Text]).await?.is_empty())
     }
 
-    /// The runs of a type that were recorded here, newest first; a few of them.
+    /// The newest runs of a type that were recorded here, newest first.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn runs_of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
+    pub async fn runs_of_type(&self, artifact_type: &str) -> Result<Vec<Name>, LedgerError> {
         let query = sql(runs!(
             "WHERE artifact_type = $1 \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20"
@@ -170,13 +170,13 @@ impl Store {
         Ok(runs.into_iter().map(|run| run.run).collect())
     }
 
-    /// The newest decided run before this one on the same artifact: a review like it or a run of the same assembly, on the
-    /// same subject, or, where the subject is standard input, on the same text.
+    /// The newest decided run before this one on the same artifact: a review, or a run of the same assembly, on the
+    /// same subject, or on the same text if the subject is standard input.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn previous_run(&self, run: &Name) -> Result<Option<Name>, Error> {
+    pub async fn previous_run(&self, run: &Name) -> Result<Option<Name>, LedgerError> {
         let query = sql("SELECT before.run FROM run AS before JOIN run AS this ON this.run = $1 \
              WHERE before.seq < this.seq AND before.verdict IS NOT NULL AND before.subject = this.subject \
              AND (this.council <> '' OR before.artifact_type = this.artifact_type) \
@@ -186,13 +186,13 @@ impl Store {
         Ok(rows.first().map(|row| row.text(0).into()))
     }
 
-    /// The streams that are no runs and whose names begin so, sorted.
+    /// The streams other than runs whose names start with a prefix, sorted.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, Error> {
-        // From one name to the next, however many records the streams have.
+    pub async fn streams(&self, prefix: &str) -> Result<Vec<Name>, LedgerError> {
+        // Jumps from one name to the next, so the cost does not depend on the number of records.
         let query = sql(
             "WITH RECURSIVE stream (run) AS (SELECT MIN(run) FROM record WHERE run >= $1 AND run < $2 \
              UNION ALL SELECT (SELECT MIN(record.run) FROM record WHERE record.run > stream.run AND record.run < $2) \
@@ -203,13 +203,16 @@ impl Store {
         Ok(streams.filter(|stream| stream.starts_with(prefix)).collect())
     }
 
-    /// Runs of a council (by fingerprint) that were recorded here and on which nothing is decided, by subject and artifact hash; of several the
-    /// newest.
+    /// Undecided runs of a council (by fingerprint) that were recorded here, by subject and artifact hash. If there are
+    /// several, the newest.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn undecided_runs(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
+    pub async fn undecided_runs(
+        &self,
+        council: &str,
+    ) -> Result<BTreeMap<(String, String), Name>, LedgerError> {
         let query =
             sql("SELECT subject, artifact_sha256, run FROM run WHERE council = $1 AND verdict IS NULL \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq");
@@ -218,13 +221,13 @@ impl Store {
         Ok(rows.iter().map(|row| ((text(row, 0), text(row, 1)), row.text(2).into())).collect())
     }
 
-    /// All artifacts that a council (by fingerprint) has judged here, by hash, each with the last run on it; INCOMPLETE does not
-    /// count.
+    /// All artifacts that a council (by fingerprint) decided on here, by hash, each with its last run. INCOMPLETE does
+    /// not count.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeMap<String, Name>, Error> {
+    pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeMap<String, Name>, LedgerError> {
         let query = sql(
             "SELECT artifact_sha256, run FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq",
@@ -233,12 +236,16 @@ impl Store {
         Ok(rows.iter().map(|row| (row.text(0).to_owned(), row.text(1).into())).collect())
     }
 
-    /// The last run in which a council (by fingerprint) has judged an artifact here, INCOMPLETE not counting.
+    /// The last run in which a council (by fingerprint) decided on an artifact here. INCOMPLETE does not count.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn last_judgement(&self, council: &str, artifact_sha256: &str) -> Result<Option<Name>, Error> {
+    pub async fn last_judgement(
+        &self,
+        council: &str,
+        artifact_sha256: &str,
+    ) -> Result<Option<Name>, LedgerError> {
         let query = sql(runs!(
             "WHERE council = $1 AND artifact_sha256 = $2 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 1"
@@ -247,13 +254,17 @@ impl Store {
         Ok(runs.pop().map(|run| run.run))
     }
 
-    /// The runs recorded here after this one that decided on the same artifact, the oldest first, INCOMPLETE not counting; of
-    /// many the last 100.
+    /// The runs recorded here after this one that decided on the same artifact, oldest first; at most the last 100.
+    /// INCOMPLETE does not count.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn verdicts_after(&self, run: &Name, artifact_sha256: &str) -> Result<Vec<Run>, Error> {
+    pub async fn verdicts_after(
+        &self,
+        run: &Name,
+        artifact_sha256: &str,
+    ) -> Result<Vec<RunRow>, LedgerError> {
         let query = sql(runs!(
             "WHERE artifact_sha256 = $1 AND seq > (SELECT this.seq FROM run AS this WHERE this.run = $2) \
              AND verdict IS NOT NULL AND lower(verdict) <> 'incomplete' \
@@ -264,12 +275,12 @@ impl Store {
         Ok(runs)
     }
 
-    /// The run with a person's last decision on a text, whichever council was asked.
+    /// The run with a person's last decision on a text, for any council.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn last_decision(&self, artifact_sha256: &str) -> Result<Option<Name>, Error> {
+    pub async fn last_decision(&self, artifact_sha256: &str) -> Result<Option<Name>, LedgerError> {
         let query = sql("SELECT run.run FROM record JOIN run ON run.run = record.run \
              WHERE run.artifact_sha256 = $1 AND record.kind = 'override' \
              AND run.run NOT IN (SELECT run FROM imported) ORDER BY record.seq DESC LIMIT 1");
@@ -277,18 +288,18 @@ impl Store {
         Ok(rows.first().map(|row| row.text(0).into()))
     }
 
-    async fn select(&self, query: Statement) -> Result<Vec<Run>, Error> {
+    async fn select(&self, query: Statement) -> Result<Vec<RunRow>, LedgerError> {
         let rows = self.rows(query, &SHOWN_COLUMNS).await?;
         Ok(rows.iter().map(run).collect())
     }
 
-    /// Compares a run's row and all its records with each other and with the tree (D13). `None` where nothing differs, and
-    /// where there is no such run.
+    /// Compares a run's row and all its records with each other and with the tree (D13). `None` if they agree, and if
+    /// there is no such run.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn compare_run(&self, run: &Name) -> Result<Option<Finding>, Error> {
+    pub async fn compare_run(&self, run: &Name) -> Result<Option<Finding>, LedgerError> {
         let statement = sql(runs!("WHERE run = $1")).bind(&**run);
         let query =
             ShownQuery { statements: vec![statement], limit: 1, extent: Extent::Whole, unlisted: false };
@@ -301,24 +312,23 @@ impl Store {
         Ok((!opened.is_empty()).then(|| Finding::Altered(UNLISTED.to_owned())))
     }
 
-    /// Whether a person's decision on a run is behind the last checkpoint, where nothing but its chain covers it.
+    /// Whether a person's decision on a run follows the last checkpoint, so that only its chain protects it.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn has_unsealed_decision(&self, run: &Name) -> Result<bool, Error> {
+    pub async fn has_unsealed_decision(&self, run: &Name) -> Result<bool, LedgerError> {
         let query = sql("SELECT n FROM record WHERE run = $1 AND kind = 'override' \
              AND seq > (SELECT COALESCE(MAX(size), 0) FROM checkpoint) LIMIT 1");
         Ok(!self.rows(query.bind(&**run), &[Column::Int]).await?.is_empty())
     }
 
-    /// Compares the rows of some runs with the records that they follow from, and these with the tree (D13). Gives what
-    /// differs.
+    /// Compares the rows of some runs with their records, and the records with the tree (D13). Returns the differences.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn compare_rows(&self, runs: &BTreeSet<Name>) -> Result<BTreeMap<Name, Finding>, Error> {
+    pub async fn compare_rows(&self, runs: &BTreeSet<Name>) -> Result<BTreeMap<Name, Finding>, LedgerError> {
         let mut findings = BTreeMap::new();
         for some in runs.iter().collect::<Vec<_>>().chunks(MAX_COMPARED) {
             let shown = self.shown(&rows_of(some)).await?;
@@ -339,14 +349,14 @@ pub(crate) fn rows_of(runs: &[&Name]) -> ShownQuery {
     ShownQuery { statements: vec![statement], limit: runs.len(), extent: Extent::Row, unlisted: false }
 }
 
-/// What differs where records open a run that the table does not have.
-pub(crate) const UNLISTED: &str = "its records are there, and the table of runs does not have it";
+/// The difference reported for a run with records but without a row.
+pub(crate) const UNLISTED: &str = "its records exist, but it has no row in the table of runs";
 
-/// How many runs are compared in one snapshot.
+/// The number of runs that are compared in one snapshot.
 pub(crate) const MAX_COMPARED: usize = 500;
 
-fn run(row: &Row) -> Run {
-    Run {
+fn run(row: &Row) -> RunRow {
+    RunRow {
         run: row.text(1).into(),
         opened_ms: row.int(2),
         subject: row.text(3).to_owned(),
@@ -356,5 +366,212 @@ fn run(row: &Row) -> Run {
         log_path: row.text(7).to_owned(),
         ended: row.int(11) != 0,
         imported: row.int(14) != 0,
+    }
+}
+
+/// Selects runs. A field that is `None` selects all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunFilter {
+    /// Opened at or after this time, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// The verdict or outcome, in any case; `open` for undecided runs.
+    pub verdict: Option<String>,
+    /// The type of the artifact.
+    pub artifact_type: Option<String>,
+    /// `council`, or the mode of an assembly.
+    pub mode: Option<String>,
+    /// The operator that made the subject.
+    pub producer: Option<String>,
+    /// Continue after this position: the last run of the preceding page.
+    pub after: Option<Cursor>,
+}
+
+/// A position in the list. A run that is decided between two pages appears on none or both of them; every other run
+/// appears once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    pub run: Name,
+    /// Whether it is in the open part of the list.
+    pub open: bool,
+}
+
+/// The prefix of a cursor's text in the open part of the list.
+const OPEN_MARK: &str = "open:";
+
+impl From<&str> for Cursor {
+    fn from(text: &str) -> Self {
+        match text.strip_prefix(OPEN_MARK) {
+            Some(run) => Cursor { run: run.into(), open: true },
+            None => Cursor { run: text.into(), open: false },
+        }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.open { OPEN_MARK } else { "" };
+        write!(f, "{mark}{}", self.run)
+    }
+}
+
+/// A row of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The run. If row and records differ, a word for the difference replaces the verdict.
+    pub run: RunRow,
+    /// The difference behind that word.
+    pub finding: Option<Finding>,
+    /// Its position in the list; `None` for a run without a row, which precedes the first page.
+    pub place: Option<Cursor>,
+    /// `council`, or the mode of the assembly.
+    pub mode: String,
+    /// The operator that made the subject; empty if none is recorded.
+    pub producer: String,
+    /// The members whose answers oppose the outcome: blocking deliberators, votes of no, unresolved objections.
+    pub blockers: Vec<String>,
+    /// The members without an answer.
+    pub missing: Vec<String>,
+    /// Whether the last checkpoint covers all its records, and row, records and tree agree.
+    pub sealed: bool,
+}
+
+impl Listed {
+    /// The difference between row, records and tree, if there is one.
+    pub fn difference(&self) -> Option<&str> {
+        self.finding.as_ref().and_then(Finding::difference)
+    }
+}
+
+/// The statement for open or decided runs. Only rows of the page look up the last record, because an index determines
+/// the order.
+macro_rules! listed {
+    ($which:literal) => {
+        concat!(
+            "SELECT ",
+            shown_columns!(),
+            " FROM run LEFT JOIN run_origin USING (run) WHERE ",
+            $which,
+            " AND opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
+             AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5) \
+             AND ($6 = '' OR run.seq < (SELECT before.seq FROM run AS before WHERE before.run = $6)) \
+             ORDER BY run.seq DESC LIMIT $7"
+        )
+    };
+}
+
+const OPEN: &str = listed!("ended = 0 AND verdict IS NULL");
+const DECIDED: &str = listed!("NOT (ended = 0 AND verdict IS NULL)");
+
+impl Store {
+    /// The runs that match a filter: open ones first, each part newest first. Runs without a row precede the first
+    /// page, regardless of the filter.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn listed_runs(&self, filter: &RunFilter, limit: u32) -> Result<Vec<Listed>, LedgerError> {
+        let after = filter.after.as_ref();
+        let part = |statement, open: bool| {
+            let from = after.filter(|cursor| cursor.open == open).map_or("", |cursor| &*cursor.run);
+            bind(sql(statement), filter).bind(from).bind(i64::from(limit))
+        };
+        let open = after.is_none_or(|cursor| cursor.open).then(|| part(OPEN, true));
+        let query = ShownQuery {
+            statements: open.into_iter().chain([part(DECIDED, false)]).collect(),
+            limit: limit as usize,
+            extent: Extent::Row,
+            unlisted: after.is_none(),
+        };
+        let shown = self.shown(&query).await?;
+        let unlisted = shown.unlisted.into_iter().map(listed_without_row);
+        Ok(unlisted.chain(shown.runs.into_iter().map(|(row, compared)| listed(&row, compared))).collect())
+    }
+
+    /// The number of runs that match a filter, regardless of the page.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn count_listed(&self, filter: &RunFilter) -> Result<u64, LedgerError> {
+        let query = sql("SELECT COUNT(*) FROM run LEFT JOIN run_origin USING (run) \
+             WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
+             AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5)");
+        let rows = self.rows(bind(query, filter), &[Column::Int]).await?;
+        Ok(rows.first().map_or(0, |row| row.int(0).unsigned_abs()))
+    }
+}
+
+/// Binds the first five parameters: the filter.
+fn bind(query: Statement, filter: &RunFilter) -> Statement {
+    let query = query.bind(filter.since_ms.unwrap_or(i64::MIN));
+    let query = query.bind(filter.verdict.as_deref().unwrap_or_default().to_lowercase());
+    let texts = [&filter.artifact_type, &filter.mode, &filter.producer];
+    texts.iter().fold(query, |query, text| query.bind(text.as_deref().unwrap_or_default()))
+}
+
+/// The part of an outcome that a list shows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    missing: Vec<String>,
+    deliberators: Vec<CountedAnswer>,
+    decision: Option<Decision>,
+    objecting: Vec<String>,
+}
+
+impl Shown {
+    fn blockers(self) -> Vec<String> {
+        let blocks =
+            self.deliberators.into_iter().filter(|answer| answer.would_block).map(|answer| answer.id);
+        let votes = self.decision.into_iter().flat_map(|decision| decision.votes);
+        let against = votes.filter(|vote| vote.vote == "no").map(|vote| vote.member);
+        blocks.chain(against).chain(self.objecting).collect()
+    }
+}
+
+fn listed(row: &Row, compared: Compared) -> Listed {
+    let mut run = run(row);
+    let outcome = compared.outcome.filter(|_| run.verdict.is_some() && compared.finding.is_none());
+    // Unreadable data is skipped here; `ledger verify` reports it.
+    let shown: Shown = outcome.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let place = Some(Cursor { run: run.run.clone(), open: run.is_open() });
+    if let Some(finding) = &compared.finding {
+        (run.verdict, run.overridden) = (Some(finding.word().to_owned()), None);
+    }
+    Listed {
+        mode: row.text(12).to_owned(),
+        producer: row.text(13).to_owned(),
+        missing: shown.missing.clone(),
+        blockers: shown.blockers(),
+        sealed: compared.sealed,
+        finding: compared.finding,
+        place,
+        run,
+    }
+}
+
+fn listed_without_row(unlisted: UnlistedRun) -> Listed {
+    let UnlistedRun { run, opened_ms, subject, artifact_type, mode } = unlisted;
+    let finding = Finding::Altered(UNLISTED.to_owned());
+    let run = RunRow {
+        run: run.into(),
+        opened_ms,
+        subject,
+        artifact_type,
+        verdict: Some(finding.word().to_owned()),
+        overridden: None,
+        log_path: String::new(),
+        ended: true,
+        imported: false,
+    };
+    Listed {
+        run,
+        finding: Some(finding),
+        place: None,
+        mode,
+        producer: String::new(),
+        blockers: Vec::new(),
+        missing: Vec::new(),
+        sealed: false,
     }
 }

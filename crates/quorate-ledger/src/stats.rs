@@ -1,57 +1,61 @@
-//! Statistics of a ledger.
+//! Statistics of a ledger, and its costs, read from consultations and from comparisons by meaning.
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::executor::Usage;
+use quorate_kernel::ports::ledger::{Kind, LedgerError};
+use quorate_kernel::record::Spent;
+use serde::Deserialize;
 
 use crate::Store;
+use crate::record::Head;
 use crate::store::engine::{Column, sql};
 use crate::store::{CheckpointRecord, STREAM};
 
-/// What a ledger holds.
+/// The contents of a ledger, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stats {
+pub struct LedgerCounts {
     pub records: u64,
-    /// How many bytes their heads and bodies have.
+    /// The size of their heads and bodies.
     pub record_bytes: u64,
-    /// How many of these the bodies have.
+    /// The size of the bodies.
     pub data_bytes: u64,
-    /// How many of them have no body any more.
+    /// The number of records with erased bodies.
     pub erased: u64,
     pub runs: u64,
-    /// How many of them are not ended.
+    /// The number of open runs.
     pub open: u64,
-    /// How many conversations of runtimes.
+    /// The number of conversations of runtimes.
     pub conversations: u64,
-    /// How many of the records are of these.
+    /// The number of their records.
     pub conversation_records: u64,
-    /// How many of the runs have signed records.
+    /// The number of runs with signed records.
     pub signed: u64,
-    /// How many nothing may be erased of.
+    /// The number of runs on hold.
     pub held: u64,
-    /// How many came from other ledgers.
+    /// The number of imported runs.
     pub imported: u64,
-    /// How many texts records name by hash.
+    /// The number of texts that records name by hash.
     pub bodies: u64,
-    /// How many bytes these have.
+    /// The size of these texts.
     pub body_bytes: u64,
-    /// What came since the time that was asked for.
+    /// Additions since the requested time.
     pub recent: Recent,
-    /// The last checkpoint, and when it was made, in milliseconds since the Unix epoch.
+    /// The last checkpoint and its time, in milliseconds since the Unix epoch.
     pub last_checkpoint: Option<(CheckpointRecord, i64)>,
-    /// How many records are after it.
+    /// The number of records after it.
     pub since_checkpoint: u64,
 }
 
-/// What came since some time, of runs, conversations and everything else that is recorded.
+/// Additions since a time, for runs, conversations and all other records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recent {
     pub runs: u64,
     pub records: u64,
-    /// How many bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// What is counted over all of it. Each is an integer.
+/// Totals, one integer per column.
 const COUNTS: &str = "SELECT \
     (SELECT COUNT(*) FROM record), \
     (SELECT CAST(COALESCE(SUM(LENGTH(head) + COALESCE(LENGTH(data), 0)), 0) AS BIGINT) FROM record), \
@@ -67,7 +71,7 @@ const COUNTS: &str = "SELECT \
     (SELECT COUNT(DISTINCT run) FROM record WHERE run LIKE 'turns/%'), \
     (SELECT COUNT(*) FROM record WHERE run LIKE 'turns/%')";
 
-/// What came since a time. A head is canonical JSON, so that it begins with `{"at":"` and a time of one form.
+/// Additions since a time. A head is canonical JSON, so it begins with `{"at":"` and a time in a fixed format.
 const RECENT: &str = "SELECT \
     (SELECT COUNT(*) FROM run WHERE opened_ms >= $1), \
     COUNT(*), \
@@ -75,12 +79,12 @@ const RECENT: &str = "SELECT \
     FROM record WHERE SUBSTR(head, 8, 24) >= $2";
 
 impl Store {
-    /// Counts everything, and what is newer than a time (in milliseconds since the Unix epoch).
+    /// Counts all records, and those since a time in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn stats(&self, since_ms: i64) -> Result<Stats, Error> {
+    pub async fn stats(&self, since_ms: i64) -> Result<LedgerCounts, LedgerError> {
         let rows = self.rows(sql(COUNTS), &[Column::Int; 13]).await?;
         let recent = self.rows(sql(RECENT).bind(since_ms).bind(rfc3339(since_ms)), &[Column::Int; 3]).await?;
         let count = |at| rows.first().map_or(0, |row| row.count(at));
@@ -92,7 +96,7 @@ impl Store {
             }
             None => None,
         };
-        Ok(Stats {
+        Ok(LedgerCounts {
             records: count(0),
             record_bytes: count(1),
             erased: count(2),
@@ -112,12 +116,124 @@ impl Store {
         })
     }
 
-    /// When a checkpoint was made, by its number in the ledger's stream.
-    async fn checkpoint_time_ms(&self, n: u64) -> Result<i64, Error> {
+    /// The time of a checkpoint, by its number in the ledger's stream.
+    async fn checkpoint_time_ms(&self, n: u64) -> Result<i64, LedgerError> {
         let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(STREAM).bind(n);
         let rows = self.rows(statement, &[Column::Text]).await?;
         let head: Option<crate::record::Head> =
             rows.first().and_then(|row| serde_json::from_str(row.text(0)).ok());
         Ok(head.and_then(|head| parse_rfc3339(&head.at)).unwrap_or_default())
+    }
+}
+
+/// The member and executor of a comparison by meaning: the manifest's table of the embedder.
+const EMBEDDER: &str = "[embedder]";
+
+/// The number of records per read.
+const PAGE: i64 = 1_000;
+
+/// Selects reviews, and with them the consultations that count. A field that is `None` selects all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReviewFilter {
+    /// Opened or logged at or after this time, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// The verdict, in upper case.
+    pub verdict: Option<String>,
+    /// The type of the artifact.
+    pub artifact_type: Option<String>,
+}
+
+/// The cost of one question to a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberCost {
+    /// The type of the run's artifact, or the name of the stream for a question outside of runs.
+    pub artifact_type: String,
+    /// The end of the call: RFC 3339, UTC.
+    pub at: String,
+    pub member: String,
+    pub executor: String,
+    /// The kind of the executor; empty for comparisons by meaning.
+    pub kind: String,
+    /// The model that answered, or the requested model.
+    pub model: Option<String>,
+    pub calls: u64,
+    pub usage: Usage,
+}
+
+/// The fields of a consultation or comparison that costs need.
+#[derive(Deserialize)]
+struct Consulted {
+    #[serde(default = "embedder")]
+    member: String,
+    #[serde(default = "embedder")]
+    executor: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    spent: Spent,
+}
+
+fn embedder() -> String {
+    EMBEDDER.to_owned()
+}
+
+impl Store {
+    /// Passes on the cost of each consultation that made a call, and of each comparison with paid requests, in the
+    /// order of the ledger. Skips imported runs, which were paid for elsewhere, and erased consultations.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn member_costs(
+        &self,
+        filter: &ReviewFilter,
+        mut each: impl FnMut(MemberCost),
+    ) -> Result<(), LedgerError> {
+        use Column::{Int, Text};
+        let mut after = 0;
+        loop {
+            let page = sql(
+                "SELECT record.seq, record.head, record.data, COALESCE(run.artifact_type, record.run) FROM record \
+                 LEFT JOIN run ON run.run = record.run \
+                 WHERE record.kind IN ($1, $7) AND record.seq > $2 AND record.data IS NOT NULL \
+                   AND record.run NOT IN (SELECT run FROM imported) \
+                   AND ($3 < 0 OR run.opened_ms >= $3) AND ($4 = '' OR run.verdict = $4) \
+                   AND ($5 = '' OR run.artifact_type = $5) \
+                 ORDER BY record.seq LIMIT $6",
+            );
+            let page = page
+                .bind(Kind::Consultation.as_str())
+                .bind(after)
+                .bind(filter.since_ms.unwrap_or(-1))
+                .bind(filter.verdict.as_deref().unwrap_or_default())
+                .bind(filter.artifact_type.as_deref().unwrap_or_default())
+                .bind(PAGE)
+                .bind(Kind::Match.as_str());
+            let rows = self.rows(page, &[Int, Text, Text, Text]).await?;
+            for row in &rows {
+                after = row.int(0);
+                let head: Option<Head<&str>> = serde_json::from_str(row.text(1)).ok();
+                let consulted: Option<Consulted> = serde_json::from_str(row.text(2)).ok();
+                // Unreadable data is skipped here; `ledger verify` reports it.
+                let Some((head, consulted)) = head.zip(consulted) else { continue };
+                let calls = consulted.spent.calls.unwrap_or(0);
+                if calls > 0 {
+                    each(MemberCost {
+                        artifact_type: row.text(3).to_owned(),
+                        at: head.at.to_owned(),
+                        member: consulted.member,
+                        executor: consulted.executor,
+                        kind: consulted.kind,
+                        model: consulted.model,
+                        calls,
+                        usage: consulted.spent.usage(),
+                    });
+                }
+            }
+            if rows.is_empty() {
+                return Ok(());
+            }
+        }
     }
 }

@@ -1,33 +1,21 @@
 //! The ledger on disk: one SQLite file in WAL mode, or a Postgres database, written by group commit.
 //!
-//! Appenders put their records into a queue and then acquire the one connection; its holder commits everything queued in
-//! one transaction. So runs of one process share their syncs. A transaction is synced only if one of its appends requires
-//! it; a sync makes everything before it durable too, since both engines sync the whole log.
+//! Appenders put their records into a queue and then acquire the one connection; its holder commits everything queued
+//! in one transaction. In this way runs of one process share their syncs. A transaction is synced only if one of its
+//! appends requires it. A sync also makes everything before it durable, because both engines sync the whole log.
 
 pub mod address;
-mod commits;
 pub(crate) mod connection;
 pub(crate) mod engine;
 mod erase;
-mod follow;
-mod foreign;
-mod gap_check;
 pub(crate) mod index;
 pub mod lease;
-mod leases;
-#[cfg(feature = "postgres")]
-mod machine_id;
-pub(crate) mod merge;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
-pub mod run_lock;
 pub(crate) mod run_signers;
 mod seal;
-#[cfg(feature = "postgres")]
-pub mod server_facts;
-mod sqlite;
 #[cfg(feature = "postgres")]
 pub mod tasks;
 pub(crate) mod tiles;
@@ -41,47 +29,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use quorate_kernel::entropy::sha256_hex;
 #[cfg(feature = "postgres")]
-use quorate_kernel::ports::fence::Fence;
-use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
+use quorate_kernel::ports::ledger::Fence;
+use quorate_kernel::ports::ledger::{Append, Ledger, LedgerError, Record};
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 
-use crate::record::ChainReader;
+use crate::record::{ChainReader, leaf};
 use crate::signing::{ExternalKeys, PublicKey, SecretKey};
 use crate::verify::shown_runs::{self, ShownQuery, ShownRuns};
-use address::Address;
+use address::StoreAddress;
 use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
-use foreign::Foreign;
-use gap_check::Gap;
-use queue::Queue;
+use open::Foreign;
+use queue::{Gap, Queue};
 use run_signers::RunSigners;
 use timeouts::Timeouts;
 
 pub use crate::checkpoint::{CheckpointRecord, STREAM, Succession};
-pub use commits::CommittedRecords;
 pub use erase::{ErasureReport, WipeMode};
-pub use follow::StreamPosition;
 pub use open::OpenedStore;
 #[cfg(feature = "postgres")]
-pub use postgres::{InvalidAddress, SharedConnection};
+pub use postgres::{InvalidAddress, ServerFacts, SharedConnection};
 
 pub struct Store {
-    address: Arc<Address>,
+    address: Arc<StoreAddress>,
     connection: Arc<Mutex<Connection>>,
     timeouts: Arc<Timeouts>,
     queue: Arc<Queue>,
-    /// Why nothing is written to it.
+    /// Why the ledger is read-only.
     closed_to_writers: Option<String>,
-    /// Whether this process has appended since it last sealed.
+    /// Whether this process appended records since it last sealed the ledger.
     appended: AtomicBool,
-    /// The runs that this process drives, where others could.
+    /// The runs that this process drives, if several machines write to the ledger.
     #[cfg(feature = "postgres")]
-    leases: leases::Leases,
+    leases: lease::Leases,
 }
 
 impl Store {
-    fn new(address: Address, connection: Connection) -> Self {
+    fn new(address: StoreAddress, connection: Connection) -> Self {
         Store {
             address: Arc::new(address),
             closed_to_writers: connection.read_only_reason().map(str::to_owned),
@@ -94,12 +79,12 @@ impl Store {
         }
     }
 
-    /// Whether this process has appended anything since it last sealed the ledger.
+    /// Whether this process appended records since it last sealed the ledger.
     pub fn has_appended(&self) -> bool {
         self.appended.load(Ordering::Relaxed)
     }
 
-    /// The command was interrupted: from now on all waits for the ledger's server are short, including one in progress.
+    /// Shortens all waits for the ledger's server, including the current one, because the command was interrupted.
     pub fn interrupt(&self) {
         self.timeouts.interrupt();
     }
@@ -109,13 +94,13 @@ impl Store {
         self.timeouts.is_interrupted()
     }
 
-    /// Notes that this process has appended a record.
+    /// Records that this process appended a record.
     pub(crate) fn mark_appended(&self) {
         self.appended.store(true, Ordering::Relaxed);
     }
 
-    /// Where the ledger is.
-    pub fn address(&self) -> &Address {
+    /// The address of the ledger.
+    pub fn address(&self) -> &StoreAddress {
         &self.address
     }
 
@@ -134,7 +119,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn server_bytes(&self) -> Result<Option<u64>, Error> {
+    pub async fn server_bytes(&self) -> Result<Option<u64>, LedgerError> {
         let mut connection = self.writer().await;
         match connection.engine().await.map_err(|error| self.error(error))? {
             engine::Engine::Sqlite(_) => Ok(None),
@@ -146,24 +131,24 @@ impl Store {
         }
     }
 
-    /// Why it is read-only: a newer version wrote it, or its place is not writable.
+    /// Why it is read-only: a newer version wrote it, or its location is not writable.
     pub fn read_only_reason(&self) -> Option<&str> {
         self.closed_to_writers.as_deref()
     }
 
-    /// From now on the records of a run that this process appends are signed with this key. A run is signed from its
-    /// first record on, or not at all: for one that began without signatures it changes nothing.
+    /// Signs the records that this process appends to a run with this key. A run is signed from its first record on or
+    /// not at all, so this has no effect on a run that began without signatures.
     pub fn sign_run(&self, run: &Name, key: Arc<SecretKey>) {
         self.queue.sign(run, key);
     }
 
-    /// From now on `observer` is told of records that this process appends, after they have been committed. It must not block.
+    /// Calls `observer` with the records that this process appends, after they have been committed. It must not block.
     pub fn observe_commits(&self, observer: impl Fn(CommittedRecords) + Send + Sync + 'static) {
         self.queue.observe_commits(Arc::new(observer));
     }
 
-    /// From now on records of signed runs are checked before they are written against the keys known outside of
-    /// the ledger, as `verify` checks them later. The source is asked each time, since the keys may change meanwhile.
+    /// Checks records of signed runs before they are written, by the rules that `verify` applies later. `source`
+    /// returns the keys known outside of the ledger; it is called each time, because the keys may change.
     pub fn set_external_keys(
         &self,
         outside: impl Fn() -> Result<ExternalKeys, String> + Send + Sync + 'static,
@@ -171,14 +156,14 @@ impl Store {
         self.queue.set_external_keys(Arc::new(outside));
     }
 
-    /// The keys that may sign for a signed run: those that its first record names, and those that were added since.
-    /// `None` of a run or a stream that names none.
+    /// The keys that may sign for a signed run: those in its first record, and those added later. `None` for a run or
+    /// stream without such keys.
     ///
     /// # Errors
-    /// When the store does not answer, or a `keyring` record does not hold.
+    /// If the store does not answer, or a `keyring` record is invalid.
     #[crate::boxed]
-    pub async fn run_keys(&self, run: &Name) -> Result<Option<Vec<PublicKey>>, Error> {
-        let unknown = |what| Error::InvalidRecord { run: run.clone(), what };
+    pub async fn run_keys(&self, run: &Name) -> Result<Option<Vec<PublicKey>>, LedgerError> {
+        let unknown = |what| LedgerError::InvalidRecord { run: run.clone(), what };
         let outside =
             self.queue.external_keys().unwrap_or_else(|| Ok(ExternalKeys::default())).map_err(unknown)?;
         let mut connection = self.writer().await;
@@ -192,7 +177,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn is_signed(&self, run: &Name) -> Result<bool, Error> {
+    pub async fn is_signed(&self, run: &Name) -> Result<bool, LedgerError> {
         let statement = sql("SELECT n FROM signature WHERE run = $1 AND n = 0").bind(&**run);
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
     }
@@ -208,46 +193,47 @@ impl Store {
         Writer::acquire(self.connection.clone()).await
     }
 
-    /// Returns when everything that was appended so far is written or refused. An append continues although the future that
-    /// asked for it is dropped; reading would otherwise overtake it.
+    /// Waits until all appends so far are written or refused. An append continues even if its caller's future is
+    /// dropped, and a read must not overtake it.
     #[crate::boxed]
     pub async fn flush(&self) {
         self.queue.commit(&mut *self.writer().await, &self.address).await;
     }
 
-    /// Closes it; SQLite folds its log into its file.
+    /// Closes the store. SQLite checkpoints its log into its file.
     #[crate::boxed]
     pub async fn close(self) {
         let mut connection = self.connection;
         loop {
             match Arc::try_unwrap(connection) {
-                // A failed close loses nothing: the next process that opens the file folds the log in.
+                // A failed close loses nothing: the next process that opens the file recovers the log.
                 Ok(last) => return drop(Box::pin(last.into_inner().close()).await),
                 Err(shared) => connection = shared,
             }
-            // A commit is just ending.
+            // A commit is about to finish.
             drop(connection.clone().lock_owned().await);
             tokio::task::yield_now().await;
         }
     }
 
-    pub(crate) fn error(&self, error: sqlx::Error) -> Error {
+    pub(crate) fn error(&self, error: sqlx::Error) -> LedgerError {
         no_answer_error(&self.address, error)
     }
 }
 
-fn no_answer_error(address: &Address, error: sqlx::Error) -> Error {
+fn no_answer_error(address: &StoreAddress, error: sqlx::Error) -> LedgerError {
     if let Some(refused) = Gap::refusal(&error).or_else(|| Foreign::refusal(address, &error)) {
         return refused;
     }
     if is_damage(&error) {
-        let what = format!("a table of the ledger {address} is missing, or is not as it was made: {error}");
-        return Error::ForeignSchema { what, remove: None };
+        let what =
+            format!("the tables of the ledger {address} are missing or do not match the schema: {error}");
+        return LedgerError::ForeignSchema { what, remove: None };
     }
     unavailable(format!("the ledger {address} does not answer"), error)
 }
 
-/// Whether a database answers that its tables are not those of a ledger, or hold values of other types.
+/// Whether a database reports that its tables are not those of a ledger, or contain values of other types.
 fn is_damage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_) => true,
@@ -260,13 +246,13 @@ fn is_damage(error: &sqlx::Error) -> bool {
     }
 }
 
-fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::Unavailable { what, source: Some(Box::new(source)) }
+fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'static) -> LedgerError {
+    LedgerError::Unavailable { what, source: Some(Box::new(source)) }
 }
 
 impl Store {
-    /// Runs as a view shows them, read and compared in one snapshot.
-    pub(crate) async fn shown(&self, query: &ShownQuery) -> Result<ShownRuns, Error> {
+    /// Reads runs for a view and compares them, in one snapshot.
+    pub(crate) async fn shown(&self, query: &ShownQuery) -> Result<ShownRuns, LedgerError> {
         let mut connection = self.writer().await;
         let began = tokio::time::Instant::now();
         loop {
@@ -281,8 +267,12 @@ impl Store {
         }
     }
 
-    /// Rows of columns like these.
-    pub(crate) async fn rows(&self, statement: Statement, columns: &[Column]) -> Result<Vec<Row>, Error> {
+    /// Rows with these columns.
+    pub(crate) async fn rows(
+        &self,
+        statement: Statement,
+        columns: &[Column],
+    ) -> Result<Vec<Row>, LedgerError> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         statement.rows(engine, columns).await.map_err(|error| self.error(error))
@@ -291,28 +281,31 @@ impl Store {
 
 #[async_trait]
 impl Ledger for Store {
-    async fn append(&self, append: Append) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
         let reply = self.queue.push(append)?;
         let (queue, connection, address) =
             (self.queue.clone(), self.connection.clone(), self.address.clone());
-        // A task of its own: the appender's future may be dropped meanwhile, and the transaction holds others' records.
+        // A separate task: the appender's future may be dropped, and the transaction contains others' records.
         tokio::spawn(async move { queue.commit(&mut *Writer::acquire(connection).await, &address).await });
         let done = reply.await.unwrap_or_else(|_| {
-            Err(Error::Unavailable { what: "the ledger's writer stopped unexpectedly".into(), source: None })
+            Err(LedgerError::Unavailable {
+                what: "the ledger's writer stopped unexpectedly".into(),
+                source: None,
+            })
         });
         self.appended.fetch_or(done.is_ok(), Ordering::Relaxed);
         done
     }
 
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
         let statement = sql("SELECT head, data FROM record WHERE run = $1 ORDER BY n").bind(&**run);
         let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;
         let mut chain = ChainReader::new(run);
         rows.iter().map(|row| chain.read_next(row.text(0), row.opt_text(1))).collect()
     }
 
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
-        // One more, for the hash that the first of them names.
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
+        // One more record, because the first one names its hash.
         let statement = sql("SELECT n, head, data FROM record WHERE run = $1 ORDER BY n DESC LIMIT $2")
             .bind(&**run)
             .bind(i64::from(count) + 1);
@@ -324,17 +317,15 @@ impl Ledger for Store {
         rows.iter().rev().map(|row| chain.read_next(row.text(1), row.opt_text(2))).collect()
     }
 
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         let statement = sql("SELECT text FROM body WHERE sha256 = $1").bind(sha256);
         let rows = self.rows(statement, &[Column::Text]).await?;
         let text: Option<Arc<str>> = rows.first().map(|row| row.text(0).into());
         match text {
             Some(text) if sha256_hex(text.as_bytes()) != sha256 => {
-                let what = format!(
-                    "the text {sha256} in the ledger {} is not the one that has this hash",
-                    self.address
-                );
-                Err(Error::ForeignSchema { what, remove: None })
+                let what =
+                    format!("the text {sha256} in the ledger {} does not match its hash", self.address);
+                Err(LedgerError::ForeignSchema { what, remove: None })
             }
             text => Ok(text),
         }
@@ -343,5 +334,97 @@ impl Ledger for Store {
     #[cfg(feature = "postgres")]
     fn fence(&self, run: &Name) -> Fence {
         self.lease_fence(run)
+    }
+}
+
+/// Records that have been committed to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedRecords {
+    pub run: Name,
+    /// The number of the first of them.
+    pub from: u64,
+    /// The kind and the time of each, in milliseconds since the Unix epoch.
+    pub records: Vec<(&'static str, i64)>,
+}
+
+/// Takes note of records once they are committed. It must not block.
+type CommitObserver = dyn Fn(CommittedRecords) + Send + Sync;
+
+/// A position in a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamPosition {
+    next: u64,
+    /// The leaf of the last record before it.
+    leaf: Option<String>,
+}
+
+impl StreamPosition {
+    /// The number of the next record.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+}
+
+impl Store {
+    /// The position of the ledger's last record; 0 if there is none.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn last_place(&self) -> Result<u64, LedgerError> {
+        let rows = self.rows(sql("SELECT COALESCE(MAX(seq), 0) FROM record"), &[Column::Int]).await?;
+        Ok(rows.first().map_or(0, |row| row.count(0)))
+    }
+
+    /// Up to `limit` records of all runs and streams after a position, in order, each with its position. Does not check
+    /// their chains.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a record is malformed.
+    #[crate::boxed]
+    pub async fn records_behind(
+        &self,
+        place: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Name, Record)>, LedgerError> {
+        let statement =
+            sql("SELECT seq, run, n, head, data FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
+        let columns = [Column::Int, Column::Text, Column::Int, Column::Text, Column::Text];
+        let rows = self.rows(statement.bind(place).bind(i64::from(limit)), &columns).await?;
+        let record = |row: &Row| {
+            let run = Name::from(row.text(1));
+            let record =
+                ChainReader::at(&run, row.count(2), row.text(3)).read_next(row.text(3), row.opt_text(4))?;
+            Ok((row.count(0), run, record))
+        };
+        rows.iter().map(record).collect()
+    }
+
+    /// The records of a stream after a position, in order, and the new position. `None` if the record at the old
+    /// position was removed or replaced, which invalidates a projection.
+    ///
+    /// # Errors
+    /// When the store does not answer, or a record is malformed.
+    #[crate::boxed]
+    pub async fn records_after(
+        &self,
+        run: &Name,
+        seen: &StreamPosition,
+    ) -> Result<Option<(Vec<Record>, StreamPosition)>, LedgerError> {
+        // Starts with the last known record, because the next one names its hash.
+        let last = i64::try_from(seen.next).unwrap_or(i64::MAX) - 1;
+        let statement = sql("SELECT head, CASE WHEN n > $2 THEN data END FROM record \
+                             WHERE run = $1 AND n >= $2 ORDER BY n");
+        let rows = self.rows(statement.bind(&**run).bind(last), &[Column::Text, Column::Text]).await?;
+        let (before, rows) = match (&seen.leaf, rows.split_first()) {
+            (None, _) => (None, &rows[..]),
+            (Some(known), Some((last, rows))) if leaf(last.text(0)) == *known => (Some(last.text(0)), rows),
+            (Some(_), _) => return Ok(None),
+        };
+        let mut chain = ChainReader::after(run, seen.next, before);
+        let records: Vec<Record> =
+            rows.iter().map(|row| chain.read_next(row.text(0), row.opt_text(1))).collect::<Result<_, _>>()?;
+        let leaf = rows.last().map(|row| leaf(row.text(0))).or_else(|| seen.leaf.clone());
+        Ok(Some((records, StreamPosition { next: seen.next + rows.len() as u64, leaf })))
     }
 }

@@ -8,31 +8,23 @@
 
 mod checkpoints;
 mod divergence;
-mod jobs;
 mod key_changes;
-mod ledger_signatures;
-mod local_checkpoints;
 mod log;
-mod read;
 mod record_check;
-mod rollback;
 mod runs;
 pub(crate) mod shown_runs;
 mod signatures;
-mod signer_report;
-mod skim;
 mod tables;
 mod tree;
 mod walk;
 mod walk_start;
-mod witness_check;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -47,57 +39,56 @@ use crate::store::CheckpointRecord;
 use crate::store::engine::{Column, Engine, sql};
 use crate::witness::Witness;
 use checkpoints::Checkpoints;
-use jobs::Jobs;
-use ledger_signatures::public_keys;
-use read::{Page, Reader};
+use key_changes::public_keys;
+use signatures::Jobs;
 use tree::{TileRows, TreeCheck};
 use walk::Walk;
+use walk_start::{Page, Reader};
 
-pub use divergence::{Divergence, Kind, Part};
+pub use checkpoints::{Cosignature, Rollback, WitnessCheck};
+pub use divergence::{Divergence, DivergenceKind, LedgerPart};
 pub use key_changes::{AcceptedKey, KeyChangeReport};
 pub use log::LogCheck;
 pub(crate) use log::is_altered_line;
-pub use rollback::Rollback;
 pub use shown_runs::Finding;
 pub use walk_start::CheckpointNotFound;
-pub use witness_check::{Cosignature, WitnessCheck};
 
 /// How many pages are read ahead.
 const READ_AHEAD_PAGES: usize = 2;
 /// How many open runs are named.
 const MAX_NAMED_RUNS: usize = 20;
 
-/// What the ledger is checked against besides itself.
+/// Everything that the ledger is checked against.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The ledger's own keys: the one that signs checkpoints, and those that did before.
+pub struct VerifyOptions {
+    /// The ledger's own keys: the current one and its predecessors.
     pub ledger_keys: Vec<PublicKey>,
     /// Trusted keys: each must have signed a checkpoint.
     pub trusted_keys: Vec<PublicKey>,
-    /// Keys that a person is about to accept: where no key before them vouches for them, the report says so instead of a
+    /// Keys that a person is about to accept. The report lists those without a voucher instead of reporting a
     /// divergence.
     pub candidate_keys: Vec<PublicKey>,
-    /// The keys that may sign runs, with their times; `None` where there is no such list.
+    /// The keys that may sign runs, with their times; `None` without a keyring.
     pub keyring: Option<Keyring>,
-    /// Keys that are known to have signed runs without being on a list.
+    /// Keys outside of a keyring that are known to have signed runs.
     pub signers: Vec<PublicKey>,
     /// A trusted checkpoint: only records after it are verified.
     pub since: Option<StartPoint>,
-    /// Checkpoints that are kept elsewhere.
+    /// Checkpoints kept by a witness.
     pub witness: Option<Witness>,
     /// The local copies of the last checkpoint that the ledger's own key signed; `None` if they were not read.
     pub local_checkpoints: Option<LocalCheckpoints>,
-    /// A witness that is asked over HTTP, and the last checkpoint that it signed, as it is kept.
+    /// A witness with an HTTP interface, and the saved copy of the last checkpoint that it signed.
     pub remote_witness: Option<(Cosigner, Option<checkpoint_files::CheckpointCopy>)>,
     /// Whether missing local checkpoints and unproven records are divergences.
     pub strict: bool,
-    /// Whether the ledger is on a server: a copy that took over, or a backup, may lack the newest records.
+    /// Whether the ledger is on a server. A standby that took over, or a backup, may lack the newest records.
     pub is_on_server: bool,
     /// The log whose lines are checked against the runs.
     pub log: Option<PathBuf>,
 }
 
-impl Options {
+impl VerifyOptions {
     pub(crate) fn external_keys(&self) -> ExternalKeysRef<'_> {
         ExternalKeysRef { keyring: self.keyring.as_ref(), signers: &self.signers }
     }
@@ -107,7 +98,7 @@ impl Options {
 pub enum StartPoint {
     /// The checkpoint of this size.
     Size(u64),
-    /// The one with this number in the ledger's stream.
+    /// The checkpoint with this number in the ledger's stream.
     Number(u64),
     /// A checkpoint from another party.
     Tree(TreeHead),
@@ -115,49 +106,50 @@ pub enum StartPoint {
 
 /// The result of a verification.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// What differs, by place in the ledger; not more than a hundred.
+pub struct VerifyReport {
+    /// Divergences, ordered by position in the ledger; at most a hundred.
     pub divergences: Vec<Divergence>,
     pub divergence_count: u64,
-    /// Which ledger it is; `None` before its first checkpoint.
+    /// The ledger's origin; `None` before its first checkpoint.
     pub origin: Option<String>,
-    /// How many records there are and the root over them; `None` where one is missing.
+    /// The number of records and the root over them; `None` if a record is missing.
     pub tree: Option<TreeHead>,
-    /// After how many records it began.
+    /// The number of records before the start of the verification.
     pub since: u64,
-    /// How many records were read.
+    /// The number of verified records.
     pub records: u64,
-    /// How many of them have no body any more.
+    /// The number of verified records with an erased body.
     pub erased: u64,
-    /// How many runs and other streams these belong to.
+    /// The number of their runs and other streams.
     pub streams: u64,
-    /// How many of these are signed.
+    /// The number of signed runs among these.
     pub signed_runs: u64,
-    /// How many signatures over records there were.
+    /// The number of signatures over records.
     pub signatures: u64,
-    /// How many signed runs only their own first record vouches for.
+    /// The number of signed runs whose keys only their own first record names.
     pub self_vouched_runs: u64,
     pub checkpoints: u64,
-    /// How many of these are unsigned.
+    /// The number of unsigned checkpoints.
     pub unsigned: u64,
-    /// How many records the last checkpoint is over.
+    /// The number of records that the last checkpoint covers.
     pub sealed: u64,
-    /// How many records the last signed checkpoint is over.
+    /// The number of records that the last signed checkpoint covers.
     pub signed: u64,
-    /// How many records are after the last checkpoint, its own one not counting.
+    /// The number of records after the last checkpoint, excluding its own record.
     pub unsealed: u64,
     /// The number of unsigned records other than checkpoints.
     pub unsigned_records: u64,
-    /// How many of these follow the last signed checkpoint: anyone who can write the ledger may have added them.
+    /// The number of these after the last signed checkpoint. Any user who can write to the ledger may have added them.
     pub unproven: u64,
-    /// The number of unsigned records in the ledger's own stream, while no key is known that should have signed them.
+    /// The number of unsigned records in the ledger's own stream, as long as no key is known that should have signed
+    /// them.
     pub unsigned_ledger_records: u64,
     pub texts: u64,
-    /// How many runs are open.
+    /// The number of open runs.
     pub open: u64,
-    /// Some of them, the first opened first.
+    /// Some of the open runs, first opened first.
     pub open_runs: Vec<Name>,
-    /// Whether the ledger's own key signed the last signed checkpoint; `None` where there is no such key or checkpoint.
+    /// Whether the ledger's own key signed the last signed checkpoint; `None` without such a key or checkpoint.
     pub ledger_key_signed: Option<bool>,
     /// Whether each of the given keys signed a checkpoint.
     pub trusted_keys_signed: Vec<bool>,
@@ -165,33 +157,33 @@ pub struct Report {
     pub witness: Option<WitnessCheck>,
     /// The local copies of the last checkpoint that the ledger's own key signed; `None` if they were not read.
     pub local_checkpoints: Option<WitnessCheck>,
-    /// What the witness that is asked over HTTP signed last.
+    /// The result for the HTTP witness's last signed checkpoint.
     pub cosignature: Option<Cosignature>,
-    /// Rollbacks that a person accepted, the first one first.
+    /// Rollbacks that a person accepted, oldest first.
     pub rollbacks: Vec<Rollback>,
-    /// The keys of the ledger that no key before them vouches for.
+    /// The keys of the ledger that follow without a voucher.
     pub key_changes: KeyChangeReport,
     /// The result for the log.
     pub log: Option<LogCheck>,
-    /// How long the records took, without the time that the signatures took.
+    /// The duration of checking records, without signatures.
     pub records_duration: Duration,
-    /// How long the signatures took.
+    /// The duration of checking signatures.
     pub signatures_duration: Duration,
 }
 
-impl Report {
+impl VerifyReport {
     pub fn is_clean(&self) -> bool {
         self.divergence_count == 0
     }
 }
 
-/// Why nothing can be verified.
+/// Why a verification cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The store does not answer.
     #[error(transparent)]
-    Store(#[from] Error),
-    /// The checkpoint to begin at does not exist.
+    Store(#[from] LedgerError),
+    /// The checkpoint to start from does not exist.
     #[error(transparent)]
     Since(#[from] CheckpointNotFound),
 }
@@ -201,7 +193,7 @@ pub enum VerifyError {
 /// # Errors
 /// [`VerifyError`]. Divergences of the ledger's content are in the report.
 #[crate::boxed]
-pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyError> {
+pub async fn verify(store: &Store, options: VerifyOptions) -> Result<VerifyReport, VerifyError> {
     let options = Arc::new(options);
     let (mut report, mut walk) = {
         let mut connection = store.writer().await;
@@ -239,15 +231,18 @@ impl WalkError {
             WalkError::Since(error) => error.into(),
             WalkError::Walk => {
                 let what = "the verification stopped unexpectedly".to_owned();
-                VerifyError::Store(Error::Unavailable { what, source: None })
+                VerifyError::Store(LedgerError::Unavailable { what, source: None })
             }
         }
     }
 }
 
-async fn verify_snapshot(engine: &mut Engine, options: &Arc<Options>) -> Result<(Report, Walk), WalkError> {
+async fn verify_snapshot(
+    engine: &mut Engine,
+    options: &Arc<VerifyOptions>,
+) -> Result<(VerifyReport, Walk), WalkError> {
     let began = Instant::now();
-    // A file of schema 1 has neither.
+    // A file with schema 1 has neither table.
     let has_signatures = has_rows(engine, "SELECT n FROM signature LIMIT 1").await.is_some_and(|any| any);
     let has_tree = has_rows(engine, "SELECT idx FROM tile LIMIT 1").await.is_some();
     let begin = match &options.since {
@@ -259,7 +254,7 @@ async fn verify_snapshot(engine: &mut Engine, options: &Arc<Options>) -> Result<
     let walk_start::WalkStart { tree, seals, runs, upper_row_lengths: upper, mismatch: untrusted } = begin;
     let mut options = Arc::clone(options);
     if untrusted.is_some() {
-        options = Arc::new(Options { since: None, ..Options::clone(&options) });
+        options = Arc::new(VerifyOptions { since: None, ..VerifyOptions::clone(&options) });
     }
     let since = tree.size();
     let mut walk = Walk::new(Arc::clone(&options), tree, seals, runs);
@@ -279,15 +274,15 @@ async fn verify_snapshot(engine: &mut Engine, options: &Arc<Options>) -> Result<
     let texts = check_tables(engine, &mut walk, has_tree, &upper).await;
     let report = finish_report(&mut walk, since, texts);
     let records_duration = began.elapsed().saturating_sub(walk.jobs.duration);
-    Ok((Report { records_duration, ..report }, walk))
+    Ok((VerifyReport { records_duration, ..report }, walk))
 }
 
-/// Whether a table has any rows; `None` where there is no such table.
+/// Whether a table has rows; `None` if it does not exist.
 async fn has_rows(engine: &mut Engine, statement: &'static str) -> Option<bool> {
     sql(statement).row(engine, &[Column::Int]).await.ok().map(|row| row.is_some())
 }
 
-/// Walks over all records: they are read here and checked on another thread.
+/// Checks all records: this task reads them, and another thread checks them.
 async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -> Result<Walk, WalkError> {
     let (send, mut pages) = mpsc::channel::<Page>(READ_AHEAD_PAGES);
     let walking = tokio::task::spawn_blocking(move || {
@@ -327,8 +322,8 @@ async fn check_tables(
             unwrap_or_report(walk, "held", sets);
         }
     } else if walk.checkpoints.count > 0 {
-        let what = "there are checkpoints, and the table of stored hashes is not there";
-        walk.findings.add(Divergence::new(Kind::Removed, Part::Tree, what));
+        let what = "there are checkpoints, but the table of stored hashes is missing";
+        walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Tree, what));
     }
     let texts = tables::check_texts(engine, walk).await;
     let texts = unwrap_or_report(walk, "body", texts);
@@ -340,31 +335,31 @@ async fn check_tables(
 fn unwrap_or_report<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sqlx::Error>) -> T {
     read.unwrap_or_else(|error| {
         let what = format!("the table `{table}` cannot be read: {error}");
-        walk.findings.add(Divergence::new(Kind::Changed, Part::Index, what));
+        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::Index, what));
         T::default()
     })
 }
 
-/// What is left to say when everything was looked at.
-fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
+/// Makes the report after the walk.
+fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
     let options = Arc::clone(&walk.options);
-    let self_vouched_runs = signer_report::report_unlisted(walk);
-    signer_report::report_backdated(walk);
+    let self_vouched_runs = signatures::report_unlisted(walk);
+    signatures::report_backdated(walk);
     let unsigned_ledger_records = finish_ledger_stream(walk);
-    let witness = options.witness.as_ref().map(|witness| witness_check::check(walk, witness, "the witness"));
+    let witness =
+        options.witness.as_ref().map(|witness| checkpoints::check_witness(walk, witness, "the witness"));
     let local_checkpoints =
-        options.local_checkpoints.as_ref().map(|kept| local_checkpoints::check(walk, kept));
+        options.local_checkpoints.as_ref().map(|kept| checkpoints::check_local_checkpoints(walk, kept));
     let cosignature = options
         .remote_witness
         .as_ref()
-        .and_then(|(cosigner, copy)| witness_check::check_cosignature(walk, cosigner, copy.as_ref()?));
+        .and_then(|(cosigner, copy)| checkpoints::check_cosignature(walk, cosigner, copy.as_ref()?));
     if options.strict && walk.counts.unproven > 0 {
         let what = format!(
-            "{} records behind the last signed checkpoint are not signed, so that nothing proves who wrote them, and --strict \
-             asks for that; a crash leaves such records, and `quorate ledger checkpoint` seals them",
+            "{} records after the last signed checkpoint are unsigned, so nothing proves who wrote them, which --strict requires; after a crash, run `quorate ledger checkpoint` to seal them",
             walk.counts.unproven
         );
-        let divergence = Divergence::new(Kind::Inserted, Part::Checkpoint, what);
+        let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Checkpoint, what);
         walk.findings.add(divergence.at_seq(walk.counts.unproven_from).up_to_seq(walk.seq()));
     }
     let ledger_key_signed = walk
@@ -373,13 +368,13 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
         .filter(|_| !options.ledger_keys.is_empty());
     if ledger_key_signed == Some(false) {
         let what = "it is not signed by the ledger's own key".to_owned();
-        walk.findings.add(walk.checkpoints.about_last(Kind::Changed, what));
+        walk.findings.add(walk.checkpoints.about_last(DivergenceKind::Changed, what));
     }
     let trusted_keys_signed: Vec<bool> =
         options.trusted_keys.iter().map(|key| walk.checkpoints.is_any_signed_by(key)).collect();
     for (key, _) in options.trusted_keys.iter().zip(&trusted_keys_signed).filter(|(_, signed)| !**signed) {
         let what = format!("no checkpoint is signed by the given key {}", key.id());
-        walk.findings.add(walk.checkpoints.about_last(Kind::Changed, what));
+        walk.findings.add(walk.checkpoints.about_last(DivergenceKind::Changed, what));
     }
     let signed_size = walk.checkpoints.signed_size;
     let signers = public_keys(&walk.checkpoints.signers).collect();
@@ -390,7 +385,7 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
     let open = walk.open_runs();
     let seals = &walk.checkpoints;
     let own_record = u64::from(seals.origin.is_some());
-    Report {
+    VerifyReport {
         divergences: Vec::new(),
         divergence_count: 0,
         origin: seals.origin.clone(),
@@ -426,7 +421,7 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
     }
 }
 
-/// What is left to say of the ledger's own stream.
+/// Reports the result for the ledger's own stream.
 fn finish_ledger_stream(walk: &mut Walk) -> u64 {
     let Walk { options, ledger_signatures: own, checkpoints: seals, jobs, findings, .. } = walk;
     let known: Vec<PublicKey> = options.ledger_keys.iter().chain(&options.trusted_keys).copied().collect();
@@ -435,11 +430,11 @@ fn finish_ledger_stream(walk: &mut Walk) -> u64 {
     unsigned
 }
 
-/// Verifies the records that a new checkpoint would cover first: those after the last one that was
-/// signed. Returns the first divergence. Tree, texts and tables are not looked at.
+/// Verifies the records that a new signed checkpoint would cover first: those after the last signed one. Returns the
+/// first divergence. Does not check tree, texts and tables.
 pub(crate) async fn check_before_seal(
     engine: &mut Engine,
-    options: Options,
+    options: VerifyOptions,
     last: Option<&CheckpointRecord>,
 ) -> Result<Option<Divergence>, sqlx::Error> {
     let size = last.map_or(0, |sealed| sealed.tree.size);
@@ -455,20 +450,20 @@ pub(crate) async fn check_before_seal(
     })?;
     tables::check_bodies(&mut walk);
     walk.finish_records(&[]);
-    signer_report::report_unlisted(&mut walk);
+    signatures::report_unlisted(&mut walk);
     finish_ledger_stream(&mut walk);
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();
-    let looked_at = [Part::Record, Part::Signature, Part::Checkpoint];
+    let looked_at = [LedgerPart::Record, LedgerPart::Signature, LedgerPart::Checkpoint];
     Ok(found.into_iter().find(|divergence| looked_at.contains(&divergence.part)))
 }
 
-/// The checkpoint in a note, signatures unchecked.
+/// The checkpoint of a note. Does not check signatures.
 fn parse_checkpoint(note: &str) -> Option<Checkpoint> {
     Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok()
 }
 
-/// Verifies the keys of a checkpoint that is about to be written, as those of one that is read. Keys that it says a person
-/// accepts count here: the machine that accepts them keeps them.
+/// Verifies the keys of a checkpoint before it is written, as for an existing one. Keys that the checkpoint declares
+/// accepted count here, because this machine is about to save them.
 pub(crate) fn check_keys_follow(
     last: Option<&CheckpointRecord>,
     sealed: &CheckpointRecord,
@@ -476,7 +471,7 @@ pub(crate) fn check_keys_follow(
     let Some(note) = &sealed.note else { return Ok(()) };
     let accepted = sealed.verifiers().unwrap_or_default();
     let accepted = public_keys(&accepted).filter(|key| sealed.succession.accepts(key));
-    let options = Options { candidate_keys: accepted.collect(), ..Options::default() };
+    let options = VerifyOptions { candidate_keys: accepted.collect(), ..VerifyOptions::default() };
     let seals = last.map_or_else(Checkpoints::default, Checkpoints::starting_after);
     let place = sealed.tree.size + 1;
     seals.with_options(&options).check_signed(sealed, note, place, &mut Jobs::default())

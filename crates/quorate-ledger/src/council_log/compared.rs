@@ -1,39 +1,39 @@
-//! Chooses the lines of the index that are counted. Lines of this ledger's runs are compared with the records (D13), and
-//! one that differs does not count as a verdict. A review that was resumed counts by its last line.
+//! Chooses the lines of the index that are counted. Lines of this ledger's runs are compared with the records (D13),
+//! and a line that differs does not count as a verdict. A resumed review counts by its last line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::IndexedLog;
-use super::counts::Filter;
 use super::index::key;
-use super::line::Event;
+use super::line::LogEvent;
 use crate::Store;
 use crate::runs::{Finding, MAX_COMPARED, UNLISTED, rows_of};
+use crate::stats::ReviewFilter;
 use crate::store::engine::{Column, Row, sql};
 use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery};
 
-/// What is counted of a log.
+/// The lines of a log that are counted.
 #[derive(Debug, Clone, Default)]
 pub struct CountedLog {
-    /// Its row in the index; `None` without a log.
+    /// The log's row in the index; `None` without a log.
     pub(super) id: Option<i64>,
-    /// The lines that are not counted as reviews, as a JSON array of their rows.
+    /// The lines that do not count as reviews, as a JSON array of their row ids.
     pub(super) excluded: String,
-    /// Lines that say that a person decided otherwise.
+    /// Lines with a person's override.
     overrides: Vec<OverrideLine>,
-    /// The runs whose rows or lines differ from their records, with what differs; their lines are not counted.
+    /// The runs whose rows or lines differ from their records, with the difference. Their lines do not count.
     pub altered: BTreeMap<Name, String>,
 }
 
 #[derive(Debug, Clone)]
 struct OverrideLine {
-    /// The review that it is about; by the line's own number where it names none.
+    /// The overridden review, or the line's own id if it names none.
     review: (String, i64),
     producer: String,
     verdict: String,
@@ -41,7 +41,7 @@ struct OverrideLine {
     at_ms: i64,
 }
 
-/// A line of a run of this ledger.
+/// A line of this ledger's runs.
 struct OwnLine {
     id: i64,
     event: String,
@@ -52,8 +52,9 @@ struct OwnLine {
 }
 
 impl CountedLog {
-    /// How many reviews people decided otherwise on, and how many of each producer; one that was overridden twice counts once.
-    pub(super) fn overrides(&self, filter: &Filter) -> (u64, BTreeMap<&str, u64>) {
+    /// The number of overridden reviews, in total and for each producer. A review that was overridden twice counts
+    /// once.
+    pub(super) fn overrides(&self, filter: &ReviewFilter) -> (u64, BTreeMap<&str, u64>) {
         let accepts = |line: &&OverrideLine| {
             filter.since_ms.is_none_or(|since_ms| line.at_ms >= since_ms)
                 && filter.verdict.as_ref().is_none_or(|verdict| *verdict == line.verdict)
@@ -70,12 +71,12 @@ impl CountedLog {
     }
 }
 
-/// What is counted of a ledger's log: its own lines as far as they follow from the records, and all others.
+/// Chooses the counted lines of a ledger's log: lines of its own runs that follow from the records, and all others.
 ///
 /// # Errors
 /// When the store does not answer.
 #[crate::boxed]
-pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<CountedLog, Error> {
+pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<CountedLog, LedgerError> {
     let Some(id) = indexed.id else { return Ok(CountedLog::default()) };
     let (mut altered, mut excluded) = (BTreeMap::new(), BTreeSet::new());
     let query = ShownQuery { statements: Vec::new(), limit: 0, extent: Extent::Row, unlisted: true };
@@ -113,7 +114,7 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
     }
     for run in presence.removed(indexed.is_cut) {
         excluded.extend(presence.ids(&run));
-        altered.insert(run, "the log has no line of it".to_owned());
+        altered.insert(run, "the log has no line for it".to_owned());
     }
     count_others(store, CountedLog { id: Some(id), altered, ..CountedLog::default() }, excluded).await
 }
@@ -123,19 +124,19 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
 /// # Errors
 /// When the store does not answer.
 #[crate::boxed]
-pub async fn without_ledger(store: &Store, indexed: IndexedLog) -> Result<CountedLog, Error> {
+pub async fn without_ledger(store: &Store, indexed: IndexedLog) -> Result<CountedLog, LedgerError> {
     match indexed.id {
         None => Ok(CountedLog::default()),
         id => count_others(store, CountedLog { id, ..CountedLog::default() }, BTreeSet::new()).await,
     }
 }
 
-/// Adds the lines that are more, or something else, than a verdict.
+/// Adds the lines other than plain verdicts.
 async fn count_others(
     store: &Store,
     mut counted: CountedLog,
     mut excluded: BTreeSet<i64>,
-) -> Result<CountedLog, Error> {
+) -> Result<CountedLog, LedgerError> {
     let Some(log) = counted.id else { return Ok(counted) };
     let mut writer = store.writer().await;
     let index = writer.log_index();
@@ -145,7 +146,7 @@ async fn count_others(
         if excluded.contains(&id) {
             continue;
         }
-        if event == Event::Resumed.as_str() {
+        if event == LogEvent::Resumed.as_str() {
             resumed.insert(span);
             continue;
         }
@@ -157,7 +158,7 @@ async fn count_others(
             artifact_type: row.get(5),
             at_ms: row.get(6),
         });
-        if event == Event::Override.as_str() {
+        if event == LogEvent::Override.as_str() {
             excluded.insert(id);
         }
     }
@@ -171,7 +172,7 @@ async fn own_lines<'r>(
     store: &Store,
     log: i64,
     runs: impl Iterator<Item = &'r Name>,
-) -> Result<BTreeMap<String, Vec<OwnLine>>, Error> {
+) -> Result<BTreeMap<String, Vec<OwnLine>>, LedgerError> {
     let runs: Vec<&Name> = runs.collect();
     let mut own: BTreeMap<String, Vec<OwnLine>> = BTreeMap::new();
     if runs.is_empty() {
@@ -200,8 +201,8 @@ async fn own_lines<'r>(
     Ok(own)
 }
 
-/// Compares a run's lines with those that follow from its records: each verdict and each decision of a person once. Returns
-/// the times of those that the log does not have.
+/// Compares a run's lines with those that follow from its records: each verdict and each decision of a person once.
+/// Returns the times of missing lines.
 fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Vec<i64>, String> {
     match &compared.finding {
         Some(Finding::Altered(what) | Finding::Damaged(what)) => return Err(what.clone()),
@@ -210,34 +211,31 @@ fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Ve
     }
     let LoggedFacts { mut verdicts, mut overrides, .. } = compared.logged.clone();
     for line in lines {
-        let is = |event: Event| line.event == event.as_str();
+        let is = |event: LogEvent| line.event == event.as_str();
         let facts = match () {
-            () if is(Event::Verdict) || is(Event::Resumed) => &mut verdicts,
-            () if is(Event::Override) => &mut overrides,
-            () => return Err("a line of the log is of another program".to_owned()),
+            () if is(LogEvent::Verdict) || is(LogEvent::Resumed) => &mut verdicts,
+            () if is(LogEvent::Override) => &mut overrides,
+            () => return Err("another program wrote a line of the log".to_owned()),
         };
         let place =
             facts.iter().position(|(verdict, at_ms)| *verdict == line.verdict && *at_ms == line.at_ms);
         let place = place.ok_or_else(|| {
-            format!(
-                "the log has a line of it that says {}, which does not follow from its records",
-                line.verdict
-            )
+            format!("the log has a line for it with {}, which does not match its records", line.verdict)
         })?;
         facts.remove(place);
         let artifact_type = Some(row.text(4)).filter(|text| !text.is_empty()).unwrap_or("unknown_type");
         if line.artifact_type != artifact_type || line.producer != row.text(13) {
-            return Err("its line in the log does not follow from its records".to_owned());
+            return Err("its line in the log does not match its records".to_owned());
         }
     }
-    // A run that was taken up again has no line of a second INCOMPLETE.
-    let has_verdict = lines.iter().any(|line| line.event != Event::Override.as_str());
+    // A resumed run has no line for a second INCOMPLETE.
+    let has_verdict = lines.iter().any(|line| line.event != LogEvent::Override.as_str());
     let verdict = verdicts.last().filter(|_| !has_verdict);
     Ok(verdict.into_iter().chain(&overrides).map(|(_, at_ms)| *at_ms).collect())
 }
 
-/// The lines that a log has of this ledger's runs, and those that it lacks. A log may be rotated or begun anew, so that it
-/// lacks all lines up to some time; a line that is missing after that was removed.
+/// The existing and the missing lines of this ledger's runs. A log may be rotated or started again, so that it lacks
+/// all lines up to some time. A missing line after that time was removed.
 #[derive(Default)]
 struct LinePresence {
     lines: BTreeMap<Name, Vec<i64>>,
@@ -258,7 +256,7 @@ impl LinePresence {
         }
     }
 
-    /// The runs of which a line was removed. The last line of a log whose end is cut is there, and is not counted.
+    /// The runs with a removed line. If the log's last line is incomplete, it exists but is not counted.
     fn removed(&self, is_cut: bool) -> BTreeSet<Name> {
         let is_removed = |at_ms: i64| {
             self.first_ms.is_some_and(|first_ms| at_ms > first_ms) && !(is_cut && Some(at_ms) == self.last_ms)
@@ -271,7 +269,7 @@ impl LinePresence {
     }
 }
 
-/// The lines that are more, or something else, than a verdict.
+/// The lines other than plain verdicts.
 async fn other_lines(index: &mut SqliteConnection, log: i64) -> Result<Vec<SqliteRow>, sqlx::Error> {
     let statement = "SELECT id, event, span, producer, verdict, artifact_type, at_ms FROM log_line NOT INDEXED \
                      WHERE log = ?1 AND event <> 'verdict'";
@@ -294,6 +292,6 @@ async fn incomplete_lines(
 }
 
 fn json_array(items: &impl serde::Serialize) -> String {
-    // Names and numbers always have a form in JSON.
+    // Names and numbers always have a JSON form.
     serde_json::to_string(items).unwrap_or_default()
 }

@@ -1,41 +1,40 @@
 //! The index of the log: updated with appended lines, rebuilt if the log was replaced.
 
-mod index_diff;
-
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
+use futures::TryStreamExt as _;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
+use sha2::{Digest as _, Sha256};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row as _, Sqlite, SqliteConnection, Transaction};
 use tokio::sync::mpsc;
 
-use super::line::{Event, Line};
-use crate::Store;
-use crate::files;
+use super::line::{LogEvent, LogLine};
 use crate::store::connection::{Connection, Writer};
+use crate::{Store, files};
 
-pub(crate) use index_diff::find_index_diff;
-
-/// How many bytes at either end of the indexed part identify the log.
+/// The number of bytes at either end of the indexed part that identify the log.
 const EDGE_BYTES: u64 = 4096;
-/// How many lines go to the store at once; SQLite takes 32 766 values in a statement.
+/// The number of lines per insert. A SQLite statement takes at most 32 766 values.
 const BATCH: usize = 1000;
 
-/// A log that is indexed up to its end.
+/// A log whose index is up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexedLog {
-    /// Its row in the index; `None` where there is no log.
+    /// The log's row in the index; `None` without a log.
     pub(super) id: Option<i64>,
-    /// How many lines of it cannot be read.
+    /// The number of unreadable lines.
     pub corrupt: u64,
-    /// How many of these are new.
+    /// The number of unreadable lines that are new.
     pub newly_corrupt: u64,
-    /// How long its whole lines are, in bytes.
+    /// The size of its complete lines in bytes.
     pub bytes: u64,
-    /// Whether more follows, without a line end: it is not counted.
+    /// Whether an incomplete line follows, which is not counted.
     pub is_cut: bool,
 }
 
@@ -46,22 +45,22 @@ struct IndexRow {
     ends_sha256: String,
 }
 
-/// How a log compares with its indexed part.
+/// The state of a log compared with its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LogState {
     /// All of it is indexed.
     Unchanged,
     Grown,
-    /// It is not the one that was indexed.
+    /// It is not the log that was indexed.
     Replaced,
 }
 
-/// Forgets the index of a log; it is rebuilt when it is next needed.
+/// Drops the index of a log. The next use rebuilds it.
 ///
 /// # Errors
 /// When the store cannot be written.
 #[crate::boxed]
-pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
+pub async fn forget_index(store: &Store, log: &Path) -> Result<(), LedgerError> {
     let mut connection = index_writer(store).await?;
     let forgotten = async {
         let mut transaction = connection.begin_log_index().await?;
@@ -73,11 +72,11 @@ pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
     forgotten.await.map_err(|error| store.error(error))
 }
 
-/// The largest log whose index is compared as a whole whenever it is counted, in bytes. Reading a larger one takes longer than
-/// counting it: `verify` compares it, and [`forget_index`] has it built again.
+/// The largest log, in bytes, whose whole index is compared before each count. Reading a larger one takes longer than
+/// counting it: `verify` compares it, and [`forget_index`] makes the next use rebuild its index.
 pub const MAX_COMPARED_BYTES: u64 = 16 << 20;
 
-/// Compares the index of a log with its lines, and has it built again where they differ (D13). Says what differed.
+/// Compares the index of a log with its lines, and drops it if they differ (D13). Returns the difference.
 ///
 /// # Errors
 /// When log or store cannot be read.
@@ -86,7 +85,7 @@ pub async fn rebuild_if_altered(
     store: &Store,
     log: &Path,
     indexed: IndexedLog,
-) -> Result<Option<(String, IndexedLog)>, Error> {
+) -> Result<Option<(String, IndexedLog)>, LedgerError> {
     if indexed.bytes > MAX_COMPARED_BYTES {
         return Ok(None);
     }
@@ -95,12 +94,12 @@ pub async fn rebuild_if_altered(
     Ok(Some((what, sync(store, log).await?)))
 }
 
-/// Brings the index of a log up to date.
+/// Updates the index of a log.
 ///
 /// # Errors
 /// When log or store cannot be read.
 #[crate::boxed]
-pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, Error> {
+pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, LedgerError> {
     let mut file = match files::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -120,8 +119,8 @@ pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, Error> {
     extend(store, &mut connection, log, &key, file).await
 }
 
-/// The connection that indexes: in memory where the ledger is only read.
-async fn index_writer(store: &Store) -> Result<Writer, Error> {
+/// The connection with the index: in memory if the ledger is read-only.
+async fn index_writer(store: &Store) -> Result<Writer, LedgerError> {
     let mut connection = store.writer().await;
     if store.read_only_reason().is_some() {
         connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;
@@ -130,8 +129,8 @@ async fn index_writer(store: &Store) -> Result<Writer, Error> {
 }
 
 impl IndexRow {
-    /// How the log compares with its index. Its length is read here, after the index: a length
-    /// from before would make a log that another process has just appended to and indexed look like another.
+    /// Compares the log with its index. Reads the log's length after the index: with an earlier length, a log that
+    /// another process has just appended to and indexed would look replaced.
     fn compare(&self, file: &mut File) -> std::io::Result<LogState> {
         let bytes = file.metadata()?.len();
         if bytes < self.bytes || edge_hash(file, self.bytes)? != self.ends_sha256 {
@@ -158,15 +157,15 @@ async fn find_row(connection: &mut SqliteConnection, key: &str) -> Result<Option
     }))
 }
 
-/// Indexes the lines after the indexed part, whose end is looked up again inside the transaction, since another
-/// process may have been faster; reading and parsing run beside the store's own thread.
+/// Indexes the lines after the indexed part. Looks up its end again inside the transaction, because another process may
+/// have been faster. Reading and parsing run beside the store's own thread.
 async fn extend(
     store: &Store,
     connection: &mut Connection,
     log: &Path,
     key: &str,
     mut file: File,
-) -> Result<IndexedLog, Error> {
+) -> Result<IndexedLog, LedgerError> {
     let mut transaction = connection.begin_log_index().await.map_err(|error| store.error(error))?;
     let known = find_row(&mut transaction, key).await.map_err(|error| store.error(error))?;
     let (replaced, known) = match known {
@@ -242,13 +241,13 @@ async fn log_id(
     Ok(id)
 }
 
-/// Lines that were parsed.
+/// Parsed lines.
 struct Batch {
-    lines: Vec<(u64, u64, Line)>,
+    lines: Vec<(u64, u64, LogLine)>,
     corrupt: u64,
-    /// Where the next line starts.
+    /// The offset of the next line.
     end: u64,
-    /// Whether what follows is the file's end, and no whole line.
+    /// Whether the rest of the file has no complete line.
     is_cut: bool,
 }
 
@@ -262,14 +261,14 @@ fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::i
         while batch.lines.len() < BATCH {
             text.clear();
             let length = reader.read_until(b'\n', &mut text)? as u64;
-            // A last line without line break may still be being written.
+            // A last line without line end may not be complete yet.
             if text.last() != Some(&b'\n') {
                 batch.is_cut = !text.is_empty();
                 let _ = send.blocking_send(batch);
                 return Ok(());
             }
-            match Line::parse(&text) {
-                Some(line) if line.event == Event::Other => {}
+            match LogLine::parse(&text) {
+                Some(line) if line.event == LogEvent::Other => {}
                 Some(line) => batch.lines.push((at, length, line)),
                 None if text.iter().all(u8::is_ascii_whitespace) => {}
                 None => batch.corrupt += 1,
@@ -340,22 +339,22 @@ async fn insert(
     Ok(first + i64::try_from(batch.lines.len()).unwrap_or(0))
 }
 
-/// What the index keeps of all deliberators of a line: `positions`, then `positioned`, `blocking`, `scored` and `scores`.
-fn derived(line: &Line) -> (String, [i64; 4]) {
+/// The indexed data of a line's deliberators: `positions`, then `positioned`, `blocking`, `scored` and `scores`.
+fn derived(line: &LogLine) -> (String, [i64; 4]) {
     let positions = line.positions();
     let count = |all: usize| i64::try_from(all).unwrap_or(i64::MAX);
     let blocks = positions.values().filter(|block| **block).count();
     let (scored, scores) = line.last_scores();
     let text = match positions.is_empty() {
         true => String::new(),
-        // Names and flags always have a form in JSON.
+        // Names and flags always have a JSON form.
         false => serde_json::to_string(&positions).unwrap_or_default(),
     };
     (text, [count(positions.len()), count(blocks), scored, scores])
 }
 
-/// The hash of the first and the last bytes of a log's indexed part. Changing a line in between moves the last
-/// ones, unless the line keeps its length, and then every place that the index names still holds.
+/// The hash of the first and the last bytes of a log's indexed part. Changing a line in between moves the last bytes,
+/// unless its length stays the same, in which case every offset in the index remains valid.
 fn edge_hash(file: &mut File, bytes: u64) -> std::io::Result<String> {
     let mut text = Vec::new();
     for start in [0, bytes.saturating_sub(EDGE_BYTES)] {
@@ -369,8 +368,160 @@ fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unreadable(log: &Path, error: std::io::Error) -> Error {
-    Error::Unavailable { what: format!("cannot read {}", log.display()), source: Some(Box::new(error)) }
+fn unreadable(log: &Path, error: std::io::Error) -> LedgerError {
+    LedgerError::Unavailable { what: format!("cannot read {}", log.display()), source: Some(Box::new(error)) }
+}
+
+/// The difference between the index of a log and its lines, in words. `None` if they agree, and if the log was
+/// replaced: in that case the index is rebuilt before the next count.
+///
+/// # Errors
+/// When log or store cannot be read.
+pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<String>, LedgerError> {
+    let mut file = match files::open(log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(log, error)),
+    };
+    let mut connection = store.writer().await;
+    let index = connection.log_index();
+    if has_older_schema(index).await.map_err(|error| store.error(error))? {
+        return Ok(None);
+    }
+    if has_orphan_lines(index).await.map_err(|error| store.error(error))? {
+        return Ok(Some("it has lines of an unknown log".to_owned()));
+    }
+    let Some(known) = find_row(index, &key(log)).await.map_err(|error| store.error(error))? else {
+        return Ok(None);
+    };
+    if known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Replaced {
+        return Ok(None);
+    }
+    let (send, mut batches) = mpsc::channel(2);
+    let part = 0..known.bytes;
+    let reader = std::thread::spawn(move || parse(file, part, &send));
+    let compared = compare_lines(index, &known, &mut batches).await;
+    drop(batches);
+    let read =
+        reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader stopped unexpectedly")));
+    read.map_err(|error| unreadable(log, error))?;
+    compared.map_err(|error| store.error(error))
+}
+
+async fn compare_lines(
+    index: &mut SqliteConnection,
+    known: &IndexRow,
+    batches: &mut mpsc::Receiver<Batch>,
+) -> Result<Option<String>, sqlx::Error> {
+    let (mut after, mut corrupt) = (i64::MIN, 0);
+    let mut sum = DeliberatorSum::default();
+    while let Some(batch) = batches.recv().await {
+        corrupt += batch.corrupt;
+        let rows = lines(index, known.id, after, batch.lines.len()).await?;
+        for (at, (start, length, line)) in batch.lines.iter().enumerate() {
+            let Some(row) = rows.get(at).filter(|row| row_matches(row, *start, *length, line)) else {
+                return Ok(Some(format!("its line at byte {start} differs from the log")));
+            };
+            after = row.get(0);
+            // A deliberator that a line names twice with equal data is indexed once.
+            let distinct: BTreeSet<_> =
+                line.deliberators.iter().map(|(member, marks)| (member, marks.to_columns())).collect();
+            distinct.into_iter().for_each(|(member, marks)| sum.add(after, member, marks));
+        }
+    }
+    if !lines(index, known.id, after, 1).await?.is_empty() {
+        return Ok(Some("it has lines that the log lacks".to_owned()));
+    }
+    if corrupt != known.corrupt {
+        let had = known.corrupt;
+        return Ok(Some(format!("it has {had} unreadable lines, but the log has {corrupt}")));
+    }
+    let indexed = DeliberatorSum::from_index(index, known.id).await?;
+    Ok((indexed != sum).then(|| "its data about deliberators does not match the lines".to_owned()))
+}
+
+/// Whether an earlier version wrote the file last. If so, the index is rebuilt before the next count.
+async fn has_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let select = "SELECT 1 FROM pragma_table_info('log_line') WHERE name = 'positions'";
+    Ok(sqlx::query(select).fetch_optional(index).await?.is_none())
+}
+
+/// Whether there are rows without a log.
+async fn has_orphan_lines(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
+         UNION ALL SELECT 1 FROM log_seat WHERE log NOT IN (SELECT id FROM log) LIMIT 1";
+    Ok(sqlx::query(select).fetch_optional(index).await?.is_some())
+}
+
+async fn lines(
+    index: &mut SqliteConnection,
+    log: i64,
+    after: i64,
+    count: usize,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    let select = "SELECT id, at_byte, bytes, event, prior, span, artifact_type, verdict, at_ms, elapsed_ms, calls, tokens, \
+         producer, positions, positioned, blocking, scored, scores FROM log_line WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
+    sqlx::query(select)
+        .bind(log)
+        .bind(after)
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .fetch_all(index)
+        .await
+}
+
+/// Values of different types differ.
+fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &LogLine) -> bool {
+    let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
+    let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);
+    let (positions, counts) = derived(line);
+    number(1, to_i64(start))
+        && number(2, to_i64(length))
+        && text(3, line.event.as_str())
+        && number(4, i64::from(line.is_prior()))
+        && text(5, &line.span)
+        && text(6, &line.artifact_type)
+        && text(7, &line.verdict)
+        && number(8, line.at_ms)
+        && number(9, line.elapsed_ms)
+        && number(10, line.calls)
+        && number(11, line.tokens)
+        && text(12, &line.producer)
+        && text(13, &positions)
+        && (14..).zip(counts).all(|(at, wanted)| number(at, wanted))
+}
+
+/// Rows of deliberators in any order: their number, and the sum of their hashes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct DeliberatorSum {
+    count: u64,
+    sum: u128,
+}
+
+impl DeliberatorSum {
+    async fn from_index(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
+        let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, \
+             last_score, reprompts FROM log_seat WHERE log = ?";
+        let mut sum = DeliberatorSum::default();
+        let mut rows = sqlx::query(select).bind(log).fetch(index);
+        while let Some(row) = rows.try_next().await? {
+            let mut marks = [0; 8];
+            for (mark, at) in marks.iter_mut().zip(2..) {
+                *mark = row.try_get::<i64, usize>(at)?;
+            }
+            sum.add(row.try_get(0)?, row.try_get(1)?, marks);
+        }
+        Ok(sum)
+    }
+
+    fn add(&mut self, line: i64, member: &str, marks: [i64; 8]) {
+        let mut hash = Sha256::new();
+        hash.update(line.to_be_bytes());
+        marks.iter().for_each(|mark| hash.update(mark.to_be_bytes()));
+        hash.update(member.as_bytes());
+        let hash: [u8; 32] = hash.finalize().into();
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(u128::from_be_bytes(hash[..16].try_into().unwrap_or_default()));
+    }
 }
 
 #[cfg(test)]
@@ -405,7 +556,7 @@ mod tests {
         for reader in readers {
             newly_corrupt += reader.await.unwrap();
         }
-        // A log that was read again would have its one bad line found again.
+        // A second read of the log would report its one bad line again.
         assert_eq!(newly_corrupt, 1);
     }
 }

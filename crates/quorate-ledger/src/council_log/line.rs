@@ -7,94 +7,94 @@ use quorate_kernel::clock::parse_rfc3339;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The longest time that one review is counted with, in milliseconds: a year. A longer time is wrong, and a
-/// few of them would be more than a sum can hold.
+/// The longest duration of a review that counts, in milliseconds: a year. A longer one is wrong, and a few of them
+/// would overflow a sum.
 const MAX_ELAPSED_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
 
-/// The verdict word of a run that was closed because its draft changed; it counts for nothing.
+/// The verdict word of a run that was closed because its draft changed. It does not count.
 pub const SUPERSEDED: &str = "SUPERSEDED";
 
-/// What the index keeps of a line.
+/// The indexed data of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
-    /// What kind of line.
-    pub event: Event,
-    /// The run or span that it belongs to; empty where the line has none.
+pub struct LogLine {
+    /// The kind of the line.
+    pub event: LogEvent,
+    /// The run or span; empty if the line has none.
     pub span: String,
-    /// The artifact's type; `unknown_type` where the line has none.
+    /// The artifact's type; `unknown_type` if the line has none.
     pub artifact_type: String,
-    /// The verdict in upper case; `UNKNOWN` where the line has none.
+    /// The verdict in upper case; `UNKNOWN` if the line has none.
     pub verdict: String,
-    /// When, in milliseconds since the Unix epoch; 0 where the line does not say.
+    /// The time, in milliseconds since the Unix epoch; 0 if the line has none.
     pub at_ms: i64,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub elapsed_ms: i64,
-    /// How many calls were made; -1 where the line does not say.
+    /// The number of calls; -1 if the line has none.
     pub calls: i64,
-    /// How many tokens were read and written; -1 where the line does not say.
+    /// The number of tokens read and written; -1 if the line has none.
     pub tokens: i64,
-    /// How each deliberator behaved.
+    /// The behaviour of each deliberator.
     pub deliberators: Vec<(String, Behavior)>,
-    /// The operator that made the artifact; empty where the line does not say.
+    /// The operator that made the artifact; empty if the line has none.
     pub producer: String,
 }
 
 /// The kinds of line that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum LogEvent {
     Verdict,
     /// A review that had ended without a verdict was resumed to one.
     Resumed,
-    /// A review ended, and the same line says that a person decided otherwise: the public tool's mark.
+    /// A review ended, and the same line records a person's override: the public tool's mark.
     Overridden,
-    /// A person decided otherwise.
+    /// A person overrode the verdict.
     Override,
-    /// Something else, which is passed over.
+    /// Something else, which is ignored.
     Other,
 }
 
-impl Event {
+impl LogEvent {
     /// The word in the index.
     pub fn as_str(self) -> &'static str {
         match self {
-            Event::Verdict => "verdict",
-            Event::Resumed => "resumed",
-            Event::Overridden => "overridden",
-            Event::Override => "override",
-            Event::Other => "other",
+            LogEvent::Verdict => "verdict",
+            LogEvent::Resumed => "resumed",
+            LogEvent::Overridden => "overridden",
+            LogEvent::Override => "override",
+            LogEvent::Other => "other",
         }
     }
 
-    fn from_word(word: Option<&str>) -> Event {
+    fn from_word(word: Option<&str>) -> LogEvent {
         match word {
-            None | Some("" | "verdict") => Event::Verdict,
-            Some("resumed") => Event::Resumed,
-            Some("override") => Event::Override,
-            Some(_) => Event::Other,
+            None | Some("" | "verdict") => LogEvent::Verdict,
+            Some("resumed") => LogEvent::Resumed,
+            Some("override") => LogEvent::Override,
+            Some(_) => LogEvent::Other,
         }
     }
 }
 
-/// How a deliberator behaved in one review.
+/// The behaviour of a deliberator in one review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behavior {
     /// It blocked at the end.
     pub blocks: bool,
-    /// It said that no revision could repair it.
+    /// It declared the draft irreparable.
     pub irreducible: bool,
     /// Its block changed from round 1 to round 2.
     pub flipped: bool,
-    /// It gave an answer that did not fit, in either round.
+    /// It gave an invalid answer, in either round.
     pub schema_failed: bool,
-    /// It ran out of time, in either round.
+    /// It timed out, in either round.
     pub timed_out: bool,
     /// Its first score, in hundredths; -1 without one.
     pub first_score: i64,
     /// Its last score, in hundredths; -1 without one.
     pub last_score: i64,
-    /// How often it was asked again, since its answer did not fit.
+    /// The number of reprompts after invalid answers.
     pub reprompts: i64,
-    /// Whether it blocked in the answer that counts (C4); `None` where none counts.
+    /// Whether it blocked in the answer that counts (C4); `None` if none counts.
     pub position: Option<bool>,
 }
 
@@ -114,15 +114,15 @@ impl Default for Behavior {
     }
 }
 
-/// Stands for a number that a line does not say.
+/// Replaces a missing number.
 const NOT_STATED: i64 = -1;
-/// How many deliberators a line may name whose agreement is counted.
+/// The most deliberators of a line whose agreement is counted.
 pub const MAX_POSITIONS: usize = 32;
-/// The largest number that is counted: more of what one line says could be more than a sum can hold.
+/// The largest counted number. Larger ones could overflow a sum.
 const MAX_COUNT: i64 = 1 << 40;
 
 impl Behavior {
-    /// As the index has them, in the order of its columns.
+    /// In the order of the index's columns.
     pub(super) fn to_columns(self) -> [i64; 8] {
         let [blocks, irreducible, flipped, schema_failed, timed_out] =
             [self.blocks, self.irreducible, self.flipped, self.schema_failed, self.timed_out].map(i64::from);
@@ -132,15 +132,15 @@ impl Behavior {
     }
 }
 
-impl Line {
+impl LogLine {
     /// Whether a later review of the same type learns from it.
     pub fn is_prior(&self) -> bool {
-        matches!(self.event, Event::Verdict | Event::Resumed | Event::Overridden)
+        matches!(self.event, LogEvent::Verdict | LogEvent::Resumed | LogEvent::Overridden)
             && matches!(&*self.verdict, "SHIP" | "REVISE" | "HOLD")
     }
 
-    /// The position of each deliberator that has one, by name. A name that the line has twice has none, and a line with more
-    /// than [`MAX_POSITIONS`] names has no positions, since pairs are counted.
+    /// The position of each deliberator that has one, by name. A duplicate name has none, and a line with more than
+    /// [`MAX_POSITIONS`] names has no positions, because pairs are counted.
     pub fn positions(&self) -> BTreeMap<&str, bool> {
         if self.deliberators.len() > MAX_POSITIONS {
             return BTreeMap::new();
@@ -153,7 +153,7 @@ impl Line {
         positions.collect()
     }
 
-    /// How many deliberators scored, and the sum of each one's last score in hundredths.
+    /// The number of deliberators that scored, and the sum of their last scores in hundredths.
     pub fn last_scores(&self) -> (i64, i64) {
         let last = |behavior: &Behavior| [behavior.last_score, behavior.first_score];
         let scores = self.deliberators.iter();
@@ -162,8 +162,8 @@ impl Line {
         scores.fold((0, 0), |(count, sum), score| (count + 1, sum + score))
     }
 
-    /// Reads a line; `None` where it is no JSON object, or says that it follows up on a run and does not name one.
-    pub fn parse(text: &[u8]) -> Option<Line> {
+    /// Parses a line; `None` if it is not a JSON object, or follows up on a run without naming it.
+    pub fn parse(text: &[u8]) -> Option<LogLine> {
         if let Ok(wire) = serde_json::from_slice::<LogObject>(text) {
             return wire.into_line();
         }
@@ -178,8 +178,8 @@ impl Line {
     }
 }
 
-/// Keys of which every line of a log has at least one. Other files of JSON lines have none: a transcript has times and
-/// events, and an export has a version, too.
+/// Every line of a log has at least one of these keys. Other files with JSON lines have none: a transcript has times
+/// and events, and an export also has a version.
 const MARKS: [&str; 6] = ["span_id", "artifact_type", "verdict", "adjudicator", "round1", "deliberators"];
 
 /// Whether a line is one of a log.
@@ -188,7 +188,7 @@ pub(super) fn is_logs(text: &[u8]) -> bool {
     object.is_ok_and(|object| MARKS.iter().any(|mark| object.contains_key(*mark)))
 }
 
-/// Whether a text without line end is the beginning of an object.
+/// Whether a text without line end is the start of an object.
 pub(super) fn is_begun(text: &[u8]) -> bool {
     let object = || serde_json::from_slice::<serde::de::IgnoredAny>(text);
     text.starts_with(b"{\"") && !text.ends_with(b"\n") && object().is_err_and(|error| error.is_eof())
@@ -221,7 +221,7 @@ struct Adjudicator {
     verdict: Option<String>,
 }
 
-/// As the public tool's reader takes them.
+/// With the same rules as the public tool's reader.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Tokens {
@@ -253,12 +253,12 @@ struct PublicToolEntry {
 }
 
 impl LogObject {
-    fn into_line(self) -> Option<Line> {
+    fn into_line(self) -> Option<LogLine> {
         let public = self.deliberators.unwrap_or_default();
         let deliberators = if self.round1.is_some() || self.round2.is_some() {
             let mut deliberators =
                 merge_rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default());
-            // What the published schema has no field for.
+            // Fields that the published schema lacks.
             for (member, marks) in &mut deliberators {
                 marks.reprompts = public.get(member).map_or(0, |entry| entry.behavior().reprompts);
             }
@@ -279,20 +279,20 @@ impl LogObject {
             self.adjudicator.and_then(|adjudicator| adjudicator.final_verdict.or(adjudicator.verdict))
         });
         let is_superseded = verdict.as_deref() == Some(SUPERSEDED);
-        let event = match Event::from_word(self.event.as_deref()) {
-            Event::Verdict if self.parth_override == Some(true) => Event::Overridden,
+        let event = match LogEvent::from_word(self.event.as_deref()) {
+            LogEvent::Verdict if self.parth_override == Some(true) => LogEvent::Overridden,
             event => event,
         };
-        // The published schema has neither: what this program writes names run, span and verdict.
+        // The published schema has neither. This program writes run, span and verdict.
         let follows_up =
-            matches!(event, Event::Resumed | Event::Override) && self.parth_override != Some(true);
+            matches!(event, LogEvent::Resumed | LogEvent::Override) && self.parth_override != Some(true);
         let is_whole =
             self.run.as_deref().is_some_and(|run| !run.is_empty() && self.span_id.as_deref() == Some(run))
                 && verdict.as_deref().is_some_and(|word| matches!(word, "SHIP" | "REVISE" | "HOLD"));
         if follows_up && !is_whole {
             return None;
         }
-        Some(Line {
+        Some(LogLine {
             event,
             span: self.span_id.unwrap_or_default(),
             artifact_type: self
@@ -313,7 +313,7 @@ impl LogObject {
     }
 }
 
-/// A number that is counted, within what a sum can hold.
+/// A counted number, limited so that sums cannot overflow.
 fn clamp_count(number: f64) -> i64 {
     (number as i64).clamp(0, MAX_COUNT)
 }
@@ -324,7 +324,7 @@ fn score(value: Option<&Value>) -> i64 {
     score.map_or(NOT_STATED, |score| (score * 100.0).round() as i64)
 }
 
-/// A time with an offset, or without one, which is UTC.
+/// A time with an offset, or without one, which means UTC.
 fn time(text: &str) -> Option<i64> {
     parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}Z")))
 }
@@ -369,13 +369,13 @@ impl RoundEntry {
         self.would_block
     }
 
-    /// Whether it blocks, of a valid answer.
+    /// Whether a valid answer blocks.
     fn valid_block(&self) -> Option<bool> {
         let answered = self.status.as_deref().is_none_or(|status| status == "answered");
         self.would_block.filter(|_| answered && self.schema_failed != Some(true))
     }
 
-    /// Of one round; what it scored is its first score.
+    /// Reads one round. Its score is the first score.
     fn behavior(&self) -> Behavior {
         let status = self.status.as_deref();
         let named = || {
@@ -396,7 +396,7 @@ impl RoundEntry {
 }
 
 impl PublicToolEntry {
-    /// The public tool writes `false` for an answer that never was; a score tells the two apart.
+    /// The public tool writes `false` for an answer that never existed. A score distinguishes the two.
     fn position(&self, two_rounds: bool) -> Option<bool> {
         let block = |block: Option<bool>, scored: Option<&Value>| {
             (score(scored) != NOT_STATED).then_some(block == Some(true))
@@ -407,7 +407,7 @@ impl PublicToolEntry {
 
     fn behavior(&self) -> Behavior {
         let first = self.r1_would_block == Some(true);
-        // The public tool writes `false` for a round that never was; a score tells the two apart.
+        // The public tool writes `false` for a round that never existed. A score distinguishes the two.
         let second = self.r2_score.is_some().then_some(self.r2_would_block == Some(true));
         Behavior {
             blocks: second.unwrap_or(first || self.r2_would_block == Some(true)),
@@ -431,4 +431,151 @@ impl PublicToolEntry {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_published_schema_is_read() {
+        // D6
+        let line = LogLine::parse(
+        br#"{"v":2,"ts":"2026-05-18T14:23:11.504Z","artifact":"a.md","artifact_type":"post",
+            "round1":[{"deliberator":"skeptic","verdict":"revise","would_block":true,"irreducible":false},{"deliberator":"voice","status":"timed_out"}],
+            "round2":[{"deliberator":"skeptic","would_block":false,"irreducible":false},{"deliberator":"voice","schema_failed":true}],
+            "adjudicator":{"final_verdict":"REVISE","reasoning":"r"},"elapsed_seconds":312.4}"#,
+    )
+    .expect("read");
+        assert_eq!((line.event, &*line.verdict, &*line.artifact_type), (LogEvent::Verdict, "REVISE", "post"));
+        assert_eq!(line.elapsed_ms, 312_400);
+        assert_eq!(
+            line.deliberators[0],
+            ("skeptic".into(), Behavior { flipped: true, position: Some(false), ..Behavior::default() })
+        );
+        assert_eq!(
+            line.deliberators[1].1,
+            Behavior { schema_failed: true, timed_out: true, ..Behavior::default() }
+        );
+    }
+
+    #[test]
+    fn a_line_of_the_public_tool_is_read() {
+        // D6
+        let line = LogLine::parse(
+        br#"{"v":2,"span_id":"council-ab12","event":"verdict","ts":"2026-05-15T10:23:11Z","artifact_type":"memo","verdict":"HOLD",
+            "deliberators":{"skeptic":{"r1_score":2,"r1_would_block":true,"r2_score":2,"r2_would_block":true,"r2_irreducible":true,"schema_failed":false,"error":null},
+            "evidence":{"r1_would_block":true,"r2_score":null,"r2_would_block":false,"error":"TimeoutError: "}}}"#,
+    )
+    .expect("read");
+        assert!(line.is_prior());
+        let skeptic = Behavior {
+            blocks: true,
+            irreducible: true,
+            first_score: 200,
+            last_score: 200,
+            position: Some(true),
+            ..Behavior::default()
+        };
+        assert_eq!(line.deliberators[1].1, skeptic);
+        assert_eq!(line.deliberators[0].1, Behavior { blocks: true, timed_out: true, ..Behavior::default() });
+    }
+
+    #[test]
+    fn scores_reprompts_and_tokens_are_read_in_either_form() {
+        let public = LogLine::parse(
+        br#"{"verdict":"SHIP","tokens":{"total":1200},"deliberators":{"a":{"r1_score":3,"r2_score":4.5,"reprompts":2}}}"#,
+    );
+        let marks = Behavior {
+            first_score: 300,
+            last_score: 450,
+            reprompts: 2,
+            position: Some(false),
+            ..Behavior::default()
+        };
+        let public = public.expect("read");
+        assert_eq!((public.tokens, public.deliberators), (1200, vec![("a".to_owned(), marks)]));
+        let published = LogLine::parse(
+            br#"{"round1":[{"deliberator":"a","would_block":false,"scores":{"x":2,"y":4}}],
+            "round2":[{"deliberator":"a","would_block":false,"score":4.5}],
+            "deliberators":{"a":{"reprompts":2}},"tokens_total":7}"#,
+        );
+        let published = published.expect("read");
+        assert_eq!((published.tokens, published.deliberators), (7, vec![("a".to_owned(), marks)]));
+        // No number in a line overflows a sum.
+        for said in ["1e300", "-5", "\"many\"", "{\"total\": null}"] {
+            let line = LogLine::parse(format!("{{\"tokens\": {said}}}").as_bytes()).expect("read");
+            assert!((-1..=MAX_COUNT).contains(&line.tokens), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_position_is_the_answer_that_counts() {
+        // C4
+        let positions = |text: &str| {
+            let line = LogLine::parse(text.as_bytes()).expect("read");
+            line.positions()
+                .into_iter()
+                .map(|(name, block)| format!("{name}{}", u8::from(block)))
+                .collect::<Vec<_>>()
+        };
+        let two_rounds = r#"{"verdict": "HOLD", "round1": [
+        {"deliberator": "a", "would_block": true, "status": "answered"}, {"deliberator": "b", "would_block": false},
+        {"deliberator": "c", "would_block": true}, {"deliberator": "d", "would_block": true, "schema_failed": true},
+        {"deliberator": "e", "would_block": true}, {"deliberator": "e", "would_block": true}],
+        "round2": [{"deliberator": "a", "would_block": false, "status": "answered"},
+        {"deliberator": "b", "status": "timed_out"}, {"deliberator": "c", "would_block": false, "status": "schema_failed"},
+        {"deliberator": "d", "status": "failed"}]}"#;
+        assert_eq!(positions(two_rounds), ["a0", "c1"]);
+        let one_round = r#"{"round1": [{"deliberator": "a", "would_block": true}, {"deliberator": "b", "would_block": false}], "round2": []}"#;
+        assert_eq!(positions(one_round), ["a1", "b0"]);
+        let public = r#"{"deliberators": {
+        "a": {"r1_score": 2, "r1_would_block": true, "r2_score": null, "r2_would_block": false},
+        "b": {"r1_score": 4, "r1_would_block": false, "r2_score": null, "r2_would_block": false},
+        "c": {"r1_score": 4, "r1_would_block": false, "r2_score": 2, "r2_would_block": true},
+        "d": {"r1_score": null, "r1_would_block": false, "error": "down"}}}"#;
+        assert_eq!(positions(public), ["a1", "c1"]);
+        let many: Vec<Value> = (0..=MAX_POSITIONS)
+            .map(|n| serde_json::json!({"deliberator": format!("m{n}"), "would_block": true}))
+            .collect();
+        assert!(positions(&serde_json::json!({"round1": many}).to_string()).is_empty());
+    }
+
+    #[test]
+    fn odd_fields_cost_their_meaning_and_not_the_line() {
+        let line = LogLine::parse(br#"{"artifact_type": 5, "verdict": "SHIP", "round1": "none"}"#)
+            .expect("an object");
+        assert_eq!((&*line.artifact_type, &*line.verdict), ("unknown_type", "SHIP"));
+        assert_eq!(LogLine::parse(b"[1]"), None);
+        assert_eq!(LogLine::parse(b"{\"verdict\": \"SH"), None);
+    }
+
+    #[test]
+    fn a_line_that_follows_up_on_a_run_names_it() {
+        // D6
+        for line in [
+            &br#"{"event": "override"}"#[..],
+            br#"{"event": "override", "verdict": "SHIP"}"#,
+            br#"{"event": "override", "run": "r1", "verdict": "SHIP"}"#,
+            br#"{"event": "override", "run": "r1", "span_id": "r2", "verdict": "SHIP"}"#,
+            br#"{"event": "override", "run": "r1", "span_id": "r1"}"#,
+            br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "MAYBE"}"#,
+            br#"{"event": "resumed", "span_id": "r1", "verdict": "SHIP"}"#,
+        ] {
+            assert_eq!(LogLine::parse(line), None, "{}", String::from_utf8_lossy(line));
+        }
+        // The public tool has another word for it.
+        let theirs =
+            br#"{"event": "verdict", "parth_override": true, "span_id": "council-1", "verdict": "SHIP"}"#;
+        let theirs = LogLine::parse(theirs).expect("read");
+        assert_eq!((theirs.event, &*theirs.verdict, theirs.is_prior()), (LogEvent::Overridden, "SHIP", true));
+    }
+
+    #[test]
+    fn incomplete_and_overrides_are_no_priors() {
+        // C10
+        assert!(!LogLine::parse(br#"{"verdict": "INCOMPLETE"}"#).expect("read").is_prior());
+        let person = br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "SHIP"}"#;
+        assert!(!LogLine::parse(person).expect("read").is_prior());
+        assert!(
+            !LogLine::parse(br#"{"event": "sweep_complete", "verdict": "SHIP"}"#).expect("read").is_prior()
+        );
+    }
+}

@@ -1,19 +1,20 @@
-//! Statistics of a council over time, counted from the index.
+//! Statistics of a council over time, counted from the index: verdicts, the behaviour of deliberators, and how far
+//! pairs of them agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
 use sqlx::Row as _;
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments};
 
-use super::CountedLog;
-use super::counts::monday;
-pub use super::counts::{DeliberatorStats, Filter, Stats};
-use super::producers::{self, Producers};
+use super::priors::Producers;
+use super::{CountedLog, priors};
 use crate::Store;
+use crate::stats::ReviewFilter;
 
-/// A statement over the deliberators of lines, in the order of their table, in which rows of one behaviour stand together.
+/// A statement over the deliberators of lines, in the order of their table, in which rows with the same behaviour are
+/// adjacent.
 macro_rules! seats {
     ($which:literal) => {
         concat!(
@@ -25,8 +26,8 @@ macro_rules! seats {
     };
 }
 
-/// A statement over the reviews that a [`Filter`] accepts, without closed runs. Bound are the log, the filter and the rows
-/// that are not counted. Read from the first row to the last: by an index, each page would be read for each type again.
+/// A statement over the reviews that a [`ReviewFilter`] selects, without closed runs. Its parameters are the log, the
+/// filter and the excluded rows. It reads all rows in order: by an index, each page would be read again for each type.
 macro_rules! reviews {
     ($select:literal, $rest:literal) => {
         concat!(
@@ -38,9 +39,8 @@ macro_rules! reviews {
         )
     };
 }
-pub(super) use reviews;
 
-/// Reviews by week, type, verdict and producer. The week comes first: a log is in the order of time, and almost sorted by it.
+/// Reviews by week, type, verdict and producer. The week comes first, because a log is almost sorted by time.
 const REVIEWS: &str = reviews!(
     "SELECT artifact_type, verdict, at_ms, COUNT(*), SUM(elapsed_ms), \
                 SUM(CASE WHEN calls >= 0 THEN calls ELSE 0 END), SUM(CASE WHEN calls >= 0 THEN 1 ELSE 0 END), \
@@ -49,21 +49,21 @@ const REVIEWS: &str = reviews!(
     "GROUP BY CASE WHEN at_ms = 0 THEN NULL ELSE (at_ms - 345600000) / 604800000 END, artifact_type, verdict, producer"
 );
 
-/// The deliberators of all lines that are counted.
+/// The deliberators of all counted lines.
 const SEATS: &str = seats!("line NOT IN (SELECT value FROM json_each(?5))");
 
-/// A statement with what [`reviews`] binds.
+/// Binds the parameters of [`reviews`].
 pub(super) fn filtered<'q>(
     statement: &'static str,
     log: i64,
     counted: &'q CountedLog,
-    filter: &'q Filter,
+    filter: &'q ReviewFilter,
 ) -> Query<'q, Sqlite, SqliteArguments> {
-    let Filter { since_ms, verdict, artifact_type } = filter;
+    let ReviewFilter { since_ms, verdict, artifact_type } = filter;
     sqlx::query(statement).bind(log).bind(since_ms).bind(verdict).bind(artifact_type).bind(&*counted.excluded)
 }
 
-/// Counts reviews, and those of each producer.
+/// Counts reviews, in total and for each producer.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -71,9 +71,9 @@ pub(super) fn filtered<'q>(
 pub async fn stats(
     store: &Store,
     counted: &CountedLog,
-    filter: &Filter,
-) -> Result<(Stats, Producers), Error> {
-    let (mut stats, mut producers) = (Stats::default(), Producers::new());
+    filter: &ReviewFilter,
+) -> Result<(LogStats, Producers), LedgerError> {
+    let (mut stats, mut producers) = (LogStats::default(), Producers::new());
     let Some(log) = counted.id else { return Ok((stats, producers)) };
     let mut writer = store.writer().await;
     let connection = writer.log_index();
@@ -83,7 +83,7 @@ pub async fn stats(
         .map_err(|error| store.error(error))?;
     for row in &rows {
         stats.add_row(row);
-        producers::add_row(&mut producers, row);
+        priors::add_row(&mut producers, row);
     }
     let (overrides, by_producer) = counted.overrides(filter);
     stats.overrides = overrides;
@@ -92,7 +92,7 @@ pub async fn stats(
             producers.entry(producer.to_owned()).or_default().overrides = overrides;
         }
     }
-    let statement = match *filter == Filter::default() {
+    let statement = match *filter == ReviewFilter::default() {
         true => SEATS,
         false => seats!(
             "line IN (SELECT id FROM log_line NOT INDEXED WHERE log = ?1 AND (?2 IS NULL OR at_ms >= ?2) \
@@ -113,7 +113,7 @@ pub async fn stats(
         behavior.schema_failed += when(4);
         behavior.timed_out += when(5);
         for (scores, at) in [(&mut behavior.first_scores, 6), (&mut behavior.last_scores, 7)] {
-            // A negative score stands for none.
+            // A negative score means that there is none.
             if let Ok(score) = u64::try_from(number(at)) {
                 scores.0 += count;
                 scores.1 = scores.1.saturating_add(count.saturating_mul(score));
@@ -125,7 +125,7 @@ pub async fn stats(
     Ok((stats, producers))
 }
 
-impl Stats {
+impl LogStats {
     fn add_row(&mut self, row: &sqlx::sqlite::SqliteRow) {
         let number = |at: usize| row.get::<i64, _>(at).unsigned_abs();
         let (artifact_type, verdict, count): (String, String, u64) = (row.get(0), row.get(1), number(3));
@@ -141,9 +141,207 @@ impl Stats {
         *self.verdicts.entry(artifact_type).or_default().entry(verdict).or_default() += count;
     }
 
-    /// How many reviews were counted.
+    /// The number of counted reviews.
     pub fn reviews(&self) -> u64 {
         self.verdicts.values().flat_map(BTreeMap::values).sum()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogStats {
+    /// Verdicts by type of artifact, then by verdict.
+    pub verdicts: BTreeMap<String, BTreeMap<String, u64>>,
+    pub deliberators: BTreeMap<String, DeliberatorStats>,
+    /// Verdicts by week (Monday's day number since the Unix epoch), type and verdict. Lines without a time have no
+    /// week.
+    pub weeks: BTreeMap<i64, BTreeMap<String, BTreeMap<String, u64>>>,
+    /// The number of reviews that record calls, and the number of calls.
+    pub calls: (u64, u64),
+    /// Time spent in reviews, in milliseconds.
+    pub elapsed_ms: u64,
+    /// The number of reviews that record tokens, and the number of tokens.
+    pub tokens: (u64, u64),
+    /// The number of overridden reviews.
+    pub overrides: u64,
+}
+
+/// A deliberator's behaviour, as counts of reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeliberatorStats {
+    pub reviews: u64,
+    /// It blocked at the end.
+    pub blocks: u64,
+    pub irreducible: u64,
+    /// Its block changed from round 1 to round 2.
+    pub flipped: u64,
+    /// It gave an invalid answer.
+    pub schema_failed: u64,
+    /// It timed out.
+    pub timed_out: u64,
+    /// Reviews that it scored in round 1, and the sum of these scores in hundredths.
+    pub first_scores: (u64, u64),
+    /// Reviews that it scored in round 2, and the sum of these scores in hundredths.
+    pub last_scores: (u64, u64),
+    /// The number of reprompts after invalid answers.
+    pub reprompts: u64,
+}
+
+impl DeliberatorStats {
+    /// The counts behind its rates, by name.
+    pub fn counts(&self) -> [(&'static str, u64); 5] {
+        [
+            ("block", self.blocks),
+            ("irreducible", self.irreducible),
+            ("flip", self.flipped),
+            ("schema_failed", self.schema_failed),
+            ("timed_out", self.timed_out),
+        ]
+    }
+}
+
+/// The day number of the first Monday, 1970-01-05.
+const MONDAY_DAY: i64 = 4;
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// The Monday of a time's week, as its day number; `None` without a time. Statements group by the same division.
+pub(super) fn monday(at_ms: i64) -> Option<i64> {
+    (at_ms != 0).then(|| MONDAY_DAY + 7 * ((at_ms - MONDAY_DAY * DAY_MS) / (7 * DAY_MS)))
+}
+
+/// The least number of common reviews for a rate.
+pub const MIN_SHARED: u64 = 20;
+/// The most deliberators that are paired, those with the most positions: a log can name any number.
+pub const MAX_MEMBERS: usize = 64;
+
+/// The agreement of pairs of deliberators.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Agreement {
+    /// For each paired deliberator, the number of decided reviews in which it has a position.
+    pub members: BTreeMap<String, u64>,
+    /// Each pair with common reviews, its names in order.
+    pub pairs: BTreeMap<(String, String), Pair>,
+    /// The number of unpaired deliberators beyond [`MAX_MEMBERS`].
+    pub omitted: u64,
+}
+
+/// The positions of two deliberators in the reviews in which both have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pair {
+    pub both_block: u64,
+    pub both_pass: u64,
+    /// The number of reviews in which only the first one blocks.
+    pub first_blocks: u64,
+    /// The number of reviews in which only the second one blocks.
+    pub second_blocks: u64,
+}
+
+impl Pair {
+    /// The number of reviews in which both have a position.
+    pub fn shared(&self) -> u64 {
+        self.agreed() + self.first_blocks + self.second_blocks
+    }
+
+    /// The number of reviews in which both have the same position.
+    pub fn agreed(&self) -> u64 {
+        self.both_block + self.both_pass
+    }
+
+    /// Whether there are enough common reviews for a rate.
+    pub fn is_enough(&self) -> bool {
+        self.shared() >= MIN_SHARED
+    }
+
+    /// The share of reviews in which they agree, 0 to 1; `None` if they have too few common reviews.
+    pub fn rate(&self) -> Option<f64> {
+        self.is_enough().then(|| self.agreed() as f64 / self.shared() as f64)
+    }
+
+    /// Cohen's kappa: how far they agree beyond what their rates of blocking alone predict, up to 1. `None` if they
+    /// have too few common reviews, or if each always takes the same position.
+    pub fn kappa(&self) -> Option<f64> {
+        let observed = self.rate()?;
+        let shared = self.shared() as f64;
+        let first = (self.both_block + self.first_blocks) as f64 / shared;
+        let second = (self.both_block + self.second_blocks) as f64 / shared;
+        let expected = first * second + (1.0 - first) * (1.0 - second);
+        (expected < 1.0).then(|| (observed - expected) / (1.0 - expected))
+    }
+
+    fn add(&mut self, first: bool, second: bool, reviews: u64) {
+        let counted = match (first, second) {
+            (true, true) => &mut self.both_block,
+            (false, false) => &mut self.both_pass,
+            (true, false) => &mut self.first_blocks,
+            (false, true) => &mut self.second_blocks,
+        };
+        *counted += reviews;
+    }
+}
+
+/// Counts the agreement of deliberators.
+///
+/// # Errors
+/// When the store does not answer.
+#[crate::boxed]
+pub async fn agreement(
+    store: &Store,
+    counted: &CountedLog,
+    filter: &ReviewFilter,
+) -> Result<Agreement, LedgerError> {
+    let Some(log) = counted.id else { return Ok(Agreement::default()) };
+    let rows = {
+        let mut writer = store.writer().await;
+        filtered(
+            reviews!("SELECT positions, COUNT(*)", "AND prior = 1 AND positions <> '' GROUP BY positions"),
+            log,
+            counted,
+            filter,
+        )
+        .fetch_all(&mut *writer.log_index())
+        .await
+        .map_err(|error| store.error(error))?
+    };
+    // Few combinations of positions occur, each of them often.
+    let decided = rows.iter().filter_map(|row| {
+        let positions: BTreeMap<String, bool> = serde_json::from_str(row.get(0)).ok()?;
+        Some((positions, row.get::<i64, _>(1).unsigned_abs()))
+    });
+    Ok(Agreement::count(&decided.collect::<Vec<_>>()))
+}
+
+impl Agreement {
+    fn count(decided: &[(BTreeMap<String, bool>, u64)]) -> Agreement {
+        let mut members: BTreeMap<&str, u64> = BTreeMap::new();
+        for (positions, reviews) in decided {
+            for name in positions.keys() {
+                *members.entry(name).or_default() += reviews;
+            }
+        }
+        let mut ranked: Vec<_> = members.iter().map(|(name, reviews)| (*name, *reviews)).collect();
+        ranked.sort_by_key(|(name, reviews)| (std::cmp::Reverse(*reviews), *name));
+        let omitted = ranked.len().saturating_sub(MAX_MEMBERS) as u64;
+        ranked.truncate(MAX_MEMBERS);
+        let paired: BTreeSet<&str> = ranked.iter().map(|(name, _)| *name).collect();
+        let mut pairs: BTreeMap<(&str, &str), Pair> = BTreeMap::new();
+        for (positions, reviews) in decided {
+            let positions: Vec<(&str, bool)> = positions
+                .iter()
+                .map(|(name, block)| (&**name, *block))
+                .filter(|(name, _)| paired.contains(name))
+                .collect();
+            for (at, (first, block)) in positions.iter().enumerate() {
+                for (second, other) in &positions[at + 1..] {
+                    pairs.entry((first, second)).or_default().add(*block, *other, *reviews);
+                }
+            }
+        }
+        let owned =
+            |((first, second), pair): ((&str, &str), Pair)| ((first.to_owned(), second.to_owned()), pair);
+        Agreement {
+            members: ranked.into_iter().map(|(name, reviews)| (name.to_owned(), reviews)).collect(),
+            pairs: pairs.into_iter().map(owned).collect(),
+            omitted,
+        }
     }
 }
 
@@ -173,5 +371,44 @@ mod tests {
                 "{steps:?}"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod agreement_tests {
+    use super::*;
+
+    fn pair(both_block: u64, both_pass: u64, first_blocks: u64, second_blocks: u64) -> Pair {
+        Pair { both_block, both_pass, first_blocks, second_blocks }
+    }
+
+    #[test]
+    fn a_pair_that_has_met_rarely_has_no_rate() {
+        assert_eq!(pair(10, 9, 0, 0).rate(), None);
+        assert_eq!(pair(10, 9, 0, 0).kappa(), None);
+        assert_eq!(pair(10, 5, 3, 2).rate(), Some(0.75));
+    }
+
+    #[test]
+    fn kappa_is_what_the_textbook_says() {
+        // Cohen's example of two raters of 50 proposals: 20 and 15 together, 5 and 10 apart.
+        let kappa = pair(20, 15, 5, 10).kappa().unwrap();
+        assert!((kappa - 0.4).abs() < 1e-12, "{kappa}");
+        assert_eq!(pair(0, 20, 0, 0).kappa(), None, "both always pass");
+        assert_eq!(pair(10, 10, 0, 0).kappa(), Some(1.0));
+        assert_eq!(pair(0, 0, 10, 10).kappa(), Some(-1.0));
+    }
+
+    #[test]
+    fn of_too_many_the_most_frequent_are_paired() {
+        let all: Vec<String> = (0..MAX_MEMBERS + 6).map(|n| format!("m{n:03}")).collect();
+        let with = |names: &[String]| names.iter().map(|name| (name.clone(), true)).collect();
+        // Two of the later names occur twice.
+        let decided = [(with(&all), 1), (with(&all[MAX_MEMBERS + 4..]), 1)];
+        let agreement = Agreement::count(&decided);
+        assert_eq!((agreement.members.len(), agreement.omitted), (MAX_MEMBERS, 6));
+        assert!(agreement.members.contains_key(&all[MAX_MEMBERS + 5]));
+        assert!(!agreement.members.contains_key(&all[MAX_MEMBERS]));
+        assert_eq!(agreement.pairs.len(), MAX_MEMBERS * (MAX_MEMBERS - 1) / 2);
     }
 }

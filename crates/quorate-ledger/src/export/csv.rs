@@ -1,17 +1,15 @@
 //! An export as comma-separated values (RFC 4180): one line for each record, for spreadsheets. It contains no member's
-//! text, and no cell is a formula.
+//! text, and spreadsheets read no cell as a formula.
 
 use std::io::Write;
 
 use quorate_protocol::Json;
 
-use super::checked_records::CheckedRecords;
-use super::select::Cursor;
-use super::{ExportError, ExportSummary, ExportedRecord};
+use super::{CheckedRecords, Cursor, ExportError, ExportSummary, ExportedRecord};
 use crate::Store;
 use crate::signing::PublicKey;
 
-/// The columns, which do not change.
+/// The columns. They never change.
 pub const COLUMNS: [&str; 18] = [
     "seq",
     "run",
@@ -98,7 +96,7 @@ fn row(cells: &[String]) -> String {
     cells.join(",") + "\r\n"
 }
 
-/// One cell. What a spreadsheet would take for a formula gets an apostrophe, which shows it as a text.
+/// One cell. A text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
 fn cell(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };

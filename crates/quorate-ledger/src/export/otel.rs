@@ -1,23 +1,20 @@
-//! An export as OpenTelemetry traces: one document of OTLP/JSON, with a span for each record. A run is a trace; its first
-//! record is the root span, which lasts to its last record, and all others are children. It contains no texts.
+//! An export as OpenTelemetry traces: one document of OTLP/JSON, with a span for each record. A run is a trace. Its
+//! first record is the root span, which lasts until its last record; all other records are children. The document
+//! contains no texts.
 //!
-//! Trace and span ids are derived from the ids of runs and records, so that a second export adds no second trace.
-
-mod attribute;
+//! Trace and span ids are derived from the ids of runs and records, so a second export adds no second trace.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Consultation, RunOpened, Status};
+use quorate_kernel::record::{self, Consultation, RunOpened, Spent, Status};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::checked_records::CheckedRecords;
-use super::select::Cursor;
-use super::{ExportError, ExportSummary, ExportedRecord};
+use super::{CheckedRecords, Cursor, ExportError, ExportSummary, ExportedRecord};
 use crate::Store;
 use crate::signing::PublicKey;
 
@@ -26,11 +23,11 @@ const CLIENT: u8 = 3;
 
 const ERROR: u8 = 2;
 
-/// A run whose last record has not come yet.
+/// A run whose last record was not read yet.
 struct OpenTrace {
     first: ExportedRecord,
     last_ms: i64,
-    /// What its outcome says. What a person decided beside that is in the span of the override.
+    /// The verdict in its outcome. An override has a span of its own.
     verdict: Option<String>,
 }
 
@@ -44,10 +41,7 @@ pub(super) async fn write(
         ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
     let mut records = CheckedRecords::open(store, &selected, known).await?;
     written.unknown_keys = std::mem::take(&mut records.unknown_keys);
-    let resource = attribute::list([
-        (attribute::SERVICE_NAME, json!("quorate")),
-        (attribute::ORIGIN, json!(selected.sealed.origin)),
-    ]);
+    let resource = list([(SERVICE_NAME, json!("quorate")), (ORIGIN, json!(selected.sealed.origin))]);
     write!(
         out,
         "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":{resource}}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"quorate\"}},\"spans\":["
@@ -85,7 +79,7 @@ pub(super) async fn write(
     Ok(written)
 }
 
-/// Spans on their way out.
+/// Writes spans.
 struct SpanWriter<'a> {
     out: &'a mut (dyn Write + Send),
     has_written: bool,
@@ -98,14 +92,14 @@ impl SpanWriter<'_> {
     }
 }
 
-/// The span of a run: its first record, up to its last one.
+/// The span of a run, from its first to its last record.
 fn root(open: &OpenTrace) -> Json {
     let OpenTrace { first, last_ms, verdict } = open;
     let opened: Option<RunOpened> = first.data.as_ref().and_then(|data| record::read(data).ok());
     let subject = opened.and_then(|opened| opened.subject);
     let mut attributes = common(first);
-    attributes.extend(subject.map(|subject| (attribute::SUBJECT, json!(subject))));
-    attributes.extend(verdict.clone().map(|verdict| (attribute::VERDICT, json!(verdict))));
+    attributes.extend(subject.map(|subject| (SUBJECT, json!(subject))));
+    attributes.extend(verdict.clone().map(|verdict| (VERDICT, json!(verdict))));
     span(first, &format!("{} {}", first.head.kind, first.head.run), None, first.at_ms, *last_ms, attributes)
 }
 
@@ -116,7 +110,7 @@ fn child(exported: &ExportedRecord) -> Json {
     let Some(data) = data.filter(|_| exported.head.kind == Kind::Consultation.as_str()) else {
         let verdict = data.and_then(record::verdict);
         let mut attributes = common(exported);
-        attributes.extend(verdict.map(|verdict| (attribute::VERDICT, json!(verdict))));
+        attributes.extend(verdict.map(|verdict| (VERDICT, json!(verdict))));
         return span(
             exported,
             &exported.head.kind,
@@ -128,17 +122,16 @@ fn child(exported: &ExportedRecord) -> Json {
     };
     let ended: Consultation = record::read(data).unwrap_or_default();
     let mut attributes = common(exported);
-    attributes.push((attribute::OPERATION, json!(attribute::INVOKE_AGENT)));
-    let texts = attribute::texts(&ended).into_iter().filter(|(_, text)| !text.is_empty());
+    attributes.push((OPERATION, json!(INVOKE_AGENT)));
+    let texts = texts(&ended).into_iter().filter(|(_, text)| !text.is_empty());
     attributes.extend(texts.map(|(name, text)| (name, json!(text))));
-    attributes
-        .extend(attribute::counts(&ended.spent).filter_map(|(name, count)| Some((name, json!(count?)))));
+    attributes.extend(counts(&ended.spent).filter_map(|(name, count)| Some((name, json!(count?)))));
     let status =
         (ended.status != Status::Answered).then(|| ended.status.as_str()).filter(|status| !status.is_empty());
-    attributes.extend(status.map(|status| (attribute::ERROR_TYPE, json!(status))));
+    attributes.extend(status.map(|status| (ERROR_TYPE, json!(status))));
     let took_ms = ended.spent.ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
     let started_ms = exported.at_ms.saturating_sub(took_ms);
-    let name = format!("{} {}", attribute::INVOKE_AGENT, ended.member);
+    let name = format!("{} {}", INVOKE_AGENT, ended.member);
     let mut span = span(exported, name.trim_end(), Some(&parent), started_ms, exported.at_ms, attributes);
     span["kind"] = json!(CLIENT);
     if let Some(status) = status {
@@ -147,18 +140,18 @@ fn child(exported: &ExportedRecord) -> Json {
     span
 }
 
-/// What every span says.
+/// Attributes of every span.
 fn common(exported: &ExportedRecord) -> Vec<(&'static str, Json)> {
     let head = &exported.head;
     let mut all = vec![
-        (attribute::CONVERSATION, json!(head.run)),
-        (attribute::RECORD, json!(format!("{}/{}", head.run, head.n))),
-        (attribute::KIND, json!(head.kind)),
-        (attribute::LEAF, json!(exported.leaf)),
+        (CONVERSATION, json!(head.run)),
+        (RECORD, json!(format!("{}/{}", head.run, head.n))),
+        (KIND, json!(head.kind)),
+        (LEAF, json!(exported.leaf)),
     ];
     let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     if !signers.is_empty() {
-        all.push((attribute::SIGNED_BY, json!(signers.join(" "))));
+        all.push((SIGNED_BY, json!(signers.join(" "))));
     }
     all
 }
@@ -179,7 +172,7 @@ fn span(
         ("kind".to_owned(), json!(INTERNAL)),
         ("startTimeUnixNano".to_owned(), json!(nanoseconds(start_ms))),
         ("endTimeUnixNano".to_owned(), json!(nanoseconds(end_ms))),
-        ("attributes".to_owned(), attribute::list(attributes)),
+        ("attributes".to_owned(), list(attributes)),
     ]);
     if let Some(parent) = parent {
         span.insert("parentSpanId".to_owned(), json!(parent));
@@ -197,7 +190,56 @@ fn span_id(run: &str, n: u64) -> String {
     hex(&Sha256::digest(format!("{run}/{n}").as_bytes())[..8])
 }
 
-/// Nanoseconds since the Unix epoch, as the text that OTLP/JSON has for 64 bits.
+/// Nanoseconds since the Unix epoch, as a text: OTLP/JSON encodes 64-bit integers as texts.
 fn nanoseconds(ms: i64) -> String {
     (i128::from(ms.max(0)) * 1_000_000).to_string()
+}
+
+const SERVICE_NAME: &str = "service.name";
+const ERROR_TYPE: &str = "error.type";
+const OPERATION: &str = "gen_ai.operation.name";
+const CONVERSATION: &str = "gen_ai.conversation.id";
+
+/// The operation of a consultation.
+const INVOKE_AGENT: &str = "invoke_agent";
+
+const ORIGIN: &str = "quorate.ledger.origin";
+const RECORD: &str = "quorate.record.id";
+const KIND: &str = "quorate.record.kind";
+const LEAF: &str = "quorate.record.leaf";
+const SIGNED_BY: &str = "quorate.record.signed_by";
+const SUBJECT: &str = "quorate.run.subject";
+const VERDICT: &str = "quorate.verdict";
+
+/// The texts of a consultation.
+fn texts(ended: &Consultation) -> [(&'static str, &str); 6] {
+    let answered = ended.model.as_deref().unwrap_or_default();
+    [
+        ("gen_ai.agent.name", &ended.member),
+        ("gen_ai.provider.name", &ended.executor),
+        ("gen_ai.request.model", ended.requested_model.as_deref().unwrap_or(answered)),
+        ("gen_ai.response.model", ended.requested_model.as_ref().map_or("", |_| answered)),
+        ("quorate.step", &ended.step),
+        ("quorate.status", ended.status.as_str()),
+    ]
+}
+
+/// The counts of a consultation.
+fn counts(spent: &Spent) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    [
+        ("gen_ai.usage.input_tokens", spent.tokens_in),
+        ("gen_ai.usage.output_tokens", spent.tokens_out),
+        ("quorate.calls", spent.calls),
+    ]
+    .into_iter()
+}
+
+/// Attributes as OTLP/JSON encodes them: 64-bit integers are texts.
+fn list(all: impl IntoIterator<Item = (&'static str, Json)>) -> Json {
+    let value = |value: Json| match value {
+        Json::Number(number) => json!({"intValue": number.to_string()}),
+        Json::String(text) => json!({"stringValue": text}),
+        other => json!({"stringValue": other.to_string()}),
+    };
+    all.into_iter().map(|(key, one)| json!({"key": key, "value": value(one)})).collect()
 }

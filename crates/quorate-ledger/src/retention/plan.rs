@@ -1,65 +1,65 @@
-//! The plan of an erasure: which records of which runs, and which texts no other record names. Planning changes nothing.
+//! The plan of an erasure: which records of which runs, and which texts that no remaining record names. Planning
+//! changes nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::clock::parse_rfc3339;
-use quorate_kernel::ports::ledger::{Error, Kind};
+use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_kernel::record::RunOpened;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use super::rules::{Erasure, ErasureTarget, StatedPeriod};
-use super::scan::TextReferences;
-use super::{Period, has_answers, hashes_in, to_ranges};
+use super::{Erasure, ErasureTarget, Period, StatedPeriod, has_answers, hashes_in, to_ranges};
 use crate::record::Head;
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::index::Change;
-use crate::store::{STREAM, Store, merge};
+use crate::store::{STREAM, Store, index};
 
-/// By what is judged whether bodies are kept.
-pub struct Settings<'a> {
+/// The rules for which bodies are kept.
+pub struct RetentionSettings<'a> {
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
-    /// For how many days bodies of a run are kept whose first record, which is given, does not say; `None` is forever.
-    /// A run that was imported is kept forever where it does not say so itself.
+    /// The number of days that bodies of a run are kept if its first record, which is the argument, has no retention;
+    /// `None` is for ever. Imported runs without a retention are kept for ever.
     pub default_days: &'a (dyn Fn(&RunOpened) -> Option<u32> + Sync),
-    /// For how many days those of a conversation are kept, which never ends: counted from each record.
+    /// The number of days that bodies of a conversation are kept. A conversation never ends, so the days count from
+    /// each record.
     pub conversation_days: Option<u32>,
 }
 
-/// What must be erased of a run, or of a conversation's stream.
+/// The erasures in one run, or in a conversation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedErasure {
     pub run: Name,
-    /// How long its bodies are kept.
+    /// The retention that applies.
     pub period: Period,
-    /// When it ended, in milliseconds since the Unix epoch; `None` of a conversation.
+    /// The time of its end, in milliseconds since the Unix epoch; `None` for a conversation.
     pub ended_ms: Option<i64>,
-    /// The records, as ranges of their numbers, both ends included.
+    /// The records, as inclusive ranges of their numbers.
     pub records: Vec<(u64, u64)>,
-    /// How many bytes their bodies have.
+    /// The size of their bodies in bytes.
     pub bytes: u64,
     /// The texts, by SHA-256.
     pub texts: BTreeSet<String>,
-    /// The log that has a line of it, where it was recorded here.
+    /// The log that contains its line, if the run was recorded here.
     pub log_path: Option<String>,
 }
 
-/// All that is to be erased.
+/// All planned erasures.
 #[derive(Debug, Default)]
-pub struct Plan {
-    /// The runs that something is erased of.
+pub struct ErasurePlan {
+    /// The runs with erasures.
     pub erasures: Vec<PlannedErasure>,
-    /// Runs that something would be erased of if they were not on hold.
+    /// Runs that would have erasures if they were not on hold.
     pub held: Vec<Name>,
-    /// How many runs have not ended; nothing is erased of these.
+    /// The number of open runs, which are never erased.
     pub open: u64,
-    /// What the runs name that bodies are erased of.
+    /// Texts that the erased records name.
     pub(crate) texts: BTreeSet<String>,
     pub(crate) references: TextReferences,
-    /// Runs whose bodies are not to be kept any more.
+    /// Runs whose retention is over.
     pub(crate) expired: BTreeSet<Name>,
-    /// A run that is just ending.
+    /// A run that is about to end.
     pub(crate) ending: Option<Name>,
 }
 
@@ -70,7 +70,7 @@ impl PlannedErasure {
 }
 
 impl PlannedErasure {
-    /// As the record of it says.
+    /// The period, as the erasure's record states it.
     pub(crate) fn to_erasure(&self) -> Erasure {
         Erasure {
             run: self.run.to_string(),
@@ -81,9 +81,8 @@ impl PlannedErasure {
     }
 }
 
-impl Plan {
-    /// Assigns each unreferenced text to the first run that names it, and leaves out runs that nothing is
-    /// to be erased of.
+impl ErasurePlan {
+    /// Assigns each unreferenced text to the first run that names it, and removes runs without erasures.
     pub(crate) fn assign_texts(&mut self) {
         let needed = |text: &String| {
             self.references
@@ -101,16 +100,16 @@ impl Plan {
 }
 
 impl Store {
-    /// What must be erased now.
+    /// The erasures that are due now.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn plan_erasure(&self, terms: &Settings<'_>) -> Result<Plan, Error> {
+    pub async fn plan_erasure(&self, terms: &RetentionSettings<'_>) -> Result<ErasurePlan, LedgerError> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let planning = async {
-            let mut plan = Plan::default();
+            let mut plan = ErasurePlan::default();
             let runs = sql("SELECT run, ended, log_path FROM run ORDER BY seq");
             let runs = runs.rows(engine, &[Column::Text, Column::Int, Column::Text]).await?;
             plan.open = runs.iter().filter(|row| row.int(1) == 0).count() as u64;
@@ -122,8 +121,8 @@ impl Store {
                     continue;
                 }
                 let mut erasure = plan_run(engine, &run, keep, Some(ended_ms)).await?;
-                // An imported run names a log of another workspace.
-                let ours = !row.text(2).is_empty() && !merge::is_imported(engine, &run).await?;
+                // The log of an imported run belongs to another workspace.
+                let ours = !row.text(2).is_empty() && !index::is_imported(engine, &run).await?;
                 erasure.log_path = ours.then(|| row.text(2).to_owned());
                 if !on_hold.contains(&run) {
                     plan.expired.insert(run);
@@ -146,16 +145,20 @@ impl Store {
         planning.await.map_err(|error| self.error(error))
     }
 
-    /// What must be erased of a run that has an outcome and is just ending, if its bodies are not kept (D5).
+    /// The erasures in a run with an outcome that is about to end, if its bodies are not kept (D5).
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn plan_erasure_at_end(&self, run: &Name, terms: &Settings<'_>) -> Result<Plan, Error> {
+    pub async fn plan_erasure_at_end(
+        &self,
+        run: &Name,
+        terms: &RetentionSettings<'_>,
+    ) -> Result<ErasurePlan, LedgerError> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let planning = async {
-            let mut plan = Plan::default();
+            let mut plan = ErasurePlan::default();
             let period = run_opened(engine, run)
                 .await?
                 .map(|opened| Period::from_opened(&opened, (terms.default_days)(&opened)));
@@ -171,7 +174,7 @@ impl Store {
     }
 }
 
-/// The runs on hold: those that the index names, and those that the records do.
+/// The runs on hold, according to the index or to the records.
 pub(crate) async fn runs_on_hold(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
     let rows = sql("SELECT run FROM held").rows(engine, &[Column::Text]).await?;
     let mut on_hold: BTreeSet<Name> = rows.iter().map(|row| row.text(0).into()).collect();
@@ -191,7 +194,7 @@ pub(crate) async fn runs_on_hold(engine: &mut Engine) -> Result<BTreeSet<Name>, 
     Ok(on_hold)
 }
 
-/// What is known of a run or a conversation's stream when something of it is erased.
+/// The state of a run or a conversation's stream for the rules of erasure.
 pub(crate) async fn erasure_target(
     engine: &mut Engine,
     run: &str,
@@ -208,7 +211,7 @@ pub(crate) async fn erasure_target(
         is_decided: row.is_some_and(|row| row.opt_text(1).is_some()),
         ended_ms: ended.and_then(|row| at_ms(row.text(0))).filter(|_| is_ended),
         held: held.contains(run),
-        imported: merge::is_imported(engine, run).await?,
+        imported: index::is_imported(engine, run).await?,
     })
 }
 
@@ -219,17 +222,17 @@ async fn run_opened(engine: &mut Engine, run: &str) -> Result<Option<RunOpened>,
     Ok(first.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok()))
 }
 
-/// How long an ended run's bodies are kept, and when it ended; `None` where its records do not say, which keeps them.
+/// The retention of an ended run, and the time of its end; `None` if its records lack either, which keeps its bodies.
 async fn period_and_end(
     engine: &mut Engine,
     run: &str,
-    terms: &Settings<'_>,
+    terms: &RetentionSettings<'_>,
 ) -> Result<Option<(Period, i64)>, sqlx::Error> {
     let Some(opened) = run_opened(engine, run).await? else { return Ok(None) };
     let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
     // This workspace's retention does not apply to runs of other workspaces.
-    let default_days = match merge::is_imported(engine, run).await? {
+    let default_days = match index::is_imported(engine, run).await? {
         true => None,
         false => (terms.default_days)(&opened),
     };
@@ -241,7 +244,7 @@ fn at_ms(head: &str) -> Option<i64> {
     parse_rfc3339(&serde_json::from_str::<Head>(head).ok()?.at)
 }
 
-/// The records of a run that can be erased.
+/// The erasable records of a run.
 async fn plan_run(
     engine: &mut Engine,
     run: &Name,
@@ -266,8 +269,8 @@ async fn plan_run(
     Ok(PlannedErasure { run: run.clone(), period: keep, ended_ms, records, bytes, texts, log_path: None })
 }
 
-/// What of conversations is older than so many days. Each record ages by itself; those after the last turn that is
-/// settled stay, since it is still being worked on.
+/// The records of conversations that are older than a number of days. Each record has its own period. Records after the
+/// last settled turn stay, because that turn is still in progress.
 async fn plan_conversations(
     engine: &mut Engine,
     days: u32,
@@ -306,8 +309,8 @@ async fn plan_conversations(
 /// Finds the texts that no remaining record names.
 async fn find_unneeded_texts(
     engine: &mut Engine,
-    plan: &mut Plan,
-    terms: &Settings<'_>,
+    plan: &mut ErasurePlan,
+    terms: &RetentionSettings<'_>,
 ) -> Result<(), sqlx::Error> {
     let kept = sql("SELECT sha256 FROM body").rows(engine, &[Column::Text]).await?;
     let kept: BTreeSet<&str> = kept.iter().map(|row| row.text(0)).collect();
@@ -319,7 +322,7 @@ async fn find_unneeded_texts(
         }
     }
     plan.references.scan_on(engine, &plan.texts).await?;
-    // Who names such a text besides may be over as well.
+    // Other runs that name such a text may have expired as well.
     let held = runs_on_hold(engine).await?;
     let others: Vec<Name> =
         plan.references.by_stream.keys().filter(|run| !plan.expired.contains(*run)).cloned().collect();
@@ -336,4 +339,42 @@ async fn find_unneeded_texts(
     }
     plan.assign_texts();
     Ok(())
+}
+
+/// The number of records per read.
+const PAGE: u64 = 1000;
+
+/// References to some texts in the records.
+#[derive(Debug, Default)]
+pub(crate) struct TextReferences {
+    /// The texts that each stream names.
+    pub(crate) by_stream: BTreeMap<Name, BTreeSet<String>>,
+    /// The number of scanned records, from the first on.
+    pub(crate) scanned: u64,
+}
+
+impl TextReferences {
+    /// Scans the next records for the names of texts.
+    pub(crate) async fn scan_on(
+        &mut self,
+        engine: &mut Engine,
+        texts: &BTreeSet<String>,
+    ) -> Result<(), sqlx::Error> {
+        // The ledger's own records describe operations. A text that only they name is not kept.
+        let page = "SELECT seq, run, data FROM record WHERE seq > $1 AND data IS NOT NULL AND run <> $2 \
+                    ORDER BY seq LIMIT $3";
+        while !texts.is_empty() {
+            let statement = sql(page).bind(self.scanned).bind(STREAM).bind(PAGE);
+            let rows = statement.rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
+            let Some(last) = rows.last() else { break };
+            self.scanned = last.count(0);
+            for row in &rows {
+                let named = hashes_in(row.text(2)).filter(|hash| texts.contains(*hash));
+                for hash in named {
+                    self.by_stream.entry(row.text(1).into()).or_default().insert(hash.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
 }

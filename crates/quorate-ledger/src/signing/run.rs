@@ -1,5 +1,5 @@
-//! Which keys may sign for a run (D3, D10), and when. Verification applies this to stored records, and the store to records
-//! it is about to write.
+//! Which keys may sign for a run (D3, D10), and when. Verification applies this to stored records, and the store to
+//! records before it writes them.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use quorate_kernel::record::{self, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{Context, KeyId, Keyring, PublicKey, RejectedSignature, Voucher};
+use super::{KeyId, Keyring, PublicKey, RejectedSignature, SigningContext, Voucher};
 
-/// What is known of keys outside of the ledger.
+/// The keys known outside of the ledger.
 #[derive(Debug, Clone, Default)]
 pub struct ExternalKeys {
-    /// The workspace's keyring; `None` where there is no such list.
+    /// The workspace's keyring, if there is one.
     pub keyring: Option<Keyring>,
-    /// Keys that are known to have signed runs without being on a list.
+    /// Keys outside of the keyring that are known to have signed runs.
     pub signers: Vec<PublicKey>,
 }
 
@@ -32,19 +32,19 @@ impl ExternalKeys {
     }
 }
 
-/// What a run's first record says of signatures, and the keys that its `keyring` records have added since.
+/// A run's own rules for signatures: those in its first record, and the keys that `keyring` records have added since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunKeyring {
     pub(crate) required: bool,
-    /// The key that was to sign.
+    /// The configured signer.
     pub(crate) signer: Option<String>,
-    /// Whether the keys were bound by governance, and so are those of the run alone.
+    /// Whether governance bound the keys. If so, only the run's own keys count.
     pub(crate) governed: bool,
     pub(crate) keys: BTreeMap<KeyId, PublicKey>,
 }
 
 impl RunKeyring {
-    /// Of the body of a run's first record.
+    /// Reads the body of a run's first record.
     pub(crate) fn from_opened(opened: &Map<String, Json>) -> Option<RunKeyring> {
         let audit = record::read::<RunOpened>(opened).ok()?.audit?;
         let keys = audit.keyring.iter().filter_map(|key| PublicKey::from_text(key).ok());
@@ -56,10 +56,10 @@ impl RunKeyring {
         })
     }
 
-    /// Adds the keys that the body of a `keyring` record vouches for, all or none.
+    /// Adds the keys in the body of a `keyring` record, all or none.
     ///
     /// # Errors
-    /// Why one of them does not count, in words.
+    /// The reason why one of them does not count.
     pub(crate) fn extend(
         &mut self,
         keyring: &Map<String, Json>,
@@ -69,17 +69,17 @@ impl RunKeyring {
         extend_keys(&mut keys, keyring, |vouched| {
             let Some(ring) = authority.keyring else { return Ok(()) };
             match ring.may_sign(vouched.by, vouched.at_ms) {
-                // A run may bring keys of its own where governance bound them, which its signatures are judged by.
+                // A run may introduce its own keys if governance bound them. Its signatures are checked with those.
                 Err(RejectedSignature::UnknownKey { .. }) => return Ok(()),
                 Err(error) => return Err(format!("{error}, and it vouches for {}", vouched.key.id())),
-                // Who has stolen a key can write any time.
+                // A thief of a key can claim any time.
                 Ok(by) if by.revoked_at_ms.is_none() => return Ok(()),
                 Ok(_) => {}
             }
             match ring.get(vouched.key.id()) {
                 Some(_) => Ok(()),
                 None => Err(format!(
-                    "the key {} is revoked, and vouches for {}, which is not in the workspace's keyring",
+                    "the key {} is revoked, but vouches for {}, which is not in the workspace's keyring",
                     vouched.by,
                     vouched.key.id()
                 )),
@@ -90,8 +90,8 @@ impl RunKeyring {
     }
 }
 
-/// Adds to keys those that the body of a `keyring` record vouches for; each voucher may come from one that was just
-/// added. `may` says whether a voucher whose signature holds counts.
+/// Adds to `keys` those that the body of a `keyring` record vouches for. A voucher may come from a key that an earlier
+/// one added. `may` decides whether a valid voucher counts.
 pub(crate) fn extend_keys(
     keys: &mut BTreeMap<KeyId, PublicKey>,
     keyring: &Map<String, Json>,
@@ -106,27 +106,29 @@ pub(crate) fn extend_keys(
     for voucher in vouchers {
         let voucher: Voucher =
             serde_json::from_value(voucher).map_err(|error| format!("a voucher cannot be read: {error}"))?;
-        let vouched = voucher.check(Context::VOUCHER, |by| keys.get(&by).copied())?;
+        let vouched = voucher.check(SigningContext::VOUCHER, |by| keys.get(&by).copied())?;
         may(&vouched)?;
         keys.insert(vouched.key.id(), vouched.key);
     }
     Ok(())
 }
 
-/// A signer that may sign.
+/// A permitted signer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AllowedSigner {
     pub(crate) key: PublicKey,
-    /// Only the run itself vouches for the key; whether it may bring keys of its own is known when the whole ledger is.
+    /// Only the run itself vouches for the key. Whether it may is decided after the whole ledger was read.
     pub(crate) is_unlisted: bool,
-    /// Why the record's time is not to be believed: its key was revoked by the time of a checkpoint that is before it.
+    /// Why the record's time is not credible: its key was revoked before the time of a checkpoint that precedes the
+    /// record.
     pub(crate) backdated: Option<String>,
 }
 
-/// Judges whether a key may sign a record of a run. `sealed_ms` is the time of the last signed checkpoint before it.
+/// Checks that a key may sign a record of a run. `sealed_ms` is the time of the last signed checkpoint before the
+/// record.
 ///
 /// # Errors
-/// Why it may not, in words.
+/// The reason why it may not.
 pub(crate) fn check_signer(
     audit: Option<&RunKeyring>,
     key: &str,
@@ -137,10 +139,10 @@ pub(crate) fn check_signer(
     let id = KeyId::from_text(key).map_err(|error| format!("`{key}` signed it: {error}"))?;
     let of_run = audit.and_then(|audit| audit.keys.get(&id)).copied();
     if audit.is_some() && of_run.is_none() {
-        return Err(format!("the key {id} signed it, which is not in the run's keyring"));
+        return Err(format!("it is signed by the key {id}, which is not in the run's keyring"));
     }
     let known = |key, is_outsider| AllowedSigner { key, is_unlisted: is_outsider, backdated: None };
-    // What the workspace says of a key's times holds for every run.
+    // The workspace's bounds for a key apply to every run.
     match (authority.keyring.map(|keyring| keyring.may_sign(id, at_ms)), of_run) {
         (Some(Ok(listed)), _) => {
             let revoked =
@@ -157,7 +159,7 @@ pub(crate) fn check_signer(
         (Some(Err(RejectedSignature::UnknownKey { .. })) | None, None) => {
             let signer = authority.signers.iter().find(|key| key.id() == id).copied();
             let signer = signer.map(|key| known(key, false));
-            signer.ok_or_else(|| format!("the key {id} signed it, and no keyring here has it"))
+            signer.ok_or_else(|| format!("it is signed by the key {id}, which is in no keyring here"))
         }
         (Some(Err(error)), _) => Err(error.to_string()),
     }
@@ -165,25 +167,25 @@ pub(crate) fn check_signer(
 
 #[cfg(test)]
 mod tests {
-    use quorate_kernel::consultation::object;
+    use quorate_kernel::attempts::object;
     use serde_json::json;
 
     use super::*;
-    use crate::signing::{Key, SecretKey};
+    use crate::signing::{KeyringEntry, SecretKey};
 
     #[test]
     fn a_revoked_key_vouches_for_keys_that_are_known_alone() {
         // D10
         let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
         let audit = json!({"audit": {"signing": "required", "keyring": [key(1).public().to_string()]}});
-        let vouched = Voucher::sign(Context::VOUCHER, &key(1), &key(2).public(), 50);
+        let vouched = Voucher::sign(SigningContext::VOUCHER, &key(1), &key(2).public(), 50);
         let keyring = object(json!({"vouched": [vouched.to_json()]}));
-        let by = |change: fn(&mut Key)| {
-            let mut by = Key::unbounded(key(1).public());
+        let by = |change: fn(&mut KeyringEntry)| {
+            let mut by = KeyringEntry::unbounded(key(1).public());
             change(&mut by);
             by
         };
-        let of = Key::unbounded(key(2).public());
+        let of = KeyringEntry::unbounded(key(2).public());
         let cases = [
             (None, true),
             (Some(vec![]), true),
@@ -205,7 +207,7 @@ mod tests {
             let mut run = RunKeyring::from_opened(&object(audit.clone())).unwrap();
             let extended = run.extend(&keyring, authority);
             assert_eq!(extended.is_ok(), counts, "{keys:?}");
-            // What bounds a key is said as people write times.
+            // Bounds are shown as dates.
             if let Some([by, ..]) = keys.as_deref()
                 && by.not_after_ms.is_some()
             {

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 
-/// Where a ledger is.
+/// The location of a ledger.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Address {
-    /// A SQLite file; keys, holds and pieces set aside are in its directory.
+pub enum StoreAddress {
+    /// A SQLite file. Keys, holds and quarantined files are in its directory.
     File(PathBuf),
     /// A database of a Postgres server.
     Postgres {
         /// The server's address with all parameters.
         url: String,
-        /// This machine's directory for keys, run locks and the index of the log, which are not in the database.
+        /// This machine's directory for data outside of the database: keys, run locks and the index of the log.
         dir: PathBuf,
     },
 }
 
-/// The parameters of an address that are shown: those that identify the ledger, without secrets.
+/// The parameters of an address that are shown: they identify the ledger and contain no secrets.
 const SHOWN_PARAMETERS: [&str; 10] = [
     "host",
     "hostaddr",
@@ -33,14 +33,14 @@ const SHOWN_PARAMETERS: [&str; 10] = [
     "options",
 ];
 
-impl Address {
+impl StoreAddress {
     /// Whether a text is the address of a Postgres server.
     pub fn is_postgres(text: &str) -> bool {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
-    /// Whether a text looks like the address of a server but is invalid: `postgres:` without `//`, or a user and a password
-    /// before a host. Taken for the name of a file, its password would be shown, and would be in a directory's name.
+    /// Whether a text looks like an invalid server address: `postgres:` without `//`, or a user and a password before a
+    /// host. As a file name it would show its password, and a directory would be named after it.
     pub fn is_mistyped(text: &str) -> bool {
         let scheme = text.split(':').next().filter(|scheme| scheme.len() < text.len()).unwrap_or_default();
         let is_ours = ["postgres", "postgresql"].iter().any(|ours| scheme.eq_ignore_ascii_case(ours));
@@ -52,50 +52,50 @@ impl Address {
     /// The file; `None` for a database.
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Address::File(path) => Some(path),
-            Address::Postgres { .. } => None,
+            StoreAddress::File(path) => Some(path),
+            StoreAddress::Postgres { .. } => None,
         }
     }
 
-    /// The value of `--ledger` that finds it, with all parameters.
+    /// The value of `--ledger` for this address, with all parameters.
     pub fn as_argument(&self) -> PathBuf {
         match self {
-            Address::File(path) => path.clone(),
-            Address::Postgres { url, .. } => url.into(),
+            StoreAddress::File(path) => path.clone(),
+            StoreAddress::Postgres { url, .. } => url.into(),
         }
     }
 
-    /// This machine's directory for files that are not in the ledger itself.
+    /// This machine's directory for data outside of the ledger itself.
     pub fn dir(&self) -> &Path {
         match self {
-            Address::File(path) => path.parent().unwrap_or(Path::new(".")),
-            Address::Postgres { dir, .. } => dir,
+            StoreAddress::File(path) => path.parent().unwrap_or(Path::new(".")),
+            StoreAddress::Postgres { dir, .. } => dir,
         }
     }
 
-    /// What identifies this ledger among others that share its directory: the file's name, or the database that the server knows.
+    /// The identity of this ledger among those that share its directory: the file's name, or the address of the
+    /// database without parameters.
     pub fn identity(&self) -> String {
         match self {
-            Address::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            Address::Postgres { url, .. } => database(url),
+            StoreAddress::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            StoreAddress::Postgres { url, .. } => database(url),
         }
     }
 
-    /// Whether a ledger may exist: false for a missing file; true for a database, which only the server knows about.
+    /// Whether a ledger may exist: `false` for a missing file, `true` for a database, because only the server knows.
     pub fn may_exist(&self) -> bool {
         self.file().is_none_or(Path::is_file)
     }
 
-    /// Checks the address of a database: it has no unknown parameter, and none that contradicts
-    /// another.
+    /// Checks the address of a database: no parameter is unknown or contradicts another.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason why it is refused.
     #[cfg(feature = "postgres")]
     pub fn check(&self) -> Result<(), super::InvalidAddress> {
         match self {
-            Address::File(_) => Ok(()),
-            Address::Postgres { url, .. } => super::postgres::connect_options(url).map(drop),
+            StoreAddress::File(_) => Ok(()),
+            StoreAddress::Postgres { url, .. } => super::postgres::connect_options(url).map(drop),
         }
     }
 
@@ -108,28 +108,28 @@ impl Address {
     }
 }
 
-impl From<&Path> for Address {
+impl From<&Path> for StoreAddress {
     fn from(path: &Path) -> Self {
-        Address::File(path.to_owned())
+        StoreAddress::File(path.to_owned())
     }
 }
 
-impl Display for Address {
+impl Display for StoreAddress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Address::File(path) => Display::fmt(&path.display(), f),
-            Address::Postgres { url, .. } => f.write_str(&without_secrets(url)),
+            StoreAddress::File(path) => Display::fmt(&path.display(), f),
+            StoreAddress::Postgres { url, .. } => f.write_str(&without_secrets(url)),
         }
     }
 }
 
-impl Debug for Address {
+impl Debug for StoreAddress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})")
+        write!(f, "StoreAddress({self})")
     }
 }
 
-/// Server, database, user and session settings of an address, with what the environment says of them.
+/// The server, database, user and session settings of an address, completed from the environment.
 #[cfg(feature = "postgres")]
 fn database(url: &str) -> String {
     use std::str::FromStr as _;
@@ -149,7 +149,7 @@ fn database(url: &str) -> String {
     without_secrets(url)
 }
 
-/// The address without its password, and without parameters that may be one.
+/// The address without its password, and without parameters that may contain one.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", ""));
     let (rest, query) = match rest.split_once('?') {
@@ -158,7 +158,7 @@ fn without_secrets(url: &str) -> String {
     };
     let end = rest.find(['/', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // A password with an unescaped reserved character: its end is ambiguous.
+    // A password with an unescaped reserved character has an ambiguous end.
     if path.contains('@') || path.contains('#') || query.is_some_and(|query| query.contains(['@', '#'])) {
         return format!("{scheme}://…");
     }
@@ -166,7 +166,7 @@ fn without_secrets(url: &str) -> String {
         Some((user, host)) => (user.split(':').next(), host),
         None => (None, authority),
     };
-    // The text in the place of a port is not one.
+    // The text in the place of the port is not a number.
     if host.rsplit_once(':').is_some_and(|(_, port)| port.contains(|c: char| !c.is_ascii_digit() && c != ']'))
     {
         return format!("{scheme}://…");
@@ -198,7 +198,7 @@ mod tests {
             "ada:s3cret@db/q",
             "psql:ada:s3cret@db:5432/q",
         ] {
-            assert!(Address::is_mistyped(text), "{text}");
+            assert!(StoreAddress::is_mistyped(text), "{text}");
         }
         for text in [
             "postgres://ada:s3cret@db/q",
@@ -212,7 +212,7 @@ mod tests {
             "a@b:c.db",
             "C:\\ledger.db",
         ] {
-            assert!(!Address::is_mistyped(text), "{text}");
+            assert!(!StoreAddress::is_mistyped(text), "{text}");
         }
     }
 
@@ -234,9 +234,9 @@ mod tests {
             ("postgres://ada:a#s3cret@db/q", "postgres://…"),
             ("postgres://ada:s3cret", "postgres://…"),
         ] {
-            let address = Address::Postgres { url: url.to_owned(), dir: PathBuf::new() };
+            let address = StoreAddress::Postgres { url: url.to_owned(), dir: PathBuf::new() };
             assert_eq!(address.to_string(), shown);
-            assert_eq!(format!("{address:?}"), format!("Address({shown})"));
+            assert_eq!(format!("{address:?}"), format!("StoreAddress({shown})"));
         }
     }
 }

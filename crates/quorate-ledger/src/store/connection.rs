@@ -10,55 +10,55 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Sqlite};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use super::engine;
 use super::engine::Engine;
 #[cfg(feature = "postgres")]
 use super::engine::Statement;
-use super::gap_check::GapCheck;
-use super::leases::Leases;
+use super::lease::Leases;
 #[cfg(feature = "postgres")]
-use super::postgres::call::{WriteCall, is_gap};
+use super::postgres::server::{WriteCall, is_gap};
+use super::queue::GapCheck;
 use super::run_signers::RunSigners;
-use super::sqlite;
 use super::timeouts::{RESTART_TIMEOUT, Timeouts};
 use crate::files;
 
 pub(crate) struct Connection {
     engine: Engine,
-    /// The value of `PRAGMA synchronous`; `None` where it is unknown.
+    /// The value of `PRAGMA synchronous`; `None` if unknown.
     durability: Option<Durability>,
-    /// A transaction is open that was not committed.
+    /// An uncommitted transaction is open.
     left_open: bool,
-    /// A commit failed without a known result.
+    /// A commit failed and its result is unknown.
     in_doubt: bool,
     timeouts: Arc<Timeouts>,
-    /// Why nothing is written any more.
+    /// Why no more records are written.
     closed_to_writers: Option<String>,
-    /// A write failed, and how much of it is on the disk is unknown.
+    /// A write failed, and an unknown part of it is on the disk.
     write_failed: bool,
-    /// The index of the log in memory, where no file can be written; it lasts as long as the connection.
+    /// The index of the log in memory, if it cannot be stored in a file. It lasts as long as the connection.
     memory_index: Option<SqliteConnection>,
-    /// The tails of runs that this process appends to. If another process has appended to one, the key of `record`
-    /// shows it.
+    /// The tails of runs that this process appends to. If another process has appended to one, the primary key of
+    /// `record` reveals it.
     pub(super) tails: Tails,
-    /// The runs that this process drives, where others could.
+    /// The runs that this process drives, if several machines write to the ledger.
     pub(super) leases: Leases,
     /// The position up to which no gap was found.
     gap_check: GapCheck,
-    /// How often the engine had connected when these were seen.
+    /// The engine's connection count when these facts were read.
     connects: u64,
 }
 
-/// The ends of runs.
+/// The tails of runs.
 pub(super) type Tails = BTreeMap<Name, Tail>;
 
-/// How a run ends.
+/// The tail of a run.
 #[derive(Clone)]
 pub(super) struct Tail {
     /// The number of its next record.
     pub(super) next: u64,
-    /// The leaf of its last one.
+    /// The leaf of its last record.
     pub(super) leaf: Option<String>,
-    /// Who may sign its records; `None` where they are not signed.
+    /// The keys that may sign its records; `None` if they are unsigned.
     pub(super) signers: Option<RunSigners>,
 }
 
@@ -90,12 +90,12 @@ impl Connection {
         self.closed_to_writers.as_deref()
     }
 
-    /// How patient this process is with it.
+    /// The timeouts of this process.
     pub(super) fn timeouts(&self) -> &Arc<Timeouts> {
         &self.timeouts
     }
 
-    /// Whether the write that just failed may have been done all the same.
+    /// Whether the write that just failed may have been committed.
     pub(super) fn take_in_doubt(&mut self) -> bool {
         std::mem::take(&mut self.in_doubt)
     }
@@ -106,15 +106,15 @@ impl Connection {
         Ok(&mut self.engine)
     }
 
-    /// From now on the log's index is in memory: for a ledger that is only read.
+    /// Keeps the log's index in memory, for a ledger that is only read.
     pub(crate) async fn keep_log_index_in_memory(&mut self) -> Result<(), sqlx::Error> {
         if self.memory_index.is_none() {
-            self.memory_index = Some(sqlite::log_index_in_memory().await?);
+            self.memory_index = Some(engine::log_index_in_memory().await?);
         }
         Ok(())
     }
 
-    /// Where the log's index is: in the ledger's own file, a file of this machine, or this process's memory.
+    /// The connection with the log's index: the ledger's own file, a local file, or memory.
     pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
         if let Some(index) = &mut self.memory_index {
             return index;
@@ -126,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Begins a transaction of the log's index, which can be rebuilt at any time.
+    /// Begins a transaction on the log's index, which can be rebuilt at any time.
     pub(crate) async fn begin_log_index(&mut self) -> Result<sqlx::Transaction<'_, Sqlite>, sqlx::Error> {
         if self.memory_index.is_none() {
             self.ensure_writable()?;
@@ -136,22 +136,23 @@ impl Connection {
         self.log_index().begin_with("BEGIN IMMEDIATE").await
     }
 
-    /// Closes it. After a sync that failed, SQLite would fold its log into the file although it is unknown what of the log
-    /// is on the disk; so the log is written once more before, and where that fails too the file stays as it is.
+    /// Closes the connection. After a failed sync it is unknown which part of SQLite's log is on the disk, but SQLite
+    /// would still checkpoint it into the file. So the log is written again first. If that fails as well, the
+    /// connection is not closed and the file stays unchanged.
     pub(super) async fn close(mut self) -> Result<(), sqlx::Error> {
         if self.write_failed && !self.rewrite_wal().await {
-            // Closing is what folds. The process's end closes without.
+            // Only closing checkpoints the log. The end of the process closes the file without that.
             std::mem::forget(self);
             return Ok(());
         }
         self.engine.close().await
     }
 
-    /// Rewrites SQLite's log where it lies, byte for byte, and syncs it, while no other process writes; says whether that
-    /// worked.
+    /// Rewrites SQLite's log in place, byte for byte, and syncs it, while other processes are locked out. Returns
+    /// whether that worked.
     async fn rewrite_wal(&mut self) -> bool {
         let path = match &mut self.engine {
-            Engine::Sqlite(sqlite) => sqlite::file_of(sqlite).await,
+            Engine::Sqlite(sqlite) => engine::file_of(sqlite).await,
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => return true,
         };
@@ -165,7 +166,7 @@ impl Connection {
         written && self.engine.execute_raw("ROLLBACK").await.is_ok()
     }
 
-    /// Begins to read in one snapshot. If the caller is dropped, the snapshot is rolled back as a transaction is.
+    /// Begins to read in one snapshot. If the caller is dropped, the snapshot is rolled back like a transaction.
     pub(crate) async fn begin_snapshot(&mut self) -> Result<&mut Engine, sqlx::Error> {
         self.roll_back_leftover().await?;
         self.left_open = true;
@@ -173,8 +174,7 @@ impl Connection {
         Ok(&mut self.engine)
     }
 
-    /// Ends the snapshot. Says whether what failed in it should be tried again: a server was restarted, or is rewriting a
-    /// table.
+    /// Ends the snapshot. Returns whether to retry after an error: a server was restarted, or is rewriting a table.
     pub(crate) async fn end_snapshot(
         &mut self,
         failed: Option<&sqlx::Error>,
@@ -194,12 +194,12 @@ impl Connection {
         }
     }
 
-    /// Begins a transaction whose commit is this durable.
+    /// Begins a transaction whose commit has this durability.
     pub(crate) async fn begin(&mut self, durability: Durability) -> Result<Transaction<'_>, sqlx::Error> {
         self.ensure_writable()?;
         self.roll_back_leftover().await?;
         let begin = match (&self.engine, self.durability, durability) {
-            // The pragma cannot be changed inside a transaction, and holds for the commit of the next one.
+            // The pragma cannot be changed inside a transaction, and applies to the commit of the next one.
             (Engine::Sqlite(_), Some(now), wanted) if now == wanted => "BEGIN IMMEDIATE",
             (Engine::Sqlite(_), _, Durability::Written) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
             (Engine::Sqlite(_), _, Durability::Synced) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
@@ -226,14 +226,14 @@ impl Connection {
         Ok(Transaction { connection: self })
     }
 
-    /// Whether what is written goes to a server, in calls of its functions.
+    /// Whether writes go to a server, as calls of its functions.
     #[cfg(feature = "postgres")]
     pub(super) fn is_server(&self) -> bool {
         matches!(&self.engine, Engine::Postgres(_))
     }
 
-    /// Calls a function of the server that writes; `None` where there is no server. A call whose connection was lost is
-    /// made again, so the caller must recognize what the first one did. Says also whether that happened.
+    /// Calls a writing function on the server; `None` without a server. Repeats the call if its connection was lost, so
+    /// the caller must recognize the result of the first one. Also returns whether that happened.
     #[cfg(feature = "postgres")]
     pub(super) async fn write_call<C: WriteCall>(
         &mut self,
@@ -263,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// Executes a statement on a server that may be executed twice: where its connection is lost, it is executed again.
+    /// Executes an idempotent statement on a server. Repeats it if its connection is lost.
     #[cfg(feature = "postgres")]
     pub(super) async fn execute_again(&mut self, statement: &Statement) -> Result<u64, sqlx::Error> {
         self.ensure_writable()?;
@@ -278,8 +278,8 @@ impl Connection {
         }
     }
 
-    /// The database for one statement, which is a transaction of its own and this durable; `None` where the engine
-    /// needs one around it.
+    /// The database for a statement that is a transaction by itself, with this durability; `None` if the engine needs
+    /// an explicit transaction.
     pub(super) async fn single_statement(
         &mut self,
         durability: Durability,
@@ -294,13 +294,13 @@ impl Connection {
         Ok(Some(&mut self.engine))
     }
 
-    /// Whether what kept a transaction from beginning since `began` may pass: the owner of the lock may be rewriting the
-    /// tables, which takes time in proportion to their size, or the server is restarted.
+    /// Whether to retry a transaction that could not begin since `began`: the owner of the lock may be rewriting the
+    /// tables, which takes time in proportion to their size, or the server is restarting.
     fn may_pass(&self, error: &sqlx::Error, began: tokio::time::Instant) -> bool {
         self.engine.is_locked(error) || self.engine.is_absent(error) && began.elapsed() < RESTART_TIMEOUT
     }
 
-    /// Makes the next commit this durable.
+    /// Sets the durability of the next commit.
     async fn set_durability(&mut self, durability: Durability) -> Result<(), sqlx::Error> {
         if self.durability != Some(durability) {
             let pragma = match (&self.engine, durability) {
@@ -317,13 +317,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes note of a write that failed. After one that the disk refused, or that found the file broken, it is unknown
-    /// what of it is there: nothing more is acknowledged before the ledger was opened again.
+    /// Handles a failed write. If the disk refused it, or the file is corrupt, an unknown part of it is on the disk, so
+    /// nothing more is acknowledged until the ledger is opened again.
     pub(crate) fn record_failure(&mut self, error: &sqlx::Error) {
-        if sqlite::is_file_broken(error) {
+        if engine::is_file_broken(error) {
             self.write_failed = true;
             self.closed_to_writers = Some(format!(
-                "an earlier write failed ({error}), and nothing more is written before the ledger was opened again"
+                "an earlier write failed ({error}); open the ledger again before writing to it"
             ));
         }
     }
@@ -343,13 +343,13 @@ impl Connection {
                     self.left_open = true;
                     return Err(error);
                 }
-                // A lost connection takes its transaction with it.
+                // A lost connection loses its transaction.
                 _ => {}
             }
         }
         self.engine.reconnect().await?;
         if std::mem::replace(&mut self.connects, self.engine.connects()) != self.connects {
-            // A copy of the server that takes over may have lost what was seen.
+            // A standby that takes over may lack records that were read before.
             self.gap_check.reset();
             self.tails.clear();
         }
@@ -358,12 +358,12 @@ impl Connection {
 }
 
 impl Transaction<'_> {
-    /// The database inside of it.
+    /// The inner database.
     pub(crate) fn engine(&mut self) -> &mut Engine {
         &mut self.connection.engine
     }
 
-    /// Its state, with the tails of the runs.
+    /// Its cached state, with the tails of the runs.
     pub(super) fn engine_and_tails(&mut self) -> (&mut Engine, &mut Tails) {
         (&mut self.connection.engine, &mut self.connection.tails)
     }
@@ -381,8 +381,8 @@ impl Transaction<'_> {
     }
 }
 
-/// The connection, owned by one task. A transaction that it leaves open is rolled back on release, and not when the next
-/// one comes: until then others could not write.
+/// The connection, owned by one task. An open transaction is rolled back on release, and not when the next task
+/// acquires the connection: until then it would block other writers.
 pub(crate) struct Writer(Option<OwnedMutexGuard<Connection>>);
 
 impl Writer {
@@ -409,10 +409,10 @@ impl Drop for Writer {
     fn drop(&mut self) {
         let is_open = |connection: &Connection| connection.left_open && connection.engine.is_connected();
         let Some(mut connection) = self.0.take().filter(|connection| is_open(connection)) else { return };
-        // Where no runtime is left, the process is about to end, and its connection with it.
+        // Without a runtime the process is about to exit, which closes the connection.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // If the rollback fails, the connection was lost, or the next transaction tries again.
+                // If the rollback fails, the connection was lost, or the next transaction retries it.
                 let _ = connection.roll_back_leftover().await;
             });
         }

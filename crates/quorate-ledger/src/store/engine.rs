@@ -1,30 +1,30 @@
-//! The databases behind the ledger. A statement has one text for all of them, with `$1`, `$2`, … for its values, and
-//! integers, texts and bytes alone, which every engine takes.
+//! The databases behind the ledger. Statements have one text for all of them, with `$1`, `$2`, … for their values, and
+//! only use integers, texts and bytes, which every engine supports.
 
-mod value;
+use std::path::PathBuf;
 
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{AssertSqlSafe, ColumnIndex, Connection as _, Database, Decode, Encode, SqlSafeStr as _, SqlStr};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteError};
+use sqlx::{
+    AssertSqlSafe, ColumnIndex, ConnectOptions as _, Connection as _, Database, Decode, Encode, Row as _,
+    SqlSafeStr as _, SqlStr,
+};
 
 #[cfg(feature = "postgres")]
 use super::postgres::server::{Server, is_absent, is_locked, is_lost};
-use super::sqlite::is_file_broken;
 #[cfg(feature = "postgres")]
 use super::timeouts::RESTART_TIMEOUT;
 #[cfg(feature = "postgres")]
 use futures::TryStreamExt as _;
 
-pub(crate) use value::Value;
-
-/// A connection to one of them.
+/// A connection to a database.
 pub(crate) enum Engine {
     Sqlite(SqliteConnection),
-    /// A database of a server.
+    /// A database on a server.
     #[cfg(feature = "postgres")]
     Postgres(Box<Server>),
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     /// [`Value::Int`].
@@ -46,7 +46,7 @@ pub(crate) struct Statement {
 #[derive(Clone)]
 enum StatementText {
     Fixed(&'static str),
-    /// A head and a tail, and between them rows with this number of values.
+    /// A head and a tail, with rows of this number of values in between.
     Rows {
         head: String,
         widths: Vec<usize>,
@@ -54,8 +54,8 @@ enum StatementText {
     },
 }
 
-/// A row of an answer. Columns are taken by their place; one of another type than was asked for, which does not
-/// happen, reads as nothing.
+/// A row of a result. Columns are read by index. A column with another type than requested, which does not occur, reads
+/// as empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row(Vec<Value>);
 
@@ -63,7 +63,7 @@ pub(crate) fn sql(text: &'static str) -> Statement {
     Statement { text: StatementText::Fixed(text), values: Vec::new() }
 }
 
-/// A statement for as many rows as there are: `head` and then, for each row, its values in brackets, then `tail`.
+/// A statement for any number of rows: `head`, then the values of each row in parentheses, then `tail`.
 pub(crate) fn sql_rows(
     head: impl Into<String>,
     rows: impl IntoIterator<Item = Vec<Value>>,
@@ -77,10 +77,10 @@ pub(crate) fn sql_rows(
     Statement { text: StatementText::Rows { head: head.into(), widths, tail }, values }
 }
 
-/// How values are in the text of rows.
+/// The syntax of values in the text of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placeholder {
-    /// `?`: the driver of SQLite looks up the name of each value that has one, among all names.
+    /// `?`: SQLite's driver looks up each named value among all names.
     Anonymous,
     /// `$1`.
     #[cfg(feature = "postgres")]
@@ -111,7 +111,7 @@ impl StatementText {
             text.push(')');
         }
         text.push_str(tail);
-        // Nothing of it comes from outside: the values are bound.
+        // Values are bound, so the text contains no external data.
         AssertSqlSafe(text).into_sql_str()
     }
 }
@@ -137,15 +137,16 @@ impl Statement {
         }
     }
 
-    /// Adds this number of rows.
+    /// Inserts this number of rows.
     ///
     /// # Errors
-    /// As [`Statement::execute`], and if the table took another number of rows, as with a rule or a trigger.
+    /// As [`Statement::execute`], and if the table received another number of rows, for example because of a rule or a
+    /// trigger.
     pub(crate) async fn insert_exactly(self, engine: &mut Engine, rows: usize) -> Result<(), sqlx::Error> {
         let table = self.insert_table();
         let added = match engine {
             Engine::Sqlite(_) => self.execute(engine).await?,
-            // A rule can put rows elsewhere and say that they were added: one that gives nothing back is refused.
+            // A rule can redirect rows and still report them as inserted, so the statement must return them.
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => self.returning_one().rows(engine, &[Column::Int]).await?.len() as u64,
         };
@@ -155,7 +156,7 @@ impl Statement {
         }
     }
 
-    /// Adds a row, or does nothing where `there` finds it already.
+    /// Inserts a row, or does nothing if `there` finds it.
     ///
     /// # Errors
     /// As [`Statement::insert_exactly`].
@@ -186,8 +187,8 @@ impl Statement {
         }
     }
 
-    /// Rows of a server. Outside of a transaction, what waits for a table that is being rewritten is asked again, and so is
-    /// what lost its connection.
+    /// Rows from a server. Outside of a transaction, repeats a statement that waited for a table being rewritten, or
+    /// that lost its connection.
     #[cfg(feature = "postgres")]
     async fn server_rows(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         if server.in_transaction() {
@@ -214,7 +215,7 @@ impl Statement {
         let done = {
             let mut answer = self.query(Placeholder::Numbered).fetch(connection);
             loop {
-                // An answer of many rows may take its time; a row does not.
+                // An answer with many rows may take longer than one row.
                 match wait.on(answer.try_next()).await {
                     Ok(Some(row)) => match Row::of(&row, columns) {
                         Ok(row) => rows.push(row),
@@ -237,7 +238,7 @@ impl Statement {
         Ok(self.rows(engine, columns).await?.into_iter().next())
     }
 
-    /// The table that it adds to.
+    /// The table that it inserts into.
     fn insert_table(&self) -> String {
         let text = match &self.text {
             StatementText::Fixed(text) => text,
@@ -249,7 +250,7 @@ impl Statement {
             .to_owned()
     }
 
-    /// The statement with a `RETURNING` clause for each added row.
+    /// The statement with a `RETURNING` clause for each inserted row.
     #[cfg(feature = "postgres")]
     fn returning_one(self) -> Statement {
         const ONE: &str = " RETURNING CAST(1 AS BIGINT)";
@@ -304,7 +305,7 @@ impl Row {
         }
     }
 
-    /// An integer that is not negative.
+    /// A non-negative integer.
     pub(crate) fn count(&self, at: usize) -> u64 {
         self.int(at).unsigned_abs()
     }
@@ -341,7 +342,7 @@ impl Engine {
         }
     }
 
-    /// Begins to read in one snapshot of the database, which writers do not disturb.
+    /// Begins to read in one snapshot of the database, without blocking writers.
     pub(crate) async fn begin_read(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Engine::Sqlite(_) => self.execute_raw("BEGIN").await,
@@ -350,21 +351,21 @@ impl Engine {
         }
     }
 
-    /// Commits what is open.
+    /// Commits the open transaction.
     pub(super) async fn commit(&mut self) -> Result<(), sqlx::Error> {
         let commit = match self {
             Engine::Sqlite(_) => "COMMIT",
-            // A transaction in which a statement has failed would be rolled back silently.
+            // A transaction with a failed statement would be rolled back silently.
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => "SELECT 1; COMMIT",
         };
         self.execute_raw(commit).await
     }
 
-    /// Rolls back what may be open.
+    /// Rolls back the open transaction, if any.
     pub(super) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
         match (self.execute_raw("ROLLBACK").await, self) {
-            // It may have ended by itself, as one does whose commit failed.
+            // The transaction may have ended by itself, for example after a failed commit.
             (Err(error), Engine::Sqlite(_)) if is_no_transaction(&error) => Ok(()),
             (done, _) => done,
         }
@@ -379,7 +380,7 @@ impl Engine {
         }
     }
 
-    /// Connects again where the connection was lost; what was open on it is gone then.
+    /// Reconnects if the connection was lost. That loses an open transaction.
     pub(super) async fn reconnect(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Engine::Sqlite(_) => Ok(()),
@@ -388,7 +389,7 @@ impl Engine {
         }
     }
 
-    /// How often it has connected: what was seen on an earlier connection may be gone.
+    /// The number of connections so far. Facts from an earlier connection may be outdated.
     pub(super) fn connects(&self) -> u64 {
         match self {
             Engine::Sqlite(_) => 1,
@@ -397,7 +398,7 @@ impl Engine {
         }
     }
 
-    /// Whether a lock was not available in time, which may pass. SQLite waits for its own by itself.
+    /// Whether a lock timed out, which is temporary. SQLite retries by itself.
     pub(super) fn is_locked(&self, error: &sqlx::Error) -> bool {
         match self {
             Engine::Sqlite(_) => {
@@ -409,7 +410,7 @@ impl Engine {
         }
     }
 
-    /// Whether there is no server, or none that is ready.
+    /// Whether the server is missing or not ready.
     pub(super) fn is_absent(&self, error: &sqlx::Error) -> bool {
         match self {
             Engine::Sqlite(_) => {
@@ -421,7 +422,7 @@ impl Engine {
         }
     }
 
-    /// Whether a commit that failed with this error may have been done all the same.
+    /// Whether a commit that failed with this error may have succeeded.
     pub(super) fn may_have_committed(&self, error: &sqlx::Error) -> bool {
         match self {
             Engine::Sqlite(_) => is_file_broken(error),
@@ -430,8 +431,8 @@ impl Engine {
         }
     }
 
-    /// Whether a cached tail of a run may be used: with a stale one the record's number is taken,
-    /// and the transaction continues. Elsewhere a failed statement ends it, and other machines move runs on.
+    /// Whether a cached tail of a run may be used. On SQLite a stale tail only makes the insert fail, and the
+    /// transaction continues. On a server a failed statement ends the transaction, and other machines append to runs.
     pub(super) fn can_cache_tails(&self) -> bool {
         match self {
             Engine::Sqlite(_) => true,
@@ -451,12 +452,116 @@ impl Engine {
 
 pub(super) fn rows_lost_error(table: &str, added: u64, rows: usize) -> sqlx::Error {
     let what = format!(
-        "the table `{table}` took {added} of {rows} rows: a rule or a trigger of the database keeps them from it"
+        "the table `{table}` accepted {added} of {rows} rows: a rule or a trigger of the database blocks the others"
     );
     sqlx::Error::Configuration(what.into())
 }
 
-/// Whether SQLite says that there is nothing to roll back.
+/// Whether SQLite reports that there is nothing to roll back.
 fn is_no_transaction(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.message().contains("no transaction is active"))
+}
+
+/// A value of a statement or a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A 64-bit integer.
+    Int(Option<i64>),
+    Text(Option<String>),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Value::Int(Some(value))
+    }
+}
+
+/// A number of records or bytes, less than 2^63.
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Value::Int(Some(i64::try_from(value).unwrap_or(i64::MAX)))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(value: Option<i64>) -> Self {
+        Value::Int(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Value::Text(Some(value.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Value::Text(Some(value))
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(value: Option<String>) -> Self {
+        Value::Text(value)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(value: Vec<u8>) -> Self {
+        Value::Bytes(value)
+    }
+}
+
+/// Migrations from each version of the schema to the next. SQLite's `user_version` counts them.
+pub(super) const SCHEMAS: [&str; 4] = [
+    concat!(include_str!("schema.sql"), include_str!("log_index.sql")),
+    include_str!("schema-2.sql"),
+    concat!(include_str!("schema-3.sql"), include_str!("log_index.sql")),
+    concat!(include_str!("schema-4.sql"), include_str!("log_index.sql"), include_str!("fill-run-origin.sql")),
+];
+/// Replaces the table that an older, read-only file lacks.
+pub(super) const ORIGINS_IN_MEMORY: &str = concat!(
+    "PRAGMA temp_store = MEMORY; ",
+    "CREATE TEMP TABLE run_origin (run TEXT PRIMARY KEY, mode TEXT NOT NULL, producer TEXT NOT NULL) WITHOUT ROWID;\n",
+    include_str!("fill-run-origin.sql")
+);
+/// The version of a log's index in a separate file.
+#[cfg(feature = "postgres")]
+pub(super) const LOG_INDEX_VERSION: usize = 3;
+/// The tables of the log's index in a separate file.
+pub(super) const LOG_INDEX: &str = include_str!("log_index.sql");
+
+/// SQLite's primary error code; `None` for other engines.
+pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
+    let error = error.as_database_error()?;
+    error.try_downcast_ref::<SqliteError>()?;
+    error.code()?.parse::<i32>().ok().map(|code| code & 0xff)
+}
+
+/// Whether SQLite reports a disk error (10), a corrupt file (11) or a file that is not a database (26).
+pub(super) fn is_file_broken(error: &sqlx::Error) -> bool {
+    matches!(primary_code(error), Some(10 | 11 | 26))
+}
+
+/// The path of a connection's file.
+pub(super) async fn file_of(connection: &mut SqliteConnection) -> Result<PathBuf, sqlx::Error> {
+    let row = sqlx::query("SELECT file FROM pragma_database_list WHERE name = 'main'");
+    Ok(PathBuf::from(row.fetch_one(connection).await?.get::<String, _>(0)))
+}
+
+#[cfg(feature = "postgres")]
+pub(super) async fn create_log_index(transaction: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
+    let pragma = format!("PRAGMA user_version = {LOG_INDEX_VERSION}");
+    sqlx::raw_sql(AssertSqlSafe(pragma)).execute(&mut *transaction).await.map(|_| ())
+}
+
+/// An index of the log in memory.
+pub(super) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Error> {
+    let mut connection = SqliteConnectOptions::new().disable_statement_logging().connect().await?;
+    sqlx::raw_sql(LOG_INDEX).execute(&mut connection).await?;
+    Ok(connection)
 }

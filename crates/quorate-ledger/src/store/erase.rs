@@ -1,13 +1,14 @@
-//! Erases bodies physically (D4): from their rows, from the file's free space, from its log.
+//! Erases bodies physically (D4): from their rows, from the file's free space and from its log.
 //!
-//! SQLite overwrites what is erased, and what it moves from page to page (`secure_delete`); its log has copies until it is
-//! emptied. A file that an older version wrote may have more of them, which go when the file is rewritten. Until all of
-//! that is done a file beside the ledger marks the work as unfinished, so that the next process completes it.
+//! SQLite overwrites erased content, and content that it moves from page to page (`secure_delete`). Its log keeps
+//! copies until it is emptied. A file by an older version may contain more copies, which are removed when the file is
+//! rewritten. A mark beside the ledger remains until all of that is done, so that the next process completes unfinished
+//! work.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_kernel::ports::ledger::{Durability, Entry, Error};
+use quorate_kernel::ports::ledger::{Durability, Entry, LedgerError};
 use quorate_kernel::record::{Erased, RecordRange};
 use quorate_protocol::Name;
 use sqlx::{AssertSqlSafe, Row as _};
@@ -17,48 +18,46 @@ use super::engine::{Column, Engine, Statement, sql};
 use super::open::LOCK_TIMEOUT;
 use super::{Store, queue, unavailable};
 use crate::checkpoint::STREAM;
-use crate::files;
-use crate::quarantine;
-use crate::retention::{Plan, PlannedErasure, rules};
+use crate::retention::{ErasurePlan, PlannedErasure};
 use crate::signing::SecretKey;
+use crate::{files, retention};
 
-/// How long to wait for readers to end.
+/// The timeout for readers to finish.
 const READERS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How thoroughly erased content is removed from the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WipeMode {
-    /// The file is rewritten, which takes as long as it is large and gives its free space back.
+    /// Rewrite the file, which frees its unused space and takes time in proportion to its size.
     Rebuild,
-    /// It is overwritten in place.
+    /// Overwrite in place.
     InPlace,
 }
 
 #[derive(Debug, Default)]
 pub struct ErasureReport {
     pub runs: Vec<PlannedErasure>,
-    /// Why traces of erased content, from now or earlier, may remain in the ledger's files; `None` where all of
-    /// it is gone.
+    /// Why traces of erased content may remain in the ledger's files; `None` if all of it is gone.
     pub residue: Option<String>,
-    /// Other places that may still have it.
+    /// Other places that may still contain it.
     pub server_residue: Option<&'static str>,
 }
 
 impl Store {
-    /// Erases what a plan says, except what a new run references meanwhile, and records that, signed by the ledger's key,
-    /// all or nothing. Then it
-    /// goes over the files. With an empty plan that is done where an earlier time did not get so far.
+    /// Erases the bodies in a plan, except those that a new run references meanwhile, and records the erasure, signed
+    /// by the ledger's key, all or nothing. Then cleans the files. An empty plan only completes the unfinished cleaning
+    /// of an earlier erasure.
     ///
     /// # Errors
-    /// When the store does not answer. Then nothing is erased.
+    /// If the store does not answer. In that case nothing is erased.
     #[crate::boxed]
     pub async fn erase(
         &self,
-        mut plan: Plan,
+        mut plan: ErasurePlan,
         at_ms: i64,
         rewrite: WipeMode,
         key: Option<&SecretKey>,
-    ) -> Result<ErasureReport, Error> {
+    ) -> Result<ErasureReport, LedgerError> {
         if plan.erasures.is_empty() {
             return Ok(match self.has_pending_wipe() {
                 true => self.wipe(rewrite, rewrite == WipeMode::Rebuild).await,
@@ -66,11 +65,11 @@ impl Store {
             });
         }
         if let Some(why) = self.read_only_reason() {
-            let what = format!("nothing can be erased from the ledger {}: {why}", self.address());
-            return Err(Error::Unavailable { what, source: None });
+            let what = format!("cannot erase from the ledger {}: {why}", self.address());
+            return Err(LedgerError::Unavailable { what, source: None });
         }
-        let key = key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
-        // An earlier erasure may have left more work than this one.
+        let key = key.ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
+        // An earlier erasure may have left unfinished work.
         let is_all = rewrite == WipeMode::Rebuild || !self.has_pending_wipe();
         self.mark_pending_wipe()?;
         {
@@ -93,18 +92,20 @@ impl Store {
         Ok(ErasureReport { runs: plan.erasures, ..self.wipe(rewrite, is_all).await })
     }
 
-    /// Rewrites the files; returns what can still be found. `is_all` says that no erasure is left afterwards.
+    /// Cleans the files. Returns the places where erased content may remain. `is_all` means that this erasure was the
+    /// last unfinished one.
     async fn wipe(&self, rewrite: WipeMode, is_all: bool) -> ErasureReport {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
         let mut remaining = ErasureReport::default();
         match wiping.await {
             Ok(WipeOutcome::All) => {}
-            Ok(WipeOutcome::ExceptWal) => remaining.residue = Some("another process reads it".to_owned()),
+            Ok(WipeOutcome::ExceptWal) => {
+                remaining.residue = Some("another process is reading it".to_owned())
+            }
             #[cfg(feature = "postgres")]
             Ok(WipeOutcome::ExceptTables) => {
-                remaining.residue =
-                    Some("this user may not rewrite the tables, which their owner may".to_owned());
+                remaining.residue = Some("this user may not rewrite the tables; their owner may".to_owned());
             }
             #[cfg(feature = "postgres")]
             Ok(WipeOutcome::ExceptServer) => {
@@ -115,7 +116,7 @@ impl Store {
             Err(error) => remaining.residue = Some(error.to_string()),
         }
         if is_all && remaining.residue.is_none() {
-            // A remaining mark makes the next erasure rewrite the files again.
+            // A remaining mark makes the next erasure clean the files again.
             let _ = files::remove(&self.pending_wipe_path());
         }
         remaining
@@ -137,23 +138,23 @@ impl Store {
         }
     }
 
-    fn mark_pending_wipe(&self) -> Result<(), Error> {
+    fn mark_pending_wipe(&self) -> Result<(), LedgerError> {
         let path = self.pending_wipe_path();
         let begun = files::open_append(&path).and_then(|file| file.sync_all());
-        let begun = begun.and_then(|()| quarantine::sync_directory(&path));
+        let begun = begun.and_then(|()| files::sync_directory(&path));
         begun.map_err(|error| unavailable(format!("cannot make {}", path.display()), error))
     }
 }
 
-/// Erases inside of a transaction, and records it.
+/// Erases bodies inside of a transaction, and records it.
 async fn erase_in_transaction(
     transaction: &mut Transaction<'_>,
-    plan: &mut Plan,
+    plan: &mut ErasurePlan,
     at_ms: i64,
     key: &SecretKey,
-) -> Result<Result<(), Error>, sqlx::Error> {
+) -> Result<Result<(), LedgerError>, sqlx::Error> {
     let engine = transaction.engine();
-    // The plan may be outdated until the write lock was acquired.
+    // The plan may be outdated by the time the write lock is acquired.
     let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
     let on_hold = crate::retention::runs_on_hold(engine).await?;
     let mut spared = on_hold.clone();
@@ -161,10 +162,10 @@ async fn erase_in_transaction(
     if let Some(ending) = plan.ending.as_ref().filter(|ending| !on_hold.contains(*ending)) {
         spared.remove(ending);
     }
-    // An erasure that `verify` would not accept is refused.
+    // Refuses an erasure that `verify` would not accept.
     for due in &plan.erasures {
         let subject = crate::retention::erasure_target(engine, &due.run, &on_hold).await?;
-        if rules::check_allowed(&due.to_erasure(), &subject, at_ms).is_err() {
+        if retention::check_allowed(&due.to_erasure(), &subject, at_ms).is_err() {
             spared.insert(due.run.clone());
         }
     }
@@ -198,20 +199,20 @@ async fn erase_in_transaction(
     transaction.append_ledger_records(entries, key).await
 }
 
-/// Checks that the database erased the rows: a rule or a trigger may have kept them.
+/// Checks that the database erased the rows, because a rule or a trigger may have kept them.
 async fn ensure_erased(engine: &mut Engine, table: &str, kept: Statement) -> Result<(), sqlx::Error> {
     match kept.row(engine, &[Column::Int]).await? {
         None => Ok(()),
         Some(_) => {
             let what = format!(
-                "the table `{table}` keeps what was erased from it: a rule or a trigger is in the way"
+                "the table `{table}` still contains the erased rows: a rule or a trigger blocks the erasure"
             );
             Err(sqlx::Error::Configuration(what.into()))
         }
     }
 }
 
-/// The record of what was erased of a run.
+/// The record of a run's erasure.
 fn erased_entry(due: &PlannedErasure, at_ms: i64) -> Entry {
     let ranges = due.records.iter().map(|(first, last)| RecordRange::FirstToLast([*first, *last]));
     let data = Erased {
@@ -225,12 +226,12 @@ fn erased_entry(due: &PlannedErasure, at_ms: i64) -> Entry {
 }
 
 impl Transaction<'_> {
-    /// Appends records of the ledger's own, signed by its key.
+    /// Appends records to the ledger's own stream, signed by its key.
     pub(crate) async fn append_ledger_records(
         &mut self,
         entries: Vec<Entry>,
         key: &SecretKey,
-    ) -> Result<Result<(), Error>, sqlx::Error> {
+    ) -> Result<Result<(), LedgerError>, sqlx::Error> {
         let stream: Name = STREAM.into();
         let (engine, tails) = self.engine_and_tails();
         tails.remove(&stream);
@@ -249,21 +250,21 @@ fn busy_timeout(time: Duration) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()))
 }
 
-/// How far the files were rewritten.
+/// The progress of cleaning the files.
 enum WipeOutcome {
     All,
-    /// A reader is active, and the log could not be emptied.
+    /// A reader is active, so the log could not be emptied.
     ExceptWal,
-    /// Only the owner of the tables can have the space of what was erased freed.
+    /// Only the owner of the tables can free the space of erased content.
     #[cfg(feature = "postgres")]
     ExceptTables,
-    /// What is beside the tables is the server's.
+    /// The server manages its other files.
     #[cfg(feature = "postgres")]
     ExceptServer,
 }
 
 impl Engine {
-    /// Rewrites the files, so that no erased content is left in them.
+    /// Cleans the files of erased content.
     async fn wipe(&mut self, rewrite: WipeMode) -> Result<WipeOutcome, sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => {
@@ -279,7 +280,7 @@ impl Engine {
             }
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
-                // The server passes over a table that it does not let this user rewrite, with a warning alone.
+                // If this user may not rewrite a table, the server skips it with a warning.
                 let may = sql(super::postgres::REWRITABLE_TABLES).row(self, &[Column::Int]).await?;
                 if may.is_none_or(|row| row.int(0) < 2) {
                     return Ok(WipeOutcome::ExceptTables);

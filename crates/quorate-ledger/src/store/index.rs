@@ -1,13 +1,20 @@
-//! The index of runs: typed columns derived from the records, written in the same transaction.
+//! The index of runs: typed columns derived from the records, written in the same transaction. Also merges imported
+//! records.
 
-use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::ports::ledger::{Entry, Kind, LedgerError};
 use quorate_kernel::record::{self, Held, Imported, Override, Released, RunIntent, RunOpened};
-use quorate_protocol::Json;
+use quorate_protocol::{Json, Name};
 use serde_json::Map;
+use sqlx::Error as StoreError;
 
-use super::engine::{Engine, Value, sql};
+use super::connection::Transaction;
+use super::engine::{Column, Engine, Value, sql};
+use super::{STREAM, queue};
+use crate::prove::{CheckedRecord, ProvableRecord};
+use crate::record::leaf;
+use crate::signing::SecretKey;
 
-/// What a record changes in the index.
+/// The change of the index that a record causes.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Opened { at_ms: i64, columns: [String; 7] },
@@ -20,11 +27,12 @@ pub(crate) enum Change {
     Imported { runs: Vec<String> },
 }
 
-/// A run's row, as its records make it.
+/// A run's row, derived from its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunRow {
     pub(crate) opened_ms: i64,
-    /// Subject, artifact type, artifact's hash, council's fingerprint, log; and of the table of origins mode and producer.
+    /// Subject, artifact type, artifact's hash, council's fingerprint, log; and mode and producer in the table of
+    /// origins.
     pub(crate) columns: [String; 7],
     pub(crate) verdict: Option<String>,
     pub(crate) decided_ms: Option<i64>,
@@ -33,7 +41,7 @@ pub(crate) struct RunRow {
 }
 
 impl Change {
-    /// What this record changes, if anything. One that cannot be read changes nothing.
+    /// The change that this record causes, if any. An unreadable record causes none.
     pub(crate) fn from_record(kind: &str, at_ms: i64, data: &Map<String, Json>) -> Option<Change> {
         let text = |key: &str| string(data, key);
         let is = |one: Kind| kind == one.as_str();
@@ -60,7 +68,7 @@ impl Change {
         }
     }
 
-    /// What a run's first record changes.
+    /// The change that a run's first record causes.
     pub(crate) fn from_opened(opened: RunOpened, at_ms: i64) -> Change {
         let council = opened.fingerprint_of("council").map(str::to_owned);
         let mode = opened.protocol.split('/').next().map(str::to_owned);
@@ -70,7 +78,7 @@ impl Change {
         Change::Opened { at_ms, columns: columns.map(Option::unwrap_or_default) }
     }
 
-    /// What it makes of a run's row.
+    /// Applies the change to a run's row.
     pub(crate) fn fold(self, row: Option<RunRow>) -> Option<RunRow> {
         let before = row.clone();
         let mut row = match self {
@@ -147,7 +155,7 @@ impl Change {
 }
 
 impl Engine {
-    /// The number of the next row of a table that is only added to; nothing where the engine counts by itself.
+    /// The number of the next row of an append-only table; empty if the engine assigns it.
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
     pub(super) async fn next_seq(&mut self, greatest: &'static str) -> Result<Value, sqlx::Error> {
         match self {
@@ -155,7 +163,7 @@ impl Engine {
                 let _ = greatest;
                 Ok(Value::Int(None))
             }
-            // No other writer can add any: every writing transaction holds the lock.
+            // No other writer can insert one: every writing transaction holds the lock.
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
                 let row = sql(greatest).row(self, &[super::engine::Column::Int]).await?;
@@ -169,4 +177,121 @@ impl Engine {
 
 fn string(data: &Map<String, Json>, key: &str) -> String {
     data.get(key).and_then(Json::as_str).unwrap_or_default().to_owned()
+}
+
+/// The tail of a run in this ledger.
+pub(crate) struct StreamTail {
+    /// The number of its next record.
+    pub(crate) next: u64,
+    /// The leaf of its last record.
+    pub(crate) leaf: String,
+    /// Whether its records are signed.
+    pub(crate) signed: bool,
+}
+
+/// The tail of a run in this ledger; `None` if it has no records.
+pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option<StreamTail>, StoreError> {
+    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1").bind(run);
+    let Some(last) = last.row(engine, &[Column::Int, Column::Text]).await? else { return Ok(None) };
+    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
+    let signed = signed.row(engine, &[Column::Int]).await?.is_some();
+    Ok(Some(StreamTail { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
+}
+
+/// The index's entry for an existing stream.
+#[derive(Default)]
+pub(crate) struct StreamIndex {
+    /// Whether it is a run.
+    pub(crate) is_run: bool,
+    /// Whether it was recorded in another ledger.
+    pub(crate) imported: bool,
+}
+
+/// The index's entry for an existing stream.
+pub(crate) async fn stream_index(engine: &mut Engine, run: &str) -> Result<StreamIndex, StoreError> {
+    let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
+    Ok(StreamIndex { is_run: row.is_some(), imported: is_imported(engine, run).await? })
+}
+
+/// Whether a run was recorded in another ledger.
+pub(crate) async fn is_imported(engine: &mut Engine, run: &str) -> Result<bool, StoreError> {
+    let row = sql("SELECT run FROM imported WHERE run = $1").bind(run).row(engine, &[Column::Text]).await?;
+    Ok(row.is_some())
+}
+
+/// The head of an existing record.
+pub(crate) async fn record_head(
+    engine: &mut Engine,
+    run: &str,
+    n: u64,
+) -> Result<Option<String>, StoreError> {
+    let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(run).bind(n);
+    Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
+}
+
+/// Records to write together, with their signatures.
+#[derive(Default)]
+pub(crate) struct PendingRows {
+    records: Vec<queue::RecordRow>,
+    signatures: Vec<Vec<Value>>,
+}
+
+impl PendingRows {
+    /// Adds a record, and applies its change to the index.
+    pub(crate) async fn add(
+        &mut self,
+        engine: &mut Engine,
+        item: &ProvableRecord,
+        record: &CheckedRecord,
+    ) -> Result<(), StoreError> {
+        let head = &record.head;
+        let (run, kind) = (head.run.as_str(), head.kind.as_str());
+        self.records.push([
+            run.into(),
+            head.n.into(),
+            kind.into(),
+            item.head.as_str().into(),
+            item.data.clone().into(),
+        ]);
+        for signed in item.signatures.iter().flat_map(|envelope| &envelope.signatures) {
+            let (key, signature) = (signed.keyid.as_str(), signed.sig.as_str());
+            self.signatures.push(vec![run.into(), head.n.into(), key.into(), signature.into()]);
+        }
+        if self.records.len() == queue::MAX_ROWS {
+            self.flush(engine).await?;
+        }
+        match record.data.as_ref().and_then(|data| Change::from_record(kind, record.at_ms, data)) {
+            Some(change) => change.apply(engine, run).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn flush(&mut self, engine: &mut Engine) -> Result<(), StoreError> {
+        let records = std::mem::take(&mut self.records);
+        if !records.is_empty() {
+            queue::insert_rows(engine, records.into_iter()).await?;
+        }
+        queue::insert_signatures(engine, std::mem::take(&mut self.signatures)).await
+    }
+}
+
+/// Stores a text that a record names.
+pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
+    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
+    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
+    keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
+}
+
+/// Records an import in the ledger's own stream, signed by the ledger's key. Drops cached tails of runs.
+pub(crate) async fn append_import_record(
+    transaction: &mut Transaction<'_>,
+    runs: Vec<Name>,
+    entry: Entry,
+    key: &SecretKey,
+) -> Result<Result<(), LedgerError>, StoreError> {
+    let (engine, tails) = transaction.engine_and_tails();
+    let stream: Name = STREAM.into();
+    runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
+    let next = stream_tail(engine, STREAM).await?.map_or(0, |end| end.next);
+    Ok(queue::append_in_transaction(engine, &stream, next, entry, Some(key)).await?.map(drop))
 }

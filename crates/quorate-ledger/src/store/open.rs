@@ -1,63 +1,62 @@
-//! Opens the ledger: creates it, migrates an older one, quarantines a broken one, and opens a read-only one.
+//! Opens the ledger: creates it, migrates an older one, quarantines a corrupt one, refuses a file or database with
+//! foreign tables, and falls back to read-only access.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
-use super::address::Address;
+use super::address::StoreAddress;
 use super::connection::Connection;
-use super::engine::Engine;
-use super::foreign::{Schema, ensure_own_schema};
-#[cfg(feature = "postgres")]
-use super::sqlite::{LOG_INDEX_VERSION, create_log_index};
-use super::sqlite::{ORIGINS_IN_MEMORY, SCHEMAS, log_index_in_memory, primary_code};
+use super::engine::{Engine, ORIGINS_IN_MEMORY, SCHEMAS, log_index_in_memory, primary_code};
 use super::{Store, no_answer_error, unavailable};
-use crate::files::{self, wal_path, with_suffix};
-use crate::keys::{self, Purpose};
+use crate::files::{self, QuarantinedFile, wal_path, with_suffix};
+use crate::keys::{self, KeyPurpose};
 use crate::local_checkpoints::CheckpointFiles;
-use crate::quarantine::{self, QuarantinedFile};
 
-/// The statements that drop an earlier index of the log.
+#[cfg(feature = "postgres")]
+use super::engine::{LOG_INDEX_VERSION, create_log_index};
+
+/// Statements that drop the log's index of an earlier version.
 #[cfg(feature = "postgres")]
 const SCHEMA_3: &str = include_str!("schema-3.sql");
-/// How long to wait for another process's transaction: the longest are those that rewrite the file.
+/// The timeout for another process's transaction. The longest ones rewrite the file.
 pub(super) const LOCK_TIMEOUT: Duration = super::timeouts::LOCK_TIMEOUT;
 
 /// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A ledger that was opened, and what had to be set aside for it.
+/// An open ledger, and the file that was quarantined for it.
 pub struct OpenedStore {
     pub store: Store,
     /// A file that was not a ledger, now in `aside/`.
     pub quarantined: Option<QuarantinedFile>,
-    /// Whether it was made just now.
+    /// Whether the ledger was created just now.
     pub is_new: bool,
 }
 
-/// The reason for a read-only ledger where the system allows no writes.
-const NOT_WRITABLE: &str = "its directory is read-only: it is opened for reading";
+/// The reason for a read-only ledger if the system allows no writes.
+const NOT_WRITABLE: &str = "its directory is read-only, so it was opened for reading only";
 
-/// The first version of a file's schema that has `run_origin`.
+/// The first version of a file's schema with the table `run_origin`.
 const ORIGINS_SINCE: usize = 4;
 
-/// A connection, and why nothing may be written through it.
+/// A connection, and why it is read-only.
 type SqliteOpened = (SqliteConnection, Option<String>);
 
 impl Store {
-    /// Opens a ledger, making it (and a private `.quorate/` directory, if that is where it is to be) when it is not
-    /// there. A broken ledger is moved to `aside/` and a new one is started. One of a newer version, or that lies where
-    /// nothing can be written, is opened for reading.
+    /// Opens a ledger. Creates a missing one, and a private `.quorate/` directory if the ledger is to be in one. Moves
+    /// a corrupt ledger to `aside/` and starts a new one. Opens a ledger of a newer version, or in a read-only
+    /// location, for reading.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
+    /// [`LedgerError::Unavailable`].
     #[crate::boxed]
-    pub async fn open(path: &Path) -> Result<OpenedStore, Error> {
-        let address = Address::from(path);
+    pub async fn open(path: &Path) -> Result<OpenedStore, LedgerError> {
+        let address = StoreAddress::from(path);
         let dir = address.dir();
         if let Err(error) = address.create_dir()
             && !path.is_file()
@@ -65,11 +64,11 @@ impl Store {
             return Err(unavailable(format!("cannot make {}", dir.display()), error));
         }
         let is_new = !path.exists();
-        // SQLite finds the files beside a database by name. A process with the broken file open during the move would use the
-        // new one's log as its own, so no other process may open it meanwhile.
+        // SQLite finds the files beside a database by name. A process with the corrupt file open during the move would
+        // use the new one's log as its own, so no other process may open it meanwhile.
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
         if is_new {
-            // If that fails, SQLite explains the problem.
+            // If that fails, SQLite reports the problem.
             let _ = files::ensure_private(path);
         }
         let connected = Box::pin(connect(path)).await;
@@ -85,9 +84,9 @@ impl Store {
                 Box::pin(Store::replace_broken(path, dir)).await
             }
             Err(error) if is_corrupt(&error) => {
-                Err(unavailable(format!("{} is no ledger", path.display()), error))
+                Err(unavailable(format!("{} is not a ledger", path.display()), error))
             }
-            // It can be written, by another process at the moment.
+            // The file is writable, but another process is writing to it.
             Err(error) if path.is_file() && !is_busy(&error) => match Box::pin(connect_read_only(path)).await
             {
                 Ok(connected) => {
@@ -99,54 +98,54 @@ impl Store {
         }
     }
 
-    /// Opens a ledger as it is, for reading alone: no file is created, repaired or moved.
+    /// Opens a ledger for reading only: creates, repairs and moves no file.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if it does not exist, is not a ledger, or cannot be read.
+    /// [`LedgerError::Unavailable`] if it does not exist, is not a ledger, or cannot be read.
     #[crate::boxed]
-    pub async fn open_read_only(address: &Address) -> Result<Store, Error> {
+    pub async fn open_read_only(address: &StoreAddress) -> Result<Store, LedgerError> {
         let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
         match Box::pin(connect_read_only(path)).await {
             Ok((connection, _)) => {
-                let why = "it was opened for reading alone".to_owned();
+                let why = "it was opened for reading only".to_owned();
                 Ok(new_store(path, (connection, Some(why))))
             }
             Err(error) if is_corrupt(&error) => {
-                Err(unavailable(format!("{} is no ledger", path.display()), error))
+                Err(unavailable(format!("{} is not a ledger", path.display()), error))
             }
             Err(error) => Err(no_answer_error(address, error)),
         }
     }
 
-    /// A store in memory that no ledger is behind: what a log by itself is counted with.
+    /// A store in memory without a ledger, for counting a log.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
+    /// [`LedgerError::Unavailable`].
     #[crate::boxed]
-    pub async fn open_log_only(log: &Path) -> Result<Store, Error> {
+    pub async fn open_log_only(log: &Path) -> Result<Store, LedgerError> {
         match log_index_in_memory().await {
             Ok(connection) => {
-                Ok(new_store(log, (connection, Some("there is a log and no ledger".to_owned()))))
+                Ok(new_store(log, (connection, Some("there is a log, but no ledger".to_owned()))))
             }
             Err(error) => Err(no_answer_error(&log.into(), error)),
         }
     }
 
-    /// Opens a ledger wherever it is. One in a database is made there when it is not there.
+    /// Opens a ledger at any address. Creates a missing one, also in a database.
     ///
     /// # Errors
-    /// [`Error::Unavailable`].
+    /// [`LedgerError::Unavailable`].
     #[crate::boxed]
-    pub async fn open_at(address: &Address) -> Result<OpenedStore, Error> {
+    pub async fn open_at(address: &StoreAddress) -> Result<OpenedStore, LedgerError> {
         match address {
-            Address::File(path) => Store::open(path).await,
+            StoreAddress::File(path) => Store::open(path).await,
             #[cfg(feature = "postgres")]
-            Address::Postgres { url, dir } => {
+            StoreAddress::Postgres { url, dir } => {
                 address.check().map_err(|refused| {
                     unavailable(format!("cannot use the address {address} of a ledger"), refused)
                 })?;
-                // Nothing is created here before the server has answered. A user without write access can still read what is
-                // there.
+                // Creates nothing locally before the server has answered. A user without write access can still read
+                // the ledger.
                 let mut created = false;
                 let log_index = async {
                     created = address.create_dir().is_ok();
@@ -162,28 +161,28 @@ impl Store {
                 Ok(OpenedStore { store, quarantined: None, is_new: is_new && created })
             }
             #[cfg(not(feature = "postgres"))]
-            Address::Postgres { .. } => Err(Error::Unavailable {
+            StoreAddress::Postgres { .. } => Err(LedgerError::Unavailable {
                 what: format!(
-                    "the ledger {address} needs the feature `postgres`, which this was built without"
+                    "the ledger {address} needs the feature `postgres`, which this program was built without"
                 ),
                 source: None,
             }),
         }
     }
 
-    /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
-    /// process may have been faster. What is beside it goes first: once the file itself is gone, others make a new
-    /// one with a log of its own.
-    async fn replace_broken(path: &Path, dir: &Path) -> Result<OpenedStore, Error> {
+    /// Quarantines a corrupt ledger and starts a new one. Checks again under a lock that it is corrupt, because another
+    /// process may have been faster. Moves the files beside it first: once the main file is gone, other processes
+    /// create a new one with its own log.
+    async fn replace_broken(path: &Path, dir: &Path) -> Result<OpenedStore, LedgerError> {
         let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
         let _lock = lock.map_err(|error| unavailable(format!("cannot lock {}", dir.display()), error))?;
         let mut quarantined = None;
         if connect(path).await.is_err_and(|error| is_corrupt(&error)) {
             let beside = ["-wal", "-shm"].map(|suffix| with_suffix(path, suffix));
             for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
-                match quarantine::move_file(dir, file) {
+                match files::quarantine_file(dir, file) {
                     Ok(piece) => quarantined = Some(piece),
-                    // The files beside it were removed by the last process that had it open.
+                    // The last process that had it open removed the files beside it.
                     Err(error) if file != path && error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => {
                         return Err(unavailable(format!("cannot set {} aside", file.display()), error));
@@ -191,10 +190,12 @@ impl Store {
                 }
             }
         }
-        // The new one has checkpoints of its own.
+        // The new ledger has its own checkpoints.
         if quarantined.is_some() {
             let begun = CheckpointFiles::new(&path.into(), None).quarantine();
-            begun.map_err(|error| unavailable("cannot move its kept checkpoint away".to_owned(), error))?;
+            begun.map_err(|error| {
+                unavailable("cannot move its saved checkpoint to `aside/`".to_owned(), error)
+            })?;
         }
         let connected = connect(path).await.map_err(|error| no_answer_error(&path.into(), error))?;
         let is_new = quarantined.is_some();
@@ -206,8 +207,8 @@ fn new_store(path: &Path, (connection, closed_to_writers): SqliteOpened) -> Stor
     Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers, Arc::default()))
 }
 
-/// The index of the log where the ledger is no file. It can be rebuilt at any time; where nothing can be written it
-/// lasts as long as the process.
+/// Opens the log's index for a ledger in a database. It can be rebuilt at any time; without write access it lasts as
+/// long as the process.
 #[cfg(feature = "postgres")]
 async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let path = dir.join("log_index.db");
@@ -235,22 +236,22 @@ async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
     log_index_in_memory().await
 }
 
-/// A ledger has a key of its own from its creation, unless one is there already.
-fn ensure_ledger_key(dir: &Path) -> Result<(), Error> {
-    let keys = keys::Directory::new(dir);
+/// Creates the ledger's key, unless there is one.
+fn ensure_ledger_key(dir: &Path) -> Result<(), LedgerError> {
+    let keys = keys::KeyDirectory::new(dir);
     let cannot =
-        |error| unavailable(format!("cannot make the key of the ledger in {}", dir.display()), error);
-    if keys.load(Purpose::Ledger).map_err(cannot)?.is_none() {
-        // Another process may just have made it.
-        match keys.create(Purpose::Ledger) {
-            Ok(_) | Err(keys::Error::AlreadyExists { .. }) => {}
+        |error| unavailable(format!("cannot create the key of the ledger in {}", dir.display()), error);
+    if keys.load(KeyPurpose::Ledger).map_err(cannot)?.is_none() {
+        // Another process may have created it meanwhile.
+        match keys.create(KeyPurpose::Ledger) {
+            Ok(_) | Err(keys::KeyFileError::AlreadyExists { .. }) => {}
             Err(error) => return Err(cannot(error)),
         }
     }
     Ok(())
 }
 
-/// How a file is opened that is written to.
+/// The options for opening a writable file.
 fn write_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -259,7 +260,7 @@ fn write_options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Normal)
         .foreign_keys(false)
         .busy_timeout(LOCK_TIMEOUT)
-        // What is erased is overwritten (D4).
+        // Overwrite erased content (D4).
         .pragma("secure_delete", "ON")
         .disable_statement_logging()
 }
@@ -269,7 +270,7 @@ async fn connect(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     match prepare(&mut connection).await {
         Ok(closed_to_writers) => Ok((connection, closed_to_writers)),
         Err(error) => {
-            // Close at once: the files beside it are removed only then, and the caller may be about to move it.
+            // Closed immediately: that removes the files beside it, and the caller may be about to move it.
             let _ = connection.close().await;
             Err(error)
         }
@@ -311,19 +312,18 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sq
     Ok((!may_write).then(|| NOT_WRITABLE.to_owned()))
 }
 
-/// Whether anything can be written. SQLite opens a protected file without an error, and reports it at the
-/// first write.
+/// Whether the file is writable. SQLite opens a protected file without an error, and reports it at the first write.
 async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let busy = |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
     sqlx::raw_sql(busy(Duration::ZERO)).execute(&mut *connection).await?;
-    // It begins a transaction of a protected file, and refuses whatever writes, also where that touches nothing.
+    // SQLite begins a transaction on a protected file, and then refuses any write, even one without effect.
     let written = sqlx::raw_sql("BEGIN IMMEDIATE; DELETE FROM held WHERE 0").execute(&mut *connection).await;
-    // It is missing if another process has the file.
+    // The file is missing if another process moved it.
     let _ = sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await;
     sqlx::raw_sql(busy(LOCK_TIMEOUT)).execute(&mut *connection).await?;
     match written {
         Err(error) if primary_code(&error) == Some(8) => Ok(false),
-        // Another process writes at this moment.
+        // Another process is writing at this moment.
         Err(error) if is_busy(&error) => Ok(true),
         done => done.map(|_| true),
     }
@@ -334,7 +334,7 @@ fn newer_schema(version: usize) -> String {
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
-/// Opens a ledger read-only, on a place that cannot be written.
+/// Opens a ledger in a read-only location.
 async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(LOCK_TIMEOUT);
     let opened = options.clone().disable_statement_logging().connect().await;
@@ -344,7 +344,8 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     };
     let (mut connection, version) = match read {
         Ok(read) => read,
-        // Reading a log needs a file beside it. Without a log, and if no such file can be made, there is no writer.
+        // SQLite needs a file beside the database to read its log. If there is no log and no such file can be created,
+        // there is no writer.
         Err(_) if !wal_path(path).is_file() => {
             let mut connection = options.immutable(true).disable_statement_logging().connect().await?;
             let version = schema_version(&mut connection).await?;
@@ -353,7 +354,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
         Err(error) => return Err(error),
     };
     if version == 0 {
-        return Err(sqlx::Error::Configuration("it has no tables yet: nothing was written to it".into()));
+        return Err(sqlx::Error::Configuration("it has no tables yet".into()));
     }
     let schema = if version == SCHEMAS.len() { Schema::Own } else { Schema::Any };
     ensure_own_schema(&mut connection, schema).await?;
@@ -369,14 +370,14 @@ async fn schema_version(connection: &mut SqliteConnection) -> Result<usize, sqlx
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
-/// Makes the tables, or those that are missing in an older file, unless another process was faster.
+/// Creates the tables, or those that an older file lacks, unless another process was faster.
 async fn migrate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let version = schema_version(&mut transaction).await?;
     if version == 0 {
         let tables = sqlx::query("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *transaction).await?;
         if tables.get::<i64, _>(0) > 0 {
-            return Err(sqlx::Error::Configuration("it is a database of something else".into()));
+            return Err(sqlx::Error::Configuration("it belongs to another program".into()));
         }
     }
     for schema in SCHEMAS.iter().skip(version) {
@@ -389,20 +390,116 @@ async fn migrate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     transaction.commit().await
 }
 
-/// Whether SQLite says that another process has the file (5) or a table of it (6).
+/// Whether SQLite reports that another process has locked the file (5) or a table (6).
 fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(5 | 6))
 }
 
-/// Whether SQLite says that the file is no database (26) or a broken one (11).
+/// Whether SQLite reports that the file is not a database (26) or is corrupt (11).
 fn is_corrupt(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(26 | 11))
 }
 
-/// Whether a file that is no database may be moved out of the way. A draft that was named as the ledger by mistake
-/// stays where it is.
+/// Whether a file that is not a database may be quarantined. A draft that was passed as the ledger by mistake stays
+/// where it is.
 fn has_ledger_name(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     matches!(ending, Some("db" | "sqlite" | "sqlite3"))
         || path.parent().and_then(Path::file_name).is_some_and(|dir| dir == ".quorate")
+}
+
+/// The statements that create the tables and indexes of this version, one per line.
+static OWN: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let all = SCHEMAS.iter().flat_map(|schema| statements(schema));
+    all.filter(|statement| statement.starts_with("CREATE ")).collect()
+});
+
+/// The tables and indexes that a file may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Schema {
+    /// Those of this version, exactly.
+    Own,
+    /// Any, because those of another version are unknown.
+    Any,
+}
+
+/// The first item in a file's schema that does not belong to a ledger.
+#[derive(Debug, thiserror::Error)]
+#[error("its {kind} `{name}` does not belong to a ledger")]
+pub(super) struct Foreign {
+    kind: String,
+    name: String,
+    /// The table of the item.
+    table: String,
+}
+
+impl Foreign {
+    /// The error for a foreign schema, if `error` is one.
+    pub(super) fn refusal(address: &StoreAddress, error: &sqlx::Error) -> Option<LedgerError> {
+        let sqlx::Error::Configuration(error) = error else { return None };
+        let Foreign { kind, name, table } = error.downcast_ref()?;
+        let stands_for_own = OWN.iter().any(|own| declared_name(own).eq_ignore_ascii_case(name));
+        let what = match &**kind {
+            "table" | "index" if stands_for_own => {
+                format!("the {kind} `{name}` of the ledger {address} differs from the schema")
+            }
+            "trigger" => {
+                format!("the ledger {address} has a foreign trigger `{name}` on the table `{table}`")
+            }
+            "index" => format!("the ledger {address} has a foreign index `{name}`"),
+            kind => format!("the ledger {address} has a foreign {kind} `{name}`"),
+        };
+        let command = format!("DROP {} \"{}\"", kind.to_ascii_uppercase(), name.replace('"', "\"\""));
+        Some(LedgerError::ForeignSchema { what, remove: (!stands_for_own).then_some(command) })
+    }
+}
+
+/// Checks a file's schema before any table is read or written. The database's driver cannot handle a schema text that
+/// is not SQL.
+///
+/// # Errors
+/// [`Foreign`], as [`sqlx::Error::Configuration`], and if the file cannot be read.
+pub(super) async fn ensure_own_schema(
+    connection: &mut SqliteConnection,
+    schema: Schema,
+) -> Result<(), sqlx::Error> {
+    let rows = sqlx::query(
+        "SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB), \
+         CAST(rootpage AS INTEGER) FROM sqlite_master",
+    );
+    for row in rows.fetch_all(connection).await? {
+        let text = |at: usize| {
+            let bytes: Option<Vec<u8>> = row.try_get(at)?;
+            String::from_utf8(bytes.unwrap_or_default())
+                .map_err(|_| sqlx::Error::Protocol("its schema cannot be read".into()))
+        };
+        let (kind, name, table, sql) = (text(0)?, text(1)?, text(2)?, text(3)?);
+        // A virtual table, whose rows come from a module, has no page.
+        let is_stored = row.try_get::<i64, _>(4)? > 0;
+        let is_known = match schema {
+            // Names with this prefix belong to SQLite.
+            Schema::Own => {
+                name.starts_with("sqlite_") || matches!(&*statements(&sql), [one] if OWN.contains(one))
+            }
+            Schema::Any => true,
+        };
+        if !(matches!(&*kind, "table" | "index") && is_stored && is_known) {
+            return Err(sqlx::Error::Configuration(Box::new(Foreign { kind, name, table })));
+        }
+    }
+    Ok(())
+}
+
+/// The statements in a text, one per line. The ledger's own texts have no comments within a line.
+fn statements(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    let statements = lines.join(" ");
+    let statements =
+        statements.split(';').map(|statement| statement.split_whitespace().collect::<Vec<_>>().join(" "));
+    statements.filter(|statement| !statement.is_empty()).collect()
+}
+
+/// The name in `CREATE TABLE name` or `CREATE INDEX name`.
+fn declared_name(statement: &str) -> &str {
+    statement.split(' ').nth(2).unwrap_or_default()
 }

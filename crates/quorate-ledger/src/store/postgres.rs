@@ -1,26 +1,38 @@
 //! A ledger in a Postgres database, which several machines write to. A writer acquires one lock first, so records have
 //! positions in the order of the commits, without gaps. The index of the log is in a local file.
 
-pub(super) mod call;
 mod options;
 pub(super) mod server;
-mod server_error;
-mod shared_connection;
 
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt::{self, Display, Formatter};
+use std::path::Path;
 use std::sync::Arc;
 
+use quorate_kernel::entropy;
+use quorate_kernel::ports::ledger::LedgerError;
+use sqlx::Connection as _;
+use sqlx::error::{DatabaseError, ErrorKind};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::sqlite::SqliteConnection;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::engine::{Column, Engine, sql};
 use super::timeouts::Timeouts;
-use server::Server;
+#[cfg(target_os = "linux")]
+use crate::files;
+use crate::store::Store;
+use crate::store::address::StoreAddress;
+use crate::store::timeouts::{RESPONSE_TIMEOUT, RESTART_TIMEOUT};
+use server::{Server, Wait, is_absent, is_lost, open};
 
 pub use options::InvalidAddress;
 pub(super) use options::connect_options;
-pub use shared_connection::SharedConnection;
 
-/// What brings a database from one version of the schema to the next; the table `quorate_schema` counts them.
+/// Migrations from each version of the schema to the next. The table `quorate_schema` counts them.
 const SCHEMAS: [&str; 5] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/schema-2.sql"),
@@ -28,10 +40,10 @@ const SCHEMAS: [&str; 5] = [
     include_str!("postgres/schema-4.sql"),
     include_str!("postgres/schema-5.sql"),
 ];
-/// The lock of the schema's making, which other schemas of the database may share.
+/// The lock for creating the schema, which other schemas of the database may share.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";
 
-/// Connects, and creates missing tables; returns whether they existed.
+/// Connects, and creates missing tables. Returns whether they existed.
 ///
 /// # Errors
 /// If the address is invalid, or the server does not answer.
@@ -58,8 +70,8 @@ pub(super) async fn connect(
     Ok((Connection::new(engine, closed, timeouts), is_new))
 }
 
-/// Whether a connection finds a table of this name. The catalogue is asked and not `to_regclass`, which answers from what
-/// the session remembers: of a name that it has looked up before, it does not see that another one has made it since.
+/// Whether a connection finds a table of this name. Reads the catalogue, because `to_regclass` answers from the
+/// session's cache, which misses a table that another session created after the first lookup.
 const TABLE: &str = "SELECT CAST(pg_class.oid AS BIGINT) FROM pg_catalog.pg_class \
     JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \
     WHERE CAST(relname AS TEXT) = $1 AND nspname = ANY (current_schemas(false))";
@@ -77,8 +89,7 @@ async fn schema_version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
     Ok(version.map_or(0, |row| usize::try_from(row.int(0)).unwrap_or(usize::MAX)))
 }
 
-/// Makes the tables, or those that are missing, unless another process was faster. Gives the version that was there, and the
-/// one that is.
+/// Creates the tables, or the missing ones, unless another process was faster. Returns the old and the new version.
 async fn migrate(engine: &mut Engine) -> Result<(usize, usize), sqlx::Error> {
     engine.execute_raw("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     engine.execute_raw(MIGRATION_LOCK).await?;
@@ -90,12 +101,12 @@ async fn migrate(engine: &mut Engine) -> Result<(usize, usize), sqlx::Error> {
     if version == 0 {
         if has_table(engine, "record").await? {
             return Err(unusable(
-                "it has a table `record` of something else; name a schema or database of its own",
+                "it has a table `record` of another program; use a separate schema or database",
             ));
         }
         let encoding = sql("SELECT current_setting('server_encoding')").row(engine, &[Column::Text]).await?;
         if encoding.is_some_and(|row| row.text(0) != "UTF8") {
-            return Err(unusable("its encoding is not UTF8; make a database with `ENCODING 'UTF8'`"));
+            return Err(unusable("its encoding is not UTF8; create a database with `ENCODING 'UTF8'`"));
         }
     }
     for schema in SCHEMAS.iter().skip(version) {
@@ -116,7 +127,7 @@ fn newer_schema(version: usize) -> String {
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
-/// Why nothing can be written by this user on this server.
+/// Why this user cannot write on this server.
 async fn read_only_reason(engine: &mut Engine) -> Result<Option<String>, sqlx::Error> {
     let row = sql("SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a copy of another' \
          WHEN current_setting('transaction_read_only') = 'on' THEN 'the server lets this user only read' \
@@ -126,13 +137,217 @@ async fn read_only_reason(engine: &mut Engine) -> Result<Option<String>, sqlx::E
     Ok(row.and_then(|row| row.opt_text(0).map(|why| format!("{why}: it is only read"))))
 }
 
-/// How many bytes the tables take on the server, with their indices.
+/// The size of the tables on the server in bytes, with their indices.
 pub(super) const SIZE: &str = "SELECT CAST(SUM(pg_total_relation_size(to_regclass(name))) AS BIGINT) FROM (VALUES \
     ('record'), ('body'), ('run'), ('signature'), ('tile'), ('checkpoint'), ('held'), ('imported')) AS tables (name)";
 
-/// How many of the tables that things are erased from this user may rewrite: those of an owner that it is, those of a
-/// database that is its own, and from version 17 on those that it was granted that for.
+/// The number of tables with erasable content that this user may rewrite: as their owner, as the owner of the database,
+/// or, from version 17 on, with a granted privilege.
 pub(super) const REWRITABLE_TABLES: &str = "SELECT COUNT(*) FROM pg_class JOIN pg_database ON datname = current_database() \
     WHERE pg_class.oid IN (to_regclass('record'), to_regclass('body')) AND (pg_has_role(relowner, 'USAGE') \
     OR pg_has_role(datdba, 'USAGE') OR CASE WHEN CAST(current_setting('server_version_num') AS BIGINT) >= 170000 \
     THEN has_table_privilege(pg_class.oid, 'MAINTAIN') ELSE FALSE END)";
+
+/// An error with the server's message only.
+#[derive(Debug)]
+struct ServerError(Box<dyn DatabaseError>);
+
+/// An error of the client, with the server's message if there is one.
+fn without_line_number(error: sqlx::Error) -> sqlx::Error {
+    match error {
+        sqlx::Error::Database(error) => sqlx::Error::Database(Box::new(ServerError(error))),
+        other => other,
+    }
+}
+
+impl Display for ServerError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.message())
+    }
+}
+
+impl StdError for ServerError {}
+
+impl DatabaseError for ServerError {
+    fn message(&self) -> &str {
+        self.0.message()
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        self.0.code()
+    }
+
+    fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+        self
+    }
+
+    fn constraint(&self) -> Option<&str> {
+        self.0.constraint()
+    }
+
+    fn table(&self) -> Option<&str> {
+        self.0.table()
+    }
+
+    fn kind(&self) -> ErrorKind {
+        self.0.kind()
+    }
+}
+
+/// A connection that is opened at its first use, and reopened after a loss.
+pub struct SharedConnection {
+    address: StoreAddress,
+    timeouts: Arc<Timeouts>,
+    connection: Mutex<Option<PgConnection>>,
+}
+
+impl SharedConnection {
+    /// A connection that is not open yet.
+    pub fn new(address: StoreAddress) -> SharedConnection {
+        SharedConnection { address, timeouts: Arc::default(), connection: Mutex::default() }
+    }
+
+    /// Runs one statement in its own transaction and returns its rows. If the connection is lost, the statement is
+    /// repeated on a new one, so the server may run it twice.
+    ///
+    /// # Errors
+    /// If the server refuses it, does not answer, or is unavailable for longer than a restart takes.
+    pub async fn run(&self, text: &'static str, arguments: PgArguments) -> Result<Vec<PgRow>, sqlx::Error> {
+        let began = Instant::now();
+        let mut held = self.connection.lock().await;
+        loop {
+            // Taken out, so that a caller that stops in the middle of an answer does not leave the rest of it behind.
+            let connected = match held.take() {
+                Some(connection) => Ok(connection),
+                None => self.connect().await,
+            };
+            let error = match connected {
+                Ok(mut connection) => {
+                    let wait = Wait::new(self.timeouts.clone(), RESPONSE_TIMEOUT);
+                    let query = sqlx::query_with(text, arguments.clone());
+                    match wait.on(query.fetch_all(&mut connection)).await {
+                        Ok(rows) => {
+                            *held = Some(connection);
+                            return Ok(rows);
+                        }
+                        Err(error) if is_lost(&error) => error,
+                        Err(error) => {
+                            *held = Some(connection);
+                            return Err(error);
+                        }
+                    }
+                }
+                Err(error) => error,
+            };
+            let may_return = is_absent(&error) && began.elapsed() < RESTART_TIMEOUT;
+            if !may_return || !self.timeouts.pause_before_retry(began).await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Connects to the ledger's tables and creates missing ones.
+    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        let refused = |error: Box<dyn std::error::Error + Send + Sync>| sqlx::Error::Configuration(error);
+        let StoreAddress::Postgres { url, .. } = &self.address else {
+            return Err(refused("the ledger is not on a server".into()));
+        };
+        let options = connect_options(url).map_err(|error| refused(error.into()))?;
+        let mut connection = open(&options, &self.timeouts).await?;
+        if !has_tables(&mut connection).await? {
+            connection.close().await?;
+            let opened = Box::pin(Store::open_at(&self.address)).await;
+            opened.map_err(|error| refused(error.into()))?.store.close().await;
+            connection = open(&options, &self.timeouts).await?;
+        }
+        Ok(connection)
+    }
+}
+
+/// Whether the schema is at least as new as this program's.
+async fn has_tables(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let version = sqlx::query_scalar("SELECT CAST(MAX(version) AS BIGINT) FROM quorate_schema");
+    let version: Result<Option<i64>, _> = version.fetch_one(connection).await;
+    match version {
+        Ok(version) => Ok(version.and_then(|version| usize::try_from(version).ok()) >= Some(SCHEMAS.len())),
+        // The table does not exist yet.
+        Err(error)
+            if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42P01")) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The state of a server, for checks of its configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// In the format of `server_version_num`: 150004 for 15.4.
+    pub version: u64,
+    /// Its clock, in milliseconds since the Unix epoch.
+    pub clock_ms: i64,
+    /// Disabled settings without which a crash of the machine loses synced records.
+    pub unsafe_settings: Vec<&'static str>,
+    /// Whether this user may queue tasks and work on them.
+    pub may_queue: bool,
+}
+
+impl Store {
+    /// The state of the server; `None` for a file.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    #[crate::boxed]
+    pub async fn server_facts(&self) -> Result<Option<ServerFacts>, LedgerError> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let ask = sql("SELECT CAST(current_setting('server_version_num') AS BIGINT), \
+             CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT), \
+             current_setting('fsync'), current_setting('full_page_writes'), \
+             (SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('task') \
+                 AND has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE'))");
+        let columns = [Column::Int, Column::Int, Column::Text, Column::Text, Column::Int];
+        let rows = self.rows(ask, &columns).await?;
+        Ok(rows.first().map(|row| ServerFacts {
+            version: row.count(0),
+            clock_ms: row.int(1),
+            unsafe_settings: [("fsync", 2), ("full_page_writes", 3)]
+                .into_iter()
+                .filter(|(_, at)| row.text(*at) == "off")
+                .map(|(name, _)| name)
+                .collect(),
+            may_queue: row.count(4) > 0,
+        }))
+    }
+}
+
+/// An identifier of a directory on this machine since its start. Processes with the same identifier share locks.
+/// Without a stable source it is random.
+pub(super) fn machine_id(dir: &Path) -> String {
+    stable_machine_id(dir).unwrap_or_else(|| entropy::run_id().to_string())
+}
+
+#[cfg(target_os = "linux")]
+fn stable_machine_id(dir: &Path) -> Option<String> {
+    use std::io::Read as _;
+    use std::os::unix::fs::MetadataExt as _;
+    let mut boot = String::new();
+    files::open(Path::new("/proc/sys/kernel/random/boot_id")).ok()?.read_to_string(&mut boot).ok()?;
+    let there = files::open(dir).ok()?.metadata().ok()?;
+    Some(entropy::sha256_hex(format!("{boot}{}/{}", there.dev(), there.ino()).as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stable_machine_id(_: &Path) -> Option<String> {
+    None
+}

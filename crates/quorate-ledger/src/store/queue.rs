@@ -1,35 +1,30 @@
-//! The queue of the group commit: pending appends, and writing them.
+//! The queue of the group commit: pending appends, how they are written, and the check that precedes each write. The
+//! positions of records must have no gaps: a process that can write the tables can insert a row anywhere, and records
+//! appended after it would be acknowledged behind a gap.
 
 #[cfg(feature = "postgres")]
 mod on_server;
-mod rows;
-mod tail;
-mod write_error;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind};
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, LedgerError};
 use quorate_protocol::Name;
 use tokio::sync::oneshot;
 
-use super::STREAM;
-use super::address::Address;
-use super::commits::{CommitObserver, CommittedRecords};
+use super::address::StoreAddress;
 use super::connection::{Connection, Tail, Tails};
-use super::engine::{Engine, Value, sql};
+use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
-use super::leases::BlockedRuns;
-use super::run_signers::{self, KeyEvent};
+use super::lease::BlockedRuns;
+use super::run_signers::{self, KeyEvent, RunSigners};
+use super::{CommitObserver, CommittedRecords, STREAM};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
 use crate::signing::{ExternalKeys, SecretKey};
-pub(super) use rows::{RecordRow, insert_rows, insert_signatures};
-use tail::find_tail;
-use write_error::{RecordRange, write_error};
 
-pub(super) type Reply = Result<u64, Error>;
+pub(super) type Reply = Result<u64, LedgerError>;
 
-/// How many records go to SQLite in one statement, which takes 32 766 values.
+/// The most records per SQLite statement, which takes at most 32 766 values.
 pub(super) const MAX_ROWS: usize = 1000;
 
 /// Returns the keys known outside of the ledger, or an error.
@@ -38,9 +33,9 @@ pub(super) type ExternalKeysFn = dyn Fn() -> Result<ExternalKeys, String> + Send
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Vec<QueuedAppend>>,
-    /// The keys that this process signs runs with.
+    /// The keys that sign runs in this process.
     keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
-    /// The keys known outside of the ledger, asked before each signature, since they may change.
+    /// The keys known outside of the ledger. Called before each signature, because they may change.
     outside: Mutex<Option<Arc<ExternalKeysFn>>>,
     observer: Mutex<Option<Arc<CommitObserver>>>,
 }
@@ -50,7 +45,7 @@ struct QueuedAppend {
     reply: oneshot::Sender<Reply>,
 }
 
-/// An append, prepared as far as possible without the connection, which others wait for.
+/// An append. As much of it as possible is prepared before acquiring the connection, which others wait for.
 struct PreparedAppend {
     run: Name,
     from: u64,
@@ -60,9 +55,9 @@ struct PreparedAppend {
     durability: Durability,
     /// Whether it ends the run.
     ends: bool,
-    /// What its records are signed with.
+    /// The key that signs its records.
     key: Option<Arc<SecretKey>>,
-    /// The `keyring` records among its records, by their order.
+    /// The `keyring` records among its records, by index.
     key_events: BTreeMap<usize, KeyEvent>,
 }
 
@@ -74,7 +69,7 @@ struct AppendRules<'a> {
     outside: Option<Result<ExternalKeys, String>>,
     /// The ledger's key, which signs its own stream.
     ledger_key: Option<&'a SecretKey>,
-    /// Whether what is remembered of a run's end may be out of date: writing finds that out.
+    /// Whether a cached tail may be outdated. The write detects that.
     tails_are_checked: bool,
 }
 
@@ -82,17 +77,17 @@ impl Queue {
     /// Queues an append.
     ///
     /// # Errors
-    /// When it has a record that cannot be written.
-    pub(super) fn push(&self, append: Append) -> Result<oneshot::Receiver<Reply>, Error> {
+    /// If one of its records cannot be encoded.
+    pub(super) fn push(&self, append: Append) -> Result<oneshot::Receiver<Reply>, LedgerError> {
         let key = self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(&append.run).cloned();
         let append = PreparedAppend::prepare(append, key)
-            .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
+            .map_err(|error| LedgerError::Unavailable { what: error.to_string(), source: None })?;
         let (reply, receiver) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(QueuedAppend { append, reply });
         Ok(receiver)
     }
 
-    /// From now on the records of a run are signed with this key.
+    /// Signs the records of a run with this key from now on.
     pub(super) fn sign(&self, run: &Name, key: Arc<SecretKey>) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), key);
     }
@@ -108,13 +103,13 @@ impl Queue {
         outside.map(|outside| outside())
     }
 
-    /// From now on it is told what was committed.
+    /// Sets the observer of commits.
     pub(super) fn observe_commits(&self, observer: Arc<CommitObserver>) {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
     /// Commits all pending appends in one transaction and reports each result.
-    pub(super) async fn commit(&self, connection: &mut Connection, address: &Address) {
+    pub(super) async fn commit(&self, connection: &mut Connection, address: &StoreAddress) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         if waiting.is_empty() {
             return;
@@ -146,14 +141,14 @@ impl Queue {
             done.for_each(|(records, _)| observer(records));
         }
         for (reply, done) in replies.into_iter().zip(results) {
-            // The receiver is gone if the run was dropped; its records stay.
+            // The receiver is gone if the caller was dropped; its records stay.
             let _ = reply.send(done);
         }
     }
 }
 
 impl AppendRules<'_> {
-    /// The keys known outside of the ledger. Without a source, that is the session's own key.
+    /// The keys known outside of the ledger. Without a source this is the session's own key.
     fn external_keys(&self, key: Option<&SecretKey>) -> Result<ExternalKeys, String> {
         match &self.outside {
             Some(outside) => outside.clone(),
@@ -194,7 +189,7 @@ impl PreparedAppend {
     }
 }
 
-/// Writes all of them or, after an error, none; returns the result of each.
+/// Writes all appends or, after an error, none. Returns the result of each.
 async fn write(
     connection: &mut Connection,
     appends: Vec<PreparedAppend>,
@@ -205,10 +200,10 @@ async fn write(
     if connection.is_server() && appends.iter().all(on_server::is_one_call) {
         return on_server::append(connection, appends, durability).await;
     }
-    // Cached tails are dropped until the commit succeeds; the next writer reads them again.
+    // Cached tails are dropped until the commit succeeds. The next writer reads them again.
     let mut tails = std::mem::take(&mut connection.tails);
     let alone = match &appends[..] {
-        // A consultation that ends is the most frequent append, and one statement is a transaction by itself.
+        // The end of a consultation is the most frequent append, and one statement is a transaction by itself.
         [only] if only.is_one_statement(&tails) => connection.single_statement(durability).await?,
         _ => None,
     };
@@ -236,11 +231,11 @@ async fn append_all(
 ) -> Result<Vec<Reply>, sqlx::Error> {
     let mut results = Vec::with_capacity(appends.len());
     let mut chained = Vec::with_capacity(appends.len());
-    // How runs end once what is chained is written, which comes first of all that is known.
+    // Tails after the chained records. They take precedence over all other known tails.
     let mut ahead = BTreeMap::new();
     for (at, append) in appends.into_iter().enumerate() {
         let fits = match rules.blocked.blocks(&append.run) {
-            true => Err(Error::Conflict { run: append.run }),
+            true => Err(LedgerError::Conflict { run: append.run }),
             false => chain(engine, tails, &mut ahead, append, rules).await?,
         };
         results.push(fits.map(|links| {
@@ -254,7 +249,7 @@ async fn append_all(
             Ok(links) => write_dependents(engine, links).await?,
             Err(run) => {
                 ahead.remove(&run);
-                results[at] = Err(Error::Conflict { run });
+                results[at] = Err(LedgerError::Conflict { run });
             }
         }
     }
@@ -262,18 +257,18 @@ async fn append_all(
     Ok(results)
 }
 
-/// How a run ends once what is chained is written.
+/// The tail of a run after its chained records.
 struct TailAhead {
     tail: Tail,
     /// Whether the run has ended.
     ends: bool,
 }
 
-/// The records of an append in their chain, and what follows from them.
+/// The chained records of an append, and their effects.
 struct ChainedAppend {
     run: Name,
     from: u64,
-    /// The leaf of the record before its first.
+    /// The leaf of the record before the first one.
     #[cfg(feature = "postgres")]
     after: Option<String>,
     records: Vec<EncodedRecord>,
@@ -288,29 +283,29 @@ impl ChainedAppend {
     }
 }
 
-/// Chains an append to its run; an inner error refuses it alone, an outer one the whole transaction.
+/// Chains an append to its run. An inner error refuses this append, an outer one the whole transaction.
 async fn chain(
     engine: &mut Engine,
     tails: &mut Tails,
     ahead: &mut BTreeMap<Name, TailAhead>,
     append: PreparedAppend,
     rules: &AppendRules<'_>,
-) -> Result<Result<ChainedAppend, Error>, sqlx::Error> {
+) -> Result<Result<ChainedAppend, LedgerError>, sqlx::Error> {
     let PreparedAppend { run, from, entries, changes, bodies, durability: _, ends, key, key_events: says } =
         append;
     let before = match ahead.get(&run) {
         Some(ahead) => ahead.tail.clone(),
         None => match find_tail(engine, tails, &run, from, key.as_deref(), rules).await? {
             Ok(tail) => tail,
-            Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
+            Err(what) => return Ok(Err(LedgerError::InvalidRecord { run, what })),
         },
     };
     if before.next != from {
-        return Ok(Err(Error::Conflict { run }));
+        return Ok(Err(LedgerError::Conflict { run }));
     }
     let key = key.filter(|_| before.signers.is_some());
     if key.is_none() && (before.signers.is_some() || says.values().any(KeyEvent::requires_signatures)) {
-        return Ok(Err(Error::NoSigningKey { run }));
+        return Ok(Err(LedgerError::NoSigningKey { run }));
     }
     let (mut standing, sealed_ms) = match &key {
         Some(_) => (before.signers.clone(), run_signers::last_checkpoint_ms(engine).await?),
@@ -318,7 +313,7 @@ async fn chain(
     };
     let outside = match rules.external_keys(key.as_deref()) {
         Ok(outside) => outside,
-        Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
+        Err(what) => return Ok(Err(LedgerError::InvalidRecord { run, what })),
     };
     let ledger_key = rules.ledger_key.filter(|_| *run == *STREAM);
     #[cfg(feature = "postgres")]
@@ -332,7 +327,7 @@ async fn chain(
             let checked =
                 standing.check_next(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
             if let Err(what) = checked {
-                return Ok(Err(Error::InvalidRecord { run, what }));
+                return Ok(Err(LedgerError::InvalidRecord { run, what }));
             }
         }
         match entry.encode(&run, n, leaf_before.as_deref(), &mut times) {
@@ -343,7 +338,7 @@ async fn chain(
                 }
                 records.push(stored);
             }
-            Err(error) => return Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
+            Err(error) => return Ok(Err(LedgerError::Unavailable { what: error.to_string(), source: None })),
         }
     }
     let links = ChainedAppend {
@@ -361,8 +356,8 @@ async fn chain(
     Ok(Ok(links))
 }
 
-/// Writes the records of many appends in as few statements as there can be. Gives back the run alone of those whose
-/// place another process has taken.
+/// Writes the records of many appends in as few statements as possible. Returns the runs whose next number another
+/// process has taken.
 async fn write_records(
     engine: &mut Engine,
     chained: Vec<(usize, ChainedAppend)>,
@@ -381,8 +376,8 @@ async fn write_records(
             InsertOutcome::Taken if some.len() == 1 => {
                 done.extend(some.into_iter().map(|(at, links)| (at, Err(links.run))));
             }
-            // None of these was written. Each by itself, it shows whose place it is; what follows that in its run has none
-            // either.
+            // The statement inserted nothing. Inserted one by one, the appends show which number is taken; later
+            // appends to that run are refused as well.
             InsertOutcome::Taken => {
                 let mut moved = BTreeSet::new();
                 for record in some {
@@ -409,7 +404,7 @@ async fn write_records(
     Ok(done)
 }
 
-/// Writes what follows from records that are written.
+/// Writes the effects of inserted records.
 async fn write_dependents(engine: &mut Engine, links: ChainedAppend) -> Result<(), sqlx::Error> {
     let ChainedAppend { run, signatures, changes, bodies, .. } = links;
     insert_signatures(engine, signatures).await?;
@@ -422,8 +417,8 @@ async fn write_dependents(engine: &mut Engine, links: ChainedAppend) -> Result<(
     Ok(())
 }
 
-/// Writes one record of one of the ledger's own streams inside of the caller's transaction, signed by `own`, where there is
-/// such a key. A checkpoint has its signature in itself.
+/// Writes one record of the ledger's own streams inside of the caller's transaction, signed by `own` if there is such a
+/// key. A checkpoint is signed by its note.
 pub(super) async fn append_in_transaction(
     engine: &mut Engine,
     run: &Name,
@@ -437,7 +432,7 @@ pub(super) async fn append_in_transaction(
             let mut results = append_all(engine, &mut Tails::new(), vec![ready], &rules).await?;
             Ok(results.remove(0))
         }
-        Err(error) => Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
+        Err(error) => Ok(Err(LedgerError::Unavailable { what: error.to_string(), source: None })),
     }
 }
 
@@ -450,14 +445,14 @@ async fn insert_body(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error>
 /// The row of a record's signature.
 pub(super) fn signature_row(key: &SecretKey, run: &str, n: u64, head: &str) -> Vec<Value> {
     let leaf = crate::merkle::leaf(head.as_bytes());
-    let signature = key.sign(crate::signing::Context::RECORD, &leaf);
+    let signature = key.sign(crate::signing::SigningContext::RECORD, &leaf);
     vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
 }
 
 /// The result of inserting records.
 enum InsertOutcome {
     All,
-    /// None was: the number of one is taken.
+    /// Nothing was inserted: a number is taken.
     Taken,
 }
 
@@ -473,7 +468,7 @@ async fn insert_records(
             [text(run), stored.n.into(), text(stored.kind), text(&stored.head), text(&stored.data)]
         };
         match insert_rows(engine, some.iter().map(row)).await {
-            // Another process has moved the run on since its tail was known.
+            // Another process has appended to the run since its tail was read.
             Err(error) if engine.can_cache_tails() && is_taken(&error) => return Ok(InsertOutcome::Taken),
             done => drop(done?),
         }
@@ -481,7 +476,220 @@ async fn insert_records(
     Ok(InsertOutcome::All)
 }
 
-/// Whether the engine says that the record's number is taken.
+/// Whether the engine reports that the record's number is taken.
 fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+/// A record's run, number, kind, head and data.
+pub(in crate::store) type RecordRow = [Value; 5];
+
+/// Inserts records, at most [`MAX_ROWS`].
+pub(in crate::store) async fn insert_rows(
+    engine: &mut Engine,
+    rows: impl Iterator<Item = RecordRow>,
+) -> Result<(), sqlx::Error> {
+    let first = engine.next_seq("SELECT MAX(seq) FROM record").await?;
+    let numbered = (0_i64..).zip(rows).map(|(at, row)| {
+        let seq = match first {
+            Value::Int(Some(first)) => Value::from(first + at),
+            _ => Value::Int(None),
+        };
+        std::iter::once(seq).chain(row).collect()
+    });
+    let numbered: Vec<Vec<Value>> = numbered.collect();
+    let count = numbered.len();
+    let head = "INSERT INTO record (seq, run, n, kind, head, data) VALUES ";
+    sql_rows(head, numbered, "").insert_exactly(engine, count).await
+}
+
+/// Inserts signatures: run, record number, key and signature of each.
+pub(in crate::store) async fn insert_signatures(
+    engine: &mut Engine,
+    rows: Vec<Vec<Value>>,
+) -> Result<(), sqlx::Error> {
+    for some in rows.chunks(MAX_ROWS) {
+        let head = "INSERT INTO signature (run, n, key, signature) VALUES ";
+        sql_rows(head, some.iter().cloned(), "").insert_exactly(engine, some.len()).await?;
+    }
+    Ok(())
+}
+
+/// Takes a run's tail from the cache, or looks it up if the cached one does not fit. A run opened by another process
+/// with a key for it is a signed run and remains one.
+async fn find_tail(
+    engine: &mut Engine,
+    tails: &mut Tails,
+    run: &Name,
+    from: u64,
+    key: Option<&SecretKey>,
+    rules: &AppendRules<'_>,
+) -> Result<Result<Tail, String>, sqlx::Error> {
+    let fresh = || key.map(|_| RunSigners::default());
+    match tails.remove(run) {
+        _ if !engine.can_cache_tails() && !rules.tails_are_checked => {}
+        Some(tail) if tail.next == from => return Ok(Ok(tail)),
+        // Inserting its first record shows whether a run is new.
+        None if from == 0 => return Ok(Ok(Tail { next: 0, leaf: None, signers: fresh() })),
+        _ => {}
+    }
+    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1")
+        .bind(&**run)
+        .row(engine, &[Column::Int, Column::Text])
+        .await?;
+    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1")
+        .bind(&**run)
+        .row(engine, &[Column::Int])
+        .await?;
+    let signers = match (&last, signed) {
+        (None, _) => fresh(),
+        // The ledger's key signs each record of the ledger's own stream.
+        (Some(_), Some(_)) if **run != *STREAM => {
+            let outside = match rules.external_keys(key) {
+                Ok(outside) => outside,
+                Err(what) => return Ok(Err(what)),
+            };
+            match RunSigners::read(engine, run, &outside).await? {
+                Ok(signers) => Some(signers),
+                Err(what) => return Ok(Err(what)),
+            }
+        }
+        _ => None,
+    };
+    Ok(Ok(Tail {
+        next: last.as_ref().map_or(0, |row| row.count(0) + 1),
+        leaf: last.map(|row| leaf(row.text(1))),
+        signers,
+    }))
+}
+
+/// The identity of an append's records.
+struct RecordRange {
+    run: Name,
+    from: u64,
+    count: u64,
+}
+
+impl RecordRange {
+    fn from_append(append: &PreparedAppend) -> RecordRange {
+        RecordRange { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
+    }
+}
+
+impl std::fmt::Display for RecordRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RecordRange { run, from, count } = self;
+        match count {
+            1 => write!(f, "record {run}/{from}"),
+            _ => write!(f, "records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
+        }
+    }
+}
+
+fn write_error(
+    address: &StoreAddress,
+    place: &RecordRange,
+    in_doubt: bool,
+    error: &sqlx::Error,
+) -> LedgerError {
+    if let Some(refused) = Gap::refusal(error) {
+        return refused;
+    }
+    match in_doubt {
+        true => LedgerError::InDoubt {
+            run: place.run.clone(),
+            what: format!("cannot tell whether the ledger {address} took {place}: {error}"),
+        },
+        false => LedgerError::Unavailable {
+            what: format!("the ledger {address} refused {place}: {error}"),
+            source: None,
+        },
+    }
+}
+
+/// The position up to which no gap was found; initially that of the last checkpoint.
+#[derive(Debug, Default)]
+pub(super) struct GapCheck(Option<u64>);
+
+/// A record after an empty position.
+#[derive(Debug, thiserror::Error)]
+#[error("there are {before} records before the last one ({run}/{n}), which is at place {place}")]
+pub(super) struct Gap {
+    run: String,
+    n: u64,
+    place: u64,
+    before: u64,
+}
+
+impl GapCheck {
+    /// Refuses to append after a gap.
+    ///
+    /// # Errors
+    /// If there is a gap ([`GapCheck::refusal`] recognizes the error), or the store does not answer.
+    pub(super) async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
+        let since = match self.0 {
+            Some(since) => since,
+            None => checkpointed_records(engine).await?,
+        };
+        let behind = match since {
+            // Counted in an index: otherwise each process would read all of a ledger without checkpoints.
+            0 => sql("SELECT (SELECT COUNT(*) FROM record), (SELECT COALESCE(MAX(seq), 0) FROM record)"),
+            _ => sql("SELECT COUNT(*), COALESCE(MAX(seq), $1) FROM record WHERE seq > $2")
+                .bind(since)
+                .bind(since),
+        };
+        let behind = behind.row(engine, &[Column::Int; 2]).await?;
+        let (count, last) = behind.map_or((0, since), |row| (row.count(0), row.count(1)));
+        if last - since == count {
+            self.0 = Some(last);
+            return Ok(());
+        }
+        let last = sql("SELECT run, n, seq FROM record ORDER BY seq DESC LIMIT 1");
+        let last = last.row(engine, &[Column::Text, Column::Int, Column::Int]).await?;
+        let before = since + count.saturating_sub(1);
+        Err(match last {
+            Some(row) => {
+                let gap = Gap { run: row.text(0).to_owned(), n: row.count(1), place: row.count(2), before };
+                sqlx::Error::Configuration(Box::new(gap))
+            }
+            None => sqlx::Error::RowNotFound,
+        })
+    }
+
+    /// The position, if known.
+    #[cfg(feature = "postgres")]
+    pub(super) fn known(&self) -> Option<i64> {
+        self.0.and_then(|known| i64::try_from(known).ok())
+    }
+
+    /// Sets the position to the last record that the server has checked.
+    #[cfg(feature = "postgres")]
+    pub(super) fn set_known(&mut self, last: i64) {
+        self.0 = u64::try_from(last).ok();
+    }
+
+    /// Forgets the position, because its records may be lost with the connection.
+    pub(super) fn reset(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Gap {
+    /// The error for an append, if `error` is a gap.
+    pub(super) fn refusal(error: &sqlx::Error) -> Option<LedgerError> {
+        let sqlx::Error::Configuration(error) = error else { return None };
+        let gap = error.downcast_ref::<Gap>()?;
+        let what = format!(
+            "it is at position {}, but only {} records precede it, so nothing was appended; run `quorate ledger verify`",
+            gap.place, gap.before
+        );
+        Some(LedgerError::Corrupt { run: gap.run.as_str().into(), n: gap.n, what })
+    }
+}
+
+/// The size of the last checkpoint that does not exceed the existing records.
+async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+    let row =
+        sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");
+    Ok(row.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))
 }

@@ -1,5 +1,5 @@
-//! What the next signature of a signed run must satisfy, checked before it is made by the rules that verification applies
-//! later (D10).
+//! The rules for the next signature of a signed run. They are checked before signing, and verification applies the same
+//! ones later (D10).
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::{Entry, Kind};
@@ -12,23 +12,23 @@ use crate::record::Head;
 use crate::signing::run::{ExternalKeysRef, RunKeyring, check_signer};
 use crate::signing::{ExternalKeys, PublicKey};
 
-/// Which keys may sign for a run.
+/// The keys that may sign for a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunSigners {
-    /// What the run says itself; `None` of a stream whose keys the workspace's keyring alone has.
+    /// The run's own keys; `None` for a stream that is bound to the workspace's keyring only.
     pub(crate) keyring: Option<RunKeyring>,
 }
 
-/// What a record says of the keys of its run.
+/// A record's effect on the keys of its run.
 #[derive(Debug, Clone)]
 pub(super) enum KeyEvent {
-    /// It opens the run.
+    /// The record opens the run.
     Opened(Option<RunKeyring>),
     Keyring(Map<String, Json>),
 }
 
 impl KeyEvent {
-    /// What an entry says, if anything.
+    /// The effect of an entry, if any.
     pub(super) fn from_entry(entry: &Entry) -> Option<KeyEvent> {
         match entry.kind {
             Kind::RunOpened => Some(KeyEvent::Opened(RunKeyring::from_opened(&entry.data))),
@@ -37,7 +37,7 @@ impl KeyEvent {
         }
     }
 
-    /// Whether the run's records have to be signed from this one on.
+    /// Whether the run's records must be signed from this one on.
     pub(super) fn requires_signatures(&self) -> bool {
         match self {
             KeyEvent::Opened(audit) => {
@@ -49,7 +49,7 @@ impl KeyEvent {
 }
 
 impl RunSigners {
-    /// That of a run whose records exist.
+    /// Reads the signers of an existing run.
     pub(crate) async fn read(
         engine: &mut Engine,
         run: &str,
@@ -80,10 +80,10 @@ impl RunSigners {
         Ok(Ok(signers))
     }
 
-    /// Checks the next record against it, which a key is about to sign.
+    /// Checks the next record, which a key is about to sign.
     ///
     /// # Errors
-    /// Which rule of verifying it would break, in words.
+    /// The verification rule that it would violate.
     pub(super) fn check_next(
         &mut self,
         says: Option<&KeyEvent>,
@@ -98,7 +98,7 @@ impl RunSigners {
                 self.keyring.clone_from(audit);
                 let signer = self.keyring.as_ref().and_then(|audit| audit.signer.as_deref());
                 if signer.is_some_and(|signer| signer != id) {
-                    return Err(format!("it says that another key than {id} signs it"));
+                    return Err(format!("it names another signer than {id}"));
                 }
             }
             Some(KeyEvent::Keyring(data)) => self.extend(data, outside.borrowed())?,
@@ -115,12 +115,12 @@ impl RunSigners {
     fn extend(&mut self, data: &Map<String, Json>, authority: ExternalKeysRef<'_>) -> Result<(), String> {
         match &mut self.keyring {
             Some(audit) => audit.extend(data, authority),
-            None => Err("its first record names no keyring that could be extended".to_owned()),
+            None => Err("its first record has no keyring to extend".to_owned()),
         }
     }
 }
 
-/// When the last checkpoint was made, in milliseconds since the Unix epoch.
+/// The time of the last checkpoint, in milliseconds since the Unix epoch.
 pub(super) async fn last_checkpoint_ms(engine: &mut Engine) -> Result<Option<i64>, sqlx::Error> {
     let last = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1")
         .bind(STREAM)

@@ -1,10 +1,11 @@
-//! Sealing: a checkpoint over all records so far, signed by the ledger's key, which becomes a record itself.
+//! Sealing: writes a checkpoint over all records so far, signed by the ledger's key, as a record of the ledger's own
+//! stream.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quorate_kernel::entropy;
-use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_protocol::Name;
 
 use super::connection::Transaction;
@@ -15,9 +16,9 @@ use crate::checkpoint::{CheckpointRecord, ORIGIN_PREFIX, STREAM, Succession};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
 use crate::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
-use crate::verify::{self, Options};
+use crate::verify::{self, VerifyOptions};
 
-/// How many records are read at once.
+/// The number of records per read.
 const PAGE: u64 = 1000;
 
 impl Store {
@@ -26,18 +27,18 @@ impl Store {
     /// # Errors
     /// When the store does not answer, or the checkpoint's record cannot be read.
     #[crate::boxed]
-    pub async fn last_checkpoint(&self) -> Result<Option<CheckpointRecord>, Error> {
+    pub async fn last_checkpoint(&self) -> Result<Option<CheckpointRecord>, LedgerError> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         read_last(engine).await.map_err(|error| self.seal_error(error))
     }
 
-    /// The key of the machine that made the ledger's tables; `None` where that is not known.
+    /// The key of the machine that created the ledger's tables; `None` if unknown.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn founding_key(&self) -> Result<Option<PublicKey>, Error> {
+    pub async fn founding_key(&self) -> Result<Option<PublicKey>, LedgerError> {
         if !self.is_shared() {
             return Ok(None);
         }
@@ -45,11 +46,11 @@ impl Store {
         Ok(rows.first().and_then(|row| PublicKey::from_text(row.opt_text(0)?).ok()))
     }
 
-    /// Keeps the key of this machine as that of the one that made the tables.
+    /// Saves this machine's key as the key of the machine that created the tables.
     #[cfg(feature = "postgres")]
-    pub(super) async fn note_founding_key(&self) -> Result<(), Error> {
-        let keys = crate::keys::Directory::new(self.dir());
-        let Ok(Some(key)) = keys.load(crate::keys::Purpose::Ledger) else { return Ok(()) };
+    pub(super) async fn note_founding_key(&self) -> Result<(), LedgerError> {
+        let keys = crate::keys::KeyDirectory::new(self.dir());
+        let Ok(Some(key)) = keys.load(crate::keys::KeyPurpose::Ledger) else { return Ok(()) };
         let note = sql("UPDATE quorate_schema SET ledger_key = $1 WHERE ledger_key IS NULL");
         let note = note.bind(key.public().to_string());
         let mut connection = self.writer().await;
@@ -62,30 +63,30 @@ impl Store {
     /// # Errors
     /// When the store does not answer, or a checkpoint's record cannot be read.
     #[crate::boxed]
-    pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, Error> {
+    pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, LedgerError> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let signed = read_last_signed(engine).await.map_err(|error| self.seal_error(error))?;
         Ok(signed.and_then(|sealed| sealed.verifiers()))
     }
 
-    /// The numbers of the records that are not signed in the ledger's own stream.
+    /// The numbers of the unsigned records in the ledger's own stream.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn unsigned_ledger_records(&self) -> Result<Vec<u64>, Error> {
+    pub async fn unsigned_ledger_records(&self) -> Result<Vec<u64>, LedgerError> {
         let rows = self.rows(unsigned_ledger_rows(), &[Column::Int, Column::Text]).await?;
         Ok(rows.iter().map(|row| row.count(0)).collect())
     }
 
-    /// Signs with the ledger's key what is not signed in the ledger's own stream, since an older version wrote it: a person
-    /// has looked at it and vouches for it. Gives the numbers of these records.
+    /// Signs the unsigned records of the ledger's own stream with the ledger's key, after a person has checked them.
+    /// Older versions wrote such records. Returns their numbers.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn sign_unsigned_ledger_records(&self, key: &SecretKey) -> Result<Vec<u64>, Error> {
+    pub async fn sign_unsigned_ledger_records(&self, key: &SecretKey) -> Result<Vec<u64>, LedgerError> {
         let mut connection = self.writer().await;
         let signing = async {
             let mut transaction = connection.begin(Durability::Synced).await?;
@@ -97,12 +98,12 @@ impl Store {
         signed.map_err(|error| self.seal_error(error))
     }
 
-    /// Whether the ledger has this checkpoint, or stored hashes that lead to its root.
+    /// Whether the ledger contains this checkpoint, or stored hashes that lead to its root.
     ///
     /// # Errors
     /// When the store does not answer, or the last checkpoint's record cannot be read.
     #[crate::boxed]
-    pub async fn has_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
+    pub async fn has_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LedgerError> {
         let tree = *checkpoint.tree();
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
@@ -118,12 +119,12 @@ impl Store {
         }
     }
 
-    /// How many records are after the last checkpoint, not counting the ledger's own last one.
+    /// The number of records after the last checkpoint, excluding the ledger's own last record.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn unsealed_records(&self) -> Result<u64, Error> {
+    pub async fn unsealed_records(&self) -> Result<u64, LedgerError> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let counted = async {
@@ -133,13 +134,13 @@ impl Store {
         counted.await.map_err(|error| self.seal_error(error))
     }
 
-    /// Makes a checkpoint over all records, signed by these keys, and records it. Where nothing came since the last one and
-    /// `again` is not asked for, that one is returned, unless it is unsigned and there are keys. Before a checkpoint is shown it has to be synced, with
-    /// everything that it is over: after a loss of power another one of the same size could contradict it.
+    /// Writes a checkpoint over all records, signed by these keys. If there are no new records and `again` is false,
+    /// returns the last checkpoint, unless it is unsigned and there are keys. Sync a checkpoint and all records under
+    /// it before publishing it: after a power loss, another checkpoint of the same size could contradict it.
     ///
     /// # Errors
-    /// When the store does not answer, the records do not continue the tree of the last checkpoint, or one that it would
-    /// newly be over does not hold: then nothing is signed.
+    /// If the store does not answer, the records do not continue the tree of the last checkpoint, or a newly covered
+    /// record is invalid. In that case nothing is signed.
     #[crate::boxed]
     pub async fn seal(
         &self,
@@ -147,15 +148,15 @@ impl Store {
         at_ms: i64,
         again: bool,
         durability: Durability,
-    ) -> Result<CheckpointRecord, Error> {
+    ) -> Result<CheckpointRecord, LedgerError> {
         self.seal_with(keys, at_ms, again, durability, Succession::default()).await
     }
 
-    /// As [`Store::seal`]. `succession` says why the keys follow those of the last signed checkpoint, where none of these is
-    /// among them; it is recorded with the checkpoint that is made.
+    /// As [`Store::seal`]. `succession` is the evidence that the keys follow those of the last signed checkpoint, if
+    /// none of those is among them. It is recorded with the new checkpoint.
     ///
     /// # Errors
-    /// As [`Store::seal`], and where the keys do not follow: verifying would refuse the checkpoint.
+    /// As [`Store::seal`], and if the keys do not follow: verification would refuse the checkpoint.
     #[crate::boxed]
     pub async fn seal_with(
         &self,
@@ -164,9 +165,9 @@ impl Store {
         again: bool,
         durability: Durability,
         succession: Succession,
-    ) -> Result<CheckpointRecord, Error> {
+    ) -> Result<CheckpointRecord, LedgerError> {
         let mut connection = self.writer().await;
-        // What is appended from here on is not covered, or was covered and is looked for once more.
+        // Records appended after this point are not covered, or the flag is set again.
         let had_appended = self.appended.swap(false, Ordering::Relaxed);
         let outside = self.queue.external_keys().and_then(Result::ok).unwrap_or_default();
         let sealing = async {
@@ -174,7 +175,7 @@ impl Store {
             let sealed =
                 seal_in_transaction(&mut transaction, keys, (at_ms, again), succession, outside).await?;
             if !sealed.is_new && durability == Durability::Synced {
-                // A commit that writes something is what makes everything before it durable.
+                // Only a commit that writes something makes everything before it durable.
                 let touch = sql("UPDATE checkpoint SET n = n WHERE size = $1").bind(sealed.tree.size);
                 touch.execute(transaction.engine()).await?;
             }
@@ -190,16 +191,16 @@ impl Store {
         sealed.map_err(|error| self.seal_error(error))
     }
 
-    fn seal_error(&self, error: SealError) -> Error {
+    fn seal_error(&self, error: SealError) -> LedgerError {
         match error {
             SealError::Store(error) => self.error(error),
-            SealError::Diverged { n, what } => Error::Corrupt { run: STREAM.into(), n, what },
-            SealError::InvalidRecord { run, n, what } => Error::Corrupt { run, n, what },
+            SealError::Diverged { n, what } => LedgerError::Corrupt { run: STREAM.into(), n, what },
+            SealError::InvalidRecord { run, n, what } => LedgerError::Corrupt { run, n, what },
         }
     }
 }
 
-/// Why there is no checkpoint.
+/// Why a checkpoint cannot be written.
 enum SealError {
     Store(sqlx::Error),
     Diverged {
@@ -259,33 +260,33 @@ async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord
     }
 }
 
-/// Holds what a checkpoint would newly be over as verifying does. That a key has been revoked or has expired since says
-/// nothing of the ledger, so times of keys are not looked at.
+/// Verifies the newly covered records. Ignores the times of keys: a key's later revocation or expiry does not
+/// invalidate the ledger.
 async fn check_new_records(
     engine: &mut Engine,
     keys: &[Arc<SecretKey>],
     (before, signed): (Option<&CheckpointRecord>, Option<&CheckpointRecord>),
     outside: ExternalKeys,
 ) -> Result<(), SealError> {
-    // Without a key nothing is signed, and what an unsigned checkpoint is over need not be looked at again.
+    // Without a key nothing is signed, and records under an unsigned checkpoint need no second check.
     let since = if keys.is_empty() { before } else { signed };
-    let options = Options {
+    let options = VerifyOptions {
         ledger_keys: keys.iter().map(|key| key.public()).collect(),
         signers: outside.signers,
         keyring: outside.keyring.as_ref().map(Keyring::unbounded),
-        ..Options::default()
+        ..VerifyOptions::default()
     };
     match verify::check_before_seal(engine, options, since).await? {
         None => Ok(()),
         Some(found) => {
-            let what = format!("it cannot be sealed: {found}; see `quorate ledger verify`");
+            let what = format!("cannot seal it: {found}; run `quorate ledger verify`");
             let at_run = found.run.unwrap_or_else(|| STREAM.into());
             Err(SealError::InvalidRecord { run: at_run, n: found.n.unwrap_or_default(), what })
         }
     }
 }
 
-/// Number and head of each record of the ledger's own stream that is not signed.
+/// Number and head of each unsigned record in the ledger's own stream.
 fn unsigned_ledger_rows() -> Statement {
     sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
          ON signature.run = record.run AND signature.n = record.n \
@@ -301,7 +302,7 @@ async fn sign_unsigned_rows(engine: &mut Engine, key: &SecretKey) -> Result<Vec<
     Ok(rows.iter().map(|row| row.count(0)).collect())
 }
 
-/// How many records a checkpoint would newly cover, one that follows a checkpoint directly not counting.
+/// The number of records that a checkpoint would newly cover, excluding a record that directly follows a checkpoint.
 async fn count_unsealed(engine: &mut Engine, sealed: Option<&CheckpointRecord>) -> Result<u64, sqlx::Error> {
     let size = sealed.map_or(0, |sealed| sealed.tree.size);
     let rest = sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(size).row(engine, &[Column::Int]);
@@ -330,7 +331,7 @@ async fn seal_in_transaction(
     check_new_records(engine, keys, (before.as_ref(), signed.as_ref()), outside).await?;
     let signers = signed.as_ref().and_then(CheckpointRecord::verifiers).unwrap_or_default();
     if signers.iter().any(|signer| keys.iter().any(|key| key.public() == *signer.key())) {
-        // Another process has brought the key in meanwhile.
+        // Another process has introduced the key meanwhile.
         succession.vouched.clear();
     }
     let mut tree = current_tree(engine, before.as_ref()).await?;
@@ -373,11 +374,12 @@ async fn current_tree(
         Some(sealed) => match TreeWriter::load(engine, sealed.tree.size).await {
             Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
             Err(TreeError::Store(error)) => return Err(error.into()),
-            // The stored hashes are an index: what they follow from decides.
+            // The stored hashes are an index. The records are authoritative.
             _ => {
                 let tree = append_leaves(engine, TreeWriter::new(), Some(sealed.tree.size)).await?;
                 if tree.frontier().tree_head() != sealed.tree {
-                    let what = "the records are not those that it was made over; see `quorate ledger verify`";
+                    let what =
+                        "the records differ from those under the checkpoint; run `quorate ledger verify`";
                     return Err(SealError::Diverged { n: sealed.n, what: what.into() });
                 }
                 tree
@@ -389,7 +391,7 @@ async fn current_tree(
     Ok(tree)
 }
 
-/// Appends the leaves of the records that follow, up to a size or the end.
+/// Appends the leaves of the next records, up to a size or the end.
 async fn append_leaves(
     engine: &mut Engine,
     mut tree: TreeWriter,
@@ -407,7 +409,7 @@ async fn append_leaves(
             let place = tree.frontier().size() + 1;
             if row.count(0) != place {
                 let what = format!(
-                    "there is no record at place {place}, before {}/{}; see `quorate ledger verify`",
+                    "position {place} has no record, before {}/{}; run `quorate ledger verify`",
                     row.text(1),
                     row.count(2)
                 );
@@ -415,7 +417,7 @@ async fn append_leaves(
             }
             tree.push(merkle::leaf(row.text(3).as_bytes()));
         }
-        // Full rows are stored as they come, so that a long ledger takes no more memory than a short one.
+        // Full rows are stored immediately, so that memory does not grow with the ledger.
         tree.store(engine).await?;
         if rows.is_empty() || tree.frontier().size() == until.unwrap_or(u64::MAX) {
             return Ok(tree);
@@ -423,7 +425,7 @@ async fn append_leaves(
     }
 }
 
-/// The note that keys sign, and who verifies it.
+/// The note with the keys' signatures, and its verifiers.
 fn sign_note(
     origin: &str,
     head: TreeHead,

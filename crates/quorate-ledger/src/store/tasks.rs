@@ -1,45 +1,43 @@
-//! The queue: tasks, which are runs that workers are to hold, in tables of the server beside the ledger. What was decided
-//! is in the ledger; the queue only says what is to be done, by whom, and since when.
-
-mod calls;
-pub mod limits;
+//! The task queue: tables on the server beside the ledger. A task is a run that a worker is to execute. Decisions are
+//! in the ledger; the queue only contains what to do, for which worker, and since when. Tenants have shares and limits,
+//! and all workers together respect the limits of pools of model services.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use quorate_kernel::entropy;
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
+use sqlx::Row as _;
 
-use super::Store;
 use super::engine::{Column, Row, Statement, sql, sql_rows};
-use super::lease::{RunGuard, clock};
-use super::leases::now;
-use super::machine_id::machine_id;
-use super::unavailable;
-use calls::{ClaimCall, EnqueueCall, GiveBackCall};
+use super::lease::{RunGuard, now, server};
+use super::postgres::machine_id;
+use super::{Store, unavailable};
+use crate::store::postgres::server::{Server, WriteCall, last_place};
 
-/// How much later a task counts as queued for each step of its priority, in milliseconds: so old tasks of a low priority
-/// are not passed by for ever.
+/// The aging of priorities, in milliseconds: each step of a lower priority makes a task count as queued this much
+/// later, so that old tasks of a low priority still get their turn.
 pub const AGING_MS: i64 = 15 * 60 * 1000;
 
-/// The tenant that stands for all where the queue is paused.
+/// The tenant that stands for all when the whole queue is paused.
 const EVERY_TENANT: &str = "*";
 
-/// The most characters of an error that are kept with a task.
+/// The longest error text stored with a task, in characters.
 const MAX_ERROR_CHARS: usize = 2_000;
 
-/// Where a task is.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskState {
     /// It waits for a worker.
     Ready,
-    /// A worker has it.
+    /// A worker has leased it.
     Leased,
     /// Its run has ended.
     Done,
-    /// It failed too often, or cannot be done; a person can have it tried again.
+    /// It failed too often or cannot be executed. A person can retry it.
     Dead,
-    /// A person took it out.
+    /// A person cancelled it.
     Cancelled,
 }
 
@@ -57,7 +55,7 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing more happens to it by itself.
+    /// Whether the state changes no more by itself.
     pub fn is_final(self) -> bool {
         !matches!(self, TaskState::Ready | TaskState::Leased)
     }
@@ -67,50 +65,50 @@ impl TaskState {
     }
 }
 
-/// What tasks that are queued together have in common.
+/// The properties that tasks share if they are queued together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     pub id: String,
     pub tenant: String,
-    /// Which workers take them.
+    /// The class of workers that lease them.
     pub class: String,
     /// From 0, the most urgent, to 2.
     pub priority: u8,
-    /// The log that gets the lines of their verdicts.
+    /// The log that their verdicts are appended to.
     pub log: Option<String>,
 }
 
 /// A task to queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTask {
-    /// Hash of what is the same for the same text before the same council.
+    /// A hash that is equal for the same text before the same council.
     pub content: String,
-    /// How often that was asked for again.
+    /// The number of repeated requests for the same content.
     pub generation: u64,
-    /// Its run, which follows from both.
+    /// Its run, derived from content and generation.
     pub run: Name,
     pub subject: String,
-    /// What a worker needs, as JSON.
+    /// The worker's input, as JSON.
     pub body: String,
-    /// The texts that it uses, by their hash.
+    /// The texts that it uses, by hash.
     pub texts: BTreeMap<String, String>,
 }
 
-/// What there is of a task.
+/// The state of a task that a caller asked to queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedTask {
     pub run: Name,
     pub state: TaskState,
-    /// How often its content was asked for again.
+    /// The number of repeated requests for its content.
     pub generation: u64,
 }
 
-/// What became of tasks that were to be queued.
+/// The result of queueing tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnqueueResult {
-    /// What there is of each: its run, its state, and whether it is new.
+    /// The state of each task, with its run and whether it is new.
     Queued(Vec<(Name, TaskState, bool)>),
-    /// Nothing was queued: the tenant's tasks would be over its limit.
+    /// Nothing was queued: the tenant's limit would be exceeded.
     OverLimit(String),
 }
 
@@ -121,33 +119,33 @@ pub struct ClaimedTask {
     pub tenant: String,
     pub subject: String,
     pub body: String,
-    /// Which attempt this is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u64,
     pub guard: RunGuard,
 }
 
-/// How a leased task is given back.
+/// How a leased task is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GiveBack {
-    /// It was not worked on, or not to its end, and that is not its fault.
+    /// It was not executed, or not completely, for a reason outside of the task.
     Uncounted,
-    /// It is tried again, so many milliseconds later.
+    /// Retry it after this number of milliseconds.
     Later { wait_ms: u64, why: String },
-    /// It is not tried again by itself.
+    /// Do not retry it automatically.
     Dead { why: String },
 }
 
-/// How many tasks of a tenant are in a state.
+/// The number of tasks of a tenant in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskCount {
     pub tenant: String,
     pub state: TaskState,
     pub tasks: u64,
-    /// How long the oldest has been in the queue, in milliseconds.
+    /// The age of the oldest one, in milliseconds.
     pub oldest_ms: u64,
 }
 
-/// A task as people see it.
+/// A task as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
     pub run: Name,
@@ -163,7 +161,7 @@ pub struct TaskRow {
     pub error: Option<String>,
 }
 
-/// Which tasks are meant.
+/// Selects tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     pub state: Option<TaskState>,
@@ -172,12 +170,15 @@ pub struct TaskFilter {
 }
 
 impl Store {
-    /// The last task of each content that was queued before.
+    /// The last queued task of each content.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn queued_tasks(&self, contents: &[String]) -> Result<BTreeMap<String, QueuedTask>, Error> {
+    pub async fn queued_tasks(
+        &self,
+        contents: &[String],
+    ) -> Result<BTreeMap<String, QueuedTask>, LedgerError> {
         if contents.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -203,18 +204,18 @@ impl Store {
             .collect())
     }
 
-    /// Queues tasks of a batch, all or none. A content whose generation is queued already is not queued twice. Gives what
-    /// there is of each then.
+    /// Queues the tasks of a batch, all or none. Skips a content whose generation is queued already. Returns the state
+    /// of each.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn enqueue(&self, batch: &Batch, tasks: &[NewTask]) -> Result<EnqueueResult, Error> {
+    pub async fn enqueue(&self, batch: &Batch, tasks: &[NewTask]) -> Result<EnqueueResult, LedgerError> {
         let call = EnqueueCall { batch, tasks };
         let called = self.writer().await.write_call(&call).await;
         match called {
             Ok(added) => Ok(EnqueueResult::Queued(added.unwrap_or_default().0)),
-            Err(error) => match calls::over_limit(&error) {
+            Err(error) => match over_limit(&error) {
                 Some(why) => Ok(EnqueueResult::OverLimit(why)),
                 None => Err(self.error(error)),
             },
@@ -226,18 +227,18 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn task_text(&self, sha256: &str) -> Result<Option<String>, Error> {
+    pub async fn task_text(&self, sha256: &str) -> Result<Option<String>, LedgerError> {
         let statement = sql("SELECT text FROM task_text WHERE sha256 = $1").bind(sha256);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.first().map(|row| row.text(0).to_owned()))
     }
 
-    /// Leases up to so many tasks of some classes, with their runs. Each counts as an attempt.
+    /// Leases up to `limit` tasks of some classes, with their runs. Each lease counts as an attempt.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn claim_tasks(&self, classes: &[String], slots: u64) -> Result<Vec<ClaimedTask>, Error> {
+    pub async fn claim_tasks(&self, classes: &[String], slots: u64) -> Result<Vec<ClaimedTask>, LedgerError> {
         let owner = entropy::run_id().to_string();
         let call = ClaimCall {
             classes,
@@ -247,7 +248,7 @@ impl Store {
             duration_ms: super::lease::DURATION_MS,
         };
         let mut connection = self.writer().await;
-        let since = clock::now();
+        let since = server::now();
         let called = connection.write_call(&call).await;
         drop(connection);
         let (leased, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
@@ -266,12 +267,12 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Gives back a task that this process has leased; `false` where it has not any more.
+    /// Returns a task that this process has leased; `false` if the lease is lost.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn give_back(&self, run: &Name, how: &GiveBack) -> Result<bool, Error> {
+    pub async fn give_back(&self, run: &Name, how: &GiveBack) -> Result<bool, LedgerError> {
         let owner = self.writer().await.leases.owner(run);
         match owner {
             Some(owner) => self.give_back_as(run, &owner, how).await,
@@ -279,7 +280,7 @@ impl Store {
         }
     }
 
-    async fn give_back_as(&self, run: &Name, owner: &str, how: &GiveBack) -> Result<bool, Error> {
+    async fn give_back_as(&self, run: &Name, owner: &str, how: &GiveBack) -> Result<bool, LedgerError> {
         let short = |why: &String| why.chars().take(MAX_ERROR_CHARS).collect::<String>();
         let (state, wait_ms, uncounted, why) = match how {
             GiveBack::Uncounted => (TaskState::Ready, 0, 1, None),
@@ -292,13 +293,12 @@ impl Store {
         Ok(given)
     }
 
-    /// Marks a task that this process has leased as done, where its run had ended before: no end will be appended that
-    /// would do so.
+    /// Marks a task that this process has leased as done, if its run ended before: no later record would do so.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn settle_task(&self, run: &Name) -> Result<(), Error> {
+    pub async fn settle_task(&self, run: &Name) -> Result<(), LedgerError> {
         const SETTLE: &str = concat!(
             "WITH settled AS (UPDATE task SET state = 'done', error = NULL, changed_ms = ",
             now!(),
@@ -311,7 +311,7 @@ impl Store {
         self.rows(sql(SETTLE).bind(&**run).bind(owner), &[Column::Text]).await.map(drop)
     }
 
-    /// The states of tasks, by their run; those that are not in the queue are missing.
+    /// The states of tasks, by run. Runs without a task are missing.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -319,7 +319,7 @@ impl Store {
     pub async fn task_states(
         &self,
         runs: &[Name],
-    ) -> Result<BTreeMap<Name, (TaskState, Option<String>)>, Error> {
+    ) -> Result<BTreeMap<Name, (TaskState, Option<String>)>, LedgerError> {
         if runs.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -336,12 +336,12 @@ impl Store {
         Ok(rows.iter().map(state).collect())
     }
 
-    /// Whether tasks of some classes are being worked on, or wait and are not paused.
+    /// Whether tasks of some classes are running, or are waiting and not paused.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn has_open_tasks(&self, classes: &[String]) -> Result<bool, Error> {
+    pub async fn has_open_tasks(&self, classes: &[String]) -> Result<bool, LedgerError> {
         let wanted = classes.iter().map(|class| vec![class.as_str().into()]);
         const HEAD: &str = "SELECT id FROM task JOIN (VALUES ";
         let statement = sql_rows(
@@ -353,12 +353,12 @@ impl Store {
         Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
     }
 
-    /// How many tasks there are, by tenant and state.
+    /// The number of tasks by tenant and state.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn count_tasks(&self) -> Result<Vec<TaskCount>, Error> {
+    pub async fn count_tasks(&self) -> Result<Vec<TaskCount>, LedgerError> {
         const COUNT: &str = concat!(
             "SELECT tenant, state, COUNT(*), ",
             now!(),
@@ -374,12 +374,12 @@ impl Store {
         Ok(self.rows(sql(COUNT), &columns).await?.iter().map(count).collect())
     }
 
-    /// Tasks, the oldest first, at most so many.
+    /// Up to `limit` tasks, oldest first.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskRow>, Error> {
+    pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskRow>, LedgerError> {
         const SELECT: &str = "SELECT run, tenant, batch, class, priority, subject, state, attempts, queued_ms, error \
             FROM task WHERE state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
             ORDER BY id LIMIT $4";
@@ -411,24 +411,24 @@ impl Store {
         Ok(self.rows(statement, &columns).await?.iter().map(task).collect())
     }
 
-    /// Runs of tasks whose id begins so, at most three.
+    /// Runs of tasks whose id starts with a prefix, at most three.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn find_tasks(&self, prefix: &str) -> Result<Vec<Name>, Error> {
+    pub async fn find_tasks(&self, prefix: &str) -> Result<Vec<Name>, LedgerError> {
         let statement =
             sql("SELECT run FROM task WHERE starts_with(run, $1) ORDER BY run LIMIT 3").bind(prefix);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
 
-    /// Has dead tasks tried again; says how many.
+    /// Retries dead tasks. Returns their number.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn retry_tasks(&self, filter: &TaskFilter, run: Option<&Name>) -> Result<u64, Error> {
+    pub async fn retry_tasks(&self, filter: &TaskFilter, run: Option<&Name>) -> Result<u64, LedgerError> {
         const RETRY: &str = "UPDATE task SET state = 'ready', attempts = 0, not_before_ms = 0, \
             logged = CASE WHEN task.log IS NULL THEN 1 ELSE 0 END WHERE state = 'dead' \
             AND state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
@@ -437,65 +437,65 @@ impl Store {
         self.execute_on_server(statement).await
     }
 
-    /// Takes a task out of the queue; `false` where a worker has it, or where it has ended.
+    /// Cancels a task; `false` if a worker has it or it has ended.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn cancel_task(&self, run: &Name) -> Result<bool, Error> {
+    pub async fn cancel_task(&self, run: &Name) -> Result<bool, LedgerError> {
         let rows = self.rows(sql("SELECT quorate_cancel($1)").bind(&**run), &[Column::Int]).await?;
         Ok(rows.first().is_some_and(|row| row.int(0) > 0))
     }
 
-    /// Pauses a tenant, or without one the whole queue, or lets it go on: no task of it is claimed meanwhile.
+    /// Pauses or resumes a tenant, or without one the whole queue. Workers lease no paused tasks.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn pause_queue(&self, tenant: Option<&str>, paused: bool) -> Result<(), Error> {
+    pub async fn pause_queue(&self, tenant: Option<&str>, paused: bool) -> Result<(), LedgerError> {
         const PAUSE: &str = "INSERT INTO tenant (name, weight, paused, served) VALUES ($1, 1, $2, 0) \
             ON CONFLICT (name) DO UPDATE SET paused = excluded.paused";
         let pause = sql(PAUSE).bind(tenant.unwrap_or(EVERY_TENANT)).bind(i64::from(paused));
         self.execute_on_server(pause).await.map(drop)
     }
 
-    /// The tenants that are paused; [`None`] among them stands for all.
+    /// The paused tenants. [`None`] among them stands for all.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn paused_tenants(&self) -> Result<Vec<Option<String>>, Error> {
+    pub async fn paused_tenants(&self) -> Result<Vec<Option<String>>, LedgerError> {
         let rows =
             self.rows(sql("SELECT name FROM tenant WHERE paused = 1 ORDER BY name"), &[Column::Text]).await?;
         let name = |row: &Row| Some(row.text(0).to_owned()).filter(|name| name != EVERY_TENANT);
         Ok(rows.iter().map(name).collect())
     }
 
-    /// Runs of ended tasks whose line this log does not have yet, the oldest first.
+    /// Runs of ended tasks that have no line in this log yet, oldest first.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn unlogged_tasks(&self, log: &str) -> Result<Vec<Name>, Error> {
+    pub async fn unlogged_tasks(&self, log: &str) -> Result<Vec<Name>, LedgerError> {
         let statement =
             sql("SELECT run FROM task WHERE task.log = $1 AND logged = 0 AND state IN ('done', 'dead') ORDER BY changed_ms, id").bind(log);
         let rows = self.rows(statement, &[Column::Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
 
-    /// Notes that the log has the line of a task.
+    /// Records that the log contains a task's line.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn mark_task_logged(&self, run: &Name) -> Result<(), Error> {
+    pub async fn mark_task_logged(&self, run: &Name) -> Result<(), LedgerError> {
         let logged = sql("UPDATE task SET logged = 1 WHERE run = $1").bind(&**run);
         self.execute_on_server(logged).await.map(drop)
     }
 
-    async fn execute_on_server(&self, statement: Statement) -> Result<u64, Error> {
+    async fn execute_on_server(&self, statement: Statement) -> Result<u64, LedgerError> {
         if let Some(why) = self.read_only_reason() {
-            let what = format!("the queue of {} cannot be changed: {why}", self.address());
+            let what = format!("cannot change the queue of {}: {why}", self.address());
             return Err(unavailable(what, std::io::Error::other("it is only read")));
         }
         self.writer().await.execute_again(&statement).await.map_err(|error| self.error(error))
@@ -506,5 +506,275 @@ impl TaskFilter {
     fn bind(&self, statement: Statement) -> Statement {
         let state = self.state.map(|state| state.as_str().to_owned());
         statement.bind(state).bind(self.tenant.clone()).bind(self.batch.clone())
+    }
+}
+
+/// `quorate_enqueue`.
+struct EnqueueCall<'a> {
+    batch: &'a Batch,
+    tasks: &'a [NewTask],
+}
+
+impl WriteCall for EnqueueCall<'_> {
+    type Output = Vec<(Name, TaskState, bool)>;
+
+    async fn call(
+        &self,
+        server: &mut Server,
+        known: Option<i64>,
+    ) -> Result<(Self::Output, i64), sqlx::Error> {
+        const CALL: &str = "SELECT place, task_run, task_state, added FROM quorate_enqueue(\
+            $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+        let Batch { id, tenant, class, priority, log } = self.batch;
+        let of_each = |value: fn(&NewTask) -> String| self.tasks.iter().map(value).collect::<Vec<_>>();
+        let mut texts = std::collections::BTreeMap::new();
+        let (mut used_by, mut used) = (Vec::new(), Vec::new());
+        for (task, at) in self.tasks.iter().zip(1_i64..) {
+            texts.extend(task.texts.iter());
+            for hash in task.texts.keys() {
+                used_by.push(at);
+                used.push(hash.clone());
+            }
+        }
+        let (hashes, texts): (Vec<&String>, Vec<&String>) = texts.into_iter().unzip();
+        let call = sqlx::query(CALL).bind(known).bind(tenant).bind(id).bind(class);
+        let call = call.bind(i64::from(*priority)).bind(AGING_MS).bind(log);
+        let call = call.bind(of_each(|task| task.content.clone()));
+        let call = call.bind(self.tasks.iter().map(|task| task.generation.cast_signed()).collect::<Vec<_>>());
+        let call = call.bind(of_each(|task| task.run.to_string())).bind(of_each(|task| task.subject.clone()));
+        let call = call.bind(of_each(|task| task.body.clone()));
+        let call = call.bind(hashes).bind(texts).bind(used_by).bind(used);
+        let rows = server.all_rows(call).await?;
+        let mut added = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (run, state) = (row.try_get::<&str, _>("task_run")?, row.try_get::<&str, _>("task_state")?);
+            added.push((run.into(), TaskState::parse(state), row.try_get::<i64, _>("added")? == 1));
+        }
+        Ok((added, last_place(&rows)?))
+    }
+}
+
+/// Why a tenant's tasks were refused, if `error` is such a refusal.
+fn over_limit(error: &sqlx::Error) -> Option<String> {
+    let error = error.as_database_error().filter(|error| error.code().as_deref() == Some("QU003"))?;
+    Some(error.message().to_owned())
+}
+
+/// Parses a leased task.
+struct LeasedTask {
+    run: Name,
+    tenant: String,
+    subject: String,
+    body: String,
+    attempt: u64,
+}
+
+/// `quorate_claim`.
+struct ClaimCall<'a> {
+    classes: &'a [String],
+    slots: u64,
+    owner: &'a str,
+    place: &'a str,
+    duration_ms: i64,
+}
+
+impl WriteCall for ClaimCall<'_> {
+    type Output = Vec<LeasedTask>;
+
+    async fn call(
+        &self,
+        server: &mut Server,
+        known: Option<i64>,
+    ) -> Result<(Self::Output, i64), sqlx::Error> {
+        const CALL: &str = "SELECT place, task_run, task_tenant, task_subject, task_body, task_attempts \
+            FROM quorate_claim($1, $2, $3, $4, $5, $6)";
+        let call = sqlx::query(CALL).bind(known).bind(self.classes).bind(self.slots.cast_signed());
+        let rows = server.all_rows(call.bind(self.owner).bind(self.place).bind(self.duration_ms)).await?;
+        let mut leased = Vec::new();
+        for row in &rows {
+            let Some(run) = row.try_get::<Option<&str>, _>("task_run")? else { continue };
+            leased.push(LeasedTask {
+                run: run.into(),
+                tenant: row.try_get("task_tenant")?,
+                subject: row.try_get("task_subject")?,
+                body: row.try_get("task_body")?,
+                attempt: row.try_get::<i64, _>("task_attempts")?.unsigned_abs(),
+            });
+        }
+        Ok((leased, last_place(&rows)?))
+    }
+}
+
+/// `quorate_give_back`.
+struct GiveBackCall<'a> {
+    run: &'a Name,
+    owner: &'a str,
+    state: TaskState,
+    wait_ms: u64,
+    uncounted: i64,
+    why: Option<String>,
+}
+
+impl WriteCall for GiveBackCall<'_> {
+    /// Whether this process had leased it.
+    type Output = bool;
+
+    async fn call(
+        &self,
+        server: &mut Server,
+        known: Option<i64>,
+    ) -> Result<(Self::Output, i64), sqlx::Error> {
+        const CALL: &str = "SELECT place, given FROM quorate_give_back($1, $2, $3, $4, $5, $6, $7)";
+        let call = sqlx::query(CALL).bind(known).bind(&**self.run).bind(self.owner);
+        let call = call.bind(self.state.as_str()).bind(self.wait_ms.cast_signed());
+        let rows = server.all_rows(call.bind(self.uncounted).bind(&self.why)).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok((row.try_get::<i64, _>("given")? == 1, last_place(&rows)?))
+    }
+}
+
+/// A tenant's share and limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenant {
+    pub name: String,
+    /// Its share of the workers, relative to other tenants.
+    pub weight: u64,
+    /// The most of its tasks that may run at once.
+    pub max_running: Option<u64>,
+    /// The most of its tasks that may wait.
+    pub max_waiting: Option<u64>,
+}
+
+/// A change of a tenant's limits. An inner `None` removes a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TenantChange {
+    pub weight: Option<u64>,
+    pub max_running: Option<Option<u64>>,
+    pub max_waiting: Option<Option<u64>>,
+}
+
+/// The rate limit of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolQuota {
+    pub pool: String,
+    /// Calls per hour, and the most calls that may accumulate; `None` without a limit.
+    pub limit: Option<(u64, u64)>,
+    /// How long the service makes all workers wait, in milliseconds.
+    pub blocked_ms: u64,
+}
+
+/// Permits for calls of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permits {
+    /// The pool has no limit.
+    Unlimited,
+    Some(u64),
+    /// None. Ask again after this time.
+    Wait(Duration),
+}
+
+impl Store {
+    /// Changes a tenant and returns its new state.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn change_tenant(&self, name: &str, change: &TenantChange) -> Result<Tenant, LedgerError> {
+        const CHANGE: &str = "INSERT INTO tenant (name, weight, max_leased, max_ready, paused, served) \
+            VALUES ($1, COALESCE($2, 1), $4, $6, 0, 0) ON CONFLICT (name) DO UPDATE \
+            SET weight = COALESCE($2, tenant.weight), \
+                max_leased = CASE WHEN $3 = 1 THEN $4 ELSE tenant.max_leased END, \
+                max_ready = CASE WHEN $5 = 1 THEN $6 ELSE tenant.max_ready END";
+        let limit =
+            |limit: Option<Option<u64>>| (i64::from(limit.is_some()), limit.flatten().map(u64::cast_signed));
+        if *change != TenantChange::default() {
+            let (running, waiting) = (limit(change.max_running), limit(change.max_waiting));
+            let statement = sql(CHANGE).bind(name).bind(change.weight.map(u64::cast_signed));
+            let statement = statement.bind(running.0).bind(running.1).bind(waiting.0).bind(waiting.1);
+            self.execute_on_server(statement).await?;
+        }
+        let columns = [Column::Int, Column::Text, Column::Text];
+        let select =
+            "SELECT weight, CAST(max_leased AS TEXT), CAST(max_ready AS TEXT) FROM tenant WHERE name = $1";
+        let rows = self.rows(sql(select).bind(name), &columns).await?;
+        let row = rows.first();
+        let limit = |at| row.and_then(|row| row.opt_text(at)?.parse().ok());
+        Ok(Tenant {
+            name: name.to_owned(),
+            weight: row.map_or(1, |row| row.count(0)),
+            max_running: limit(1),
+            max_waiting: limit(2),
+        })
+    }
+
+    /// Takes permits for calls of a pool.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn take_permits(&self, pool: &str, wanted: u64) -> Result<Permits, LedgerError> {
+        let statement =
+            sql("SELECT granted, wait_ms FROM quorate_take_permits($1, $2)").bind(pool).bind(wanted);
+        let rows = self.rows(statement, &[Column::Int, Column::Int]).await?;
+        Ok(match rows.first().map(|row| (row.int(0), row.count(1))) {
+            Some((0, wait_ms)) => Permits::Wait(Duration::from_millis(wait_ms)),
+            Some((granted, _)) if granted > 0 => Permits::Some(granted.unsigned_abs()),
+            _ => Permits::Unlimited,
+        })
+    }
+
+    /// Makes all workers wait before they call a pool.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn block_pool(&self, pool: &str, wait: Duration) -> Result<(), LedgerError> {
+        const BLOCK: &str = concat!(
+            "INSERT INTO quota (pool, saved, at_ms, blocked_until_ms) VALUES ($1, 0, ",
+            now!(),
+            ", ",
+            now!(),
+            " + $2) \
+             ON CONFLICT (pool) DO UPDATE SET blocked_until_ms = GREATEST(quota.blocked_until_ms, excluded.blocked_until_ms)"
+        );
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        self.execute_on_server(sql(BLOCK).bind(pool).bind(wait_ms)).await.map(drop)
+    }
+
+    /// Limits the calls of all workers to a pool: calls per hour, and how many may accumulate.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn set_quota(&self, pool: &str, limit: Option<(u64, u64)>) -> Result<(), LedgerError> {
+        const SET: &str = concat!(
+            "INSERT INTO quota (pool, rate, burst, saved, at_ms, blocked_until_ms) VALUES ($1, $2, $3, 0, ",
+            now!(),
+            ", 0) \
+             ON CONFLICT (pool) DO UPDATE SET rate = excluded.rate, burst = excluded.burst, saved = 0, at_ms = excluded.at_ms"
+        );
+        let rate = limit.map(|(rate, _)| rate.cast_signed());
+        let burst = limit.map(|(_, burst)| burst.cast_signed());
+        self.execute_on_server(sql(SET).bind(pool).bind(rate).bind(burst)).await.map(drop)
+    }
+
+    /// The pools that workers have called, and those with a limit.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn quotas(&self) -> Result<Vec<PoolQuota>, LedgerError> {
+        const QUOTAS: &str = concat!(
+            "SELECT pool, COALESCE(rate, 0), COALESCE(burst, 0), GREATEST(blocked_until_ms - ",
+            now!(),
+            ", 0) FROM quota ORDER BY pool"
+        );
+        let quota = |row: &Row| PoolQuota {
+            pool: row.text(0).to_owned(),
+            limit: Some((row.count(1), row.count(2))).filter(|(rate, _)| *rate > 0),
+            blocked_ms: row.count(3),
+        };
+        let columns = [Column::Text, Column::Int, Column::Int, Column::Int];
+        Ok(self.rows(sql(QUOTAS), &columns).await?.iter().map(quota).collect())
     }
 }

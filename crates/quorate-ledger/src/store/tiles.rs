@@ -8,30 +8,30 @@ use std::ops::Range;
 use super::engine::{Column, Engine, Value, sql, sql_rows};
 use crate::merkle::{self, FetchedHashes, Frontier, Hash, STRIDE, Subtree, TreeHead};
 
-/// How many hashes a row has at most.
+/// The most hashes per row.
 pub(crate) const HASHES_PER_ROW: u64 = 1 << STRIDE;
 
-/// How many rows are read at once.
+/// The number of rows per read.
 const MAX_ROWS_READ: usize = 500;
 
-/// Whether the hashes of a level are stored.
+/// Whether hashes of a level are stored.
 pub(crate) fn stores_level(level: u32) -> bool {
     level.is_multiple_of(STRIDE)
 }
 
-/// A tree that is appended to, and the rows that change by that.
+/// A growing tree, and the rows that change with it.
 pub(crate) struct TreeWriter {
     frontier: Frontier,
     rows: BTreeMap<(u32, u64), Vec<u8>>,
 }
 
-/// Why stored hashes are of no use.
+/// Why stored hashes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
     /// The store does not answer.
     #[error(transparent)]
     Store(#[from] sqlx::Error),
-    /// A hash is missing, or more are asked for than there are.
+    /// A hash is missing, or more hashes were requested than exist.
     #[error("the stored tree is incomplete: {0}")]
     Incomplete(String),
 }
@@ -41,13 +41,13 @@ impl TreeWriter {
         TreeWriter { frontier: Frontier::new(), rows: BTreeMap::new() }
     }
 
-    /// The tree of the first records, from what is stored.
+    /// The tree of the first records, from the stored hashes.
     pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, TreeError> {
         let fetched = fetch_tree(engine, size).await?;
         let frontier =
             merkle::frontier(&fetched, size).map_err(|error| TreeError::Incomplete(error.to_string()))?;
         let mut rows = BTreeMap::new();
-        // What is appended next goes into the rows that are not full.
+        // New hashes go into the incomplete rows.
         for level in (0..u64::BITS).step_by(STRIDE as usize) {
             let hashes = size >> level;
             if !hashes.is_multiple_of(HASHES_PER_ROW) {
@@ -79,7 +79,7 @@ impl TreeWriter {
         self.rows.iter().map(|((level, idx), hashes)| (*level, *idx, &**hashes))
     }
 
-    /// Stores the rows that are full or the last of their level; what is full is not kept in memory.
+    /// Stores the rows that are full or the last of their level. Drops full rows from memory.
     pub(crate) async fn store(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
         for (level, idx, hashes) in self.rows() {
             sql("INSERT INTO tile (level, idx, hashes) VALUES ($1, $2, $3) \
@@ -100,7 +100,7 @@ pub(crate) async fn fetch_tree(engine: &mut Engine, size: u64) -> Result<Fetched
     fetch(engine, std::iter::once(0..size), size).await
 }
 
-/// The hashes that the roots of ranges of leaves need, of the tree of the first `size` records.
+/// The hashes that the roots of ranges of leaves need, in the tree of the first `size` records.
 pub(crate) async fn fetch(
     engine: &mut Engine,
     ranges: impl IntoIterator<Item = Range<u64>>,
@@ -140,8 +140,8 @@ pub(crate) async fn stored_leaves(engine: &mut Engine) -> Result<u64, sqlx::Erro
     Ok(last.map_or(0, |row| row.count(0).saturating_mul(HASHES_PER_ROW).saturating_add(row.count(1) / 32)))
 }
 
-/// Of these rows of stored leaves, those that lead to a checkpoint's root, by index. A row that is not full leads there by
-/// itself; the hash of a full one is in a row eight levels above, which must lead there in turn.
+/// Which of these rows of stored leaves lead to a checkpoint's root, by index. An incomplete row leads there directly.
+/// The hash of a full row is in a row eight levels above, which must lead there in turn.
 pub(crate) async fn proven_leaves(
     engine: &mut Engine,
     tree: &TreeHead,
@@ -181,7 +181,7 @@ pub(crate) fn hash_at(rows: &BTreeMap<u64, Vec<u8>>, index: u64) -> Option<Hash>
     rows.get(&(index / HASHES_PER_ROW))?.get(start..start + 32)?.try_into().ok()
 }
 
-/// The root over a full row.
+/// The root of a full row.
 fn row_root(hashes: &[u8]) -> Hash {
     let mut level: Vec<Hash> =
         hashes.chunks_exact(32).map(|hash| hash.try_into().unwrap_or_default()).collect();
@@ -216,8 +216,8 @@ async fn read_row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, 
     Ok(row.map(|row| row.bytes(0).to_vec()).unwrap_or_default())
 }
 
-/// The length of a row with this number of hashes.
+/// The length of a row with this number of hashes, in bytes.
 fn byte_len(hashes: u64) -> usize {
-    // A row has no more than 256.
+    // A row has at most 256.
     usize::try_from(hashes).unwrap_or(0) * 32
 }

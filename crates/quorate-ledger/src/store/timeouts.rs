@@ -5,18 +5,18 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// How long a server may say nothing. It gives a writer up that waits for the lock before that.
+/// The longest silence of a server. The server itself gives up on a writer that waits for the lock before that.
 pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a wait still takes once its command was interrupted.
+/// The longest remaining wait after its command was interrupted.
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// How long to try again while another process has the lock: rewriting a large ledger takes minutes.
+/// The total time for retries while another process has the lock: rewriting a large ledger takes minutes.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a server may be away that was there before, as one that is restarted or whose copy takes over.
+/// The longest outage of a server that was available before, for example during a restart or a failover.
 pub(super) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause before the next try.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// How patient a process is with the ledger.
+/// The timeouts of a process for the ledger.
 #[derive(Debug)]
 pub(super) struct Timeouts {
     interrupted: watch::Sender<bool>,
@@ -29,7 +29,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// From now on no wait takes long, one that has begun included.
+    /// Shortens all waits, including running ones.
     pub(super) fn interrupt(&self) {
         self.interrupted.send_replace(true);
     }
@@ -39,7 +39,7 @@ impl Timeouts {
         *self.interrupted.borrow()
     }
 
-    /// Waits for something, and no longer than `limit`; `None` where that was not enough.
+    /// Waits for a result, up to `limit`; `None` after a timeout.
     pub(super) async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         let mut interrupted = self.interrupted.subscribe();
         let late = async {
@@ -56,8 +56,7 @@ impl Timeouts {
         }
     }
 
-    /// Pauses before something is tried again that another process was in the way of since `began`; `false` where that
-    /// has been going on for too long.
+    /// Pauses before a retry of an operation that another process has blocked since `began`; `false` after a timeout.
     pub(super) async fn pause_before_retry(&self, began: Instant) -> bool {
         if self.is_interrupted() || began.elapsed() >= LOCK_TIMEOUT {
             return false;

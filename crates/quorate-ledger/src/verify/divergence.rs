@@ -5,12 +5,12 @@ use std::fmt;
 
 use quorate_protocol::Name;
 
-/// How many divergences are kept. All are counted.
+/// The most divergences in a report. All are counted.
 const MAX_KEPT: usize = 100;
 
-/// How something differs from what was recorded.
+/// The type of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DivergenceKind {
     /// It exists but differs.
     Changed,
     /// It is gone.
@@ -23,89 +23,90 @@ pub enum Kind {
     Inserted,
 }
 
-impl Kind {
-    /// The word for it.
+impl DivergenceKind {
+    /// The word in reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Changed => "changed",
-            Kind::Removed => "removed",
-            Kind::Reordered => "reordered",
-            Kind::Cut => "cut",
-            Kind::Inserted => "inserted",
+            DivergenceKind::Changed => "changed",
+            DivergenceKind::Removed => "removed",
+            DivergenceKind::Reordered => "reordered",
+            DivergenceKind::Cut => "cut",
+            DivergenceKind::Inserted => "inserted",
         }
     }
 }
 
-/// The part of the ledger that differs. Later ones may be consequences of earlier ones.
+/// The part of the ledger that differs, in order: a divergence of a later part may be a consequence of one in an
+/// earlier part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum LedgerPart {
     Record,
     /// The signature of a record.
     Signature,
     Checkpoint,
-    /// The records against a checkpoint that a witness keeps.
+    /// The records, compared with a checkpoint that a witness keeps.
     Witness,
-    /// The records against the last checkpoint that the ledger's own key signed, as it is kept.
+    /// The records, compared with the saved copy of the last checkpoint that the ledger's own key signed.
     LocalCheckpoint,
     /// The stored hashes of the tree.
     Tree,
     /// A text that records name by its hash.
     Body,
-    /// The text that a run's members were shown, beside its artifact. No record was altered.
+    /// The text that a run's members were shown in addition to its artifact. No record was altered.
     Input,
-    /// A table that follows from the records.
+    /// A table derived from the records.
     Index,
     /// `council_log.jsonl`.
     Log,
-    /// What is counted of `council_log.jsonl`.
+    /// The index of `council_log.jsonl`.
     LogIndex,
-    /// A conversation outside of the ledger, whose turns it has recorded.
+    /// A conversation outside of the ledger whose turns the ledger has recorded.
     Conversation,
 }
 
-impl Part {
-    /// The word for it.
+impl LedgerPart {
+    /// The word in reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Part::Record => "record",
-            Part::Signature => "signature",
-            Part::Checkpoint => "checkpoint",
-            Part::Witness => "witness",
-            Part::LocalCheckpoint => "kept checkpoint",
-            Part::Tree => "tree",
-            Part::Body => "body",
-            Part::Input => "input",
-            Part::Index => "index",
-            Part::Log => "log",
-            Part::LogIndex => "log index",
-            Part::Conversation => "conversation",
+            LedgerPart::Record => "record",
+            LedgerPart::Signature => "signature",
+            LedgerPart::Checkpoint => "checkpoint",
+            LedgerPart::Witness => "witness",
+            LedgerPart::LocalCheckpoint => "kept checkpoint",
+            LedgerPart::Tree => "tree",
+            LedgerPart::Body => "body",
+            LedgerPart::Input => "input",
+            LedgerPart::Index => "index",
+            LedgerPart::Log => "log",
+            LedgerPart::LogIndex => "log index",
+            LedgerPart::Conversation => "conversation",
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    pub kind: Kind,
-    pub part: Part,
-    /// The run or stream, where one is known.
+    pub kind: DivergenceKind,
+    pub part: LedgerPart,
+    /// The run or stream, if known.
     pub run: Option<Name>,
-    /// The record's number in it, where it is about one.
+    /// The record's number in it, if the divergence is about one record.
     pub n: Option<u64>,
-    /// The record's place in the ledger, from 1.
+    /// The record's position in the ledger, from 1.
     pub seq: Option<u64>,
-    /// The last place that it may be about, where it cannot be narrowed down to one.
+    /// The last possible position, if it is not known exactly.
     pub last_seq: Option<u64>,
-    /// What is wrong, in words.
+    /// The problem, in words.
     pub what: String,
 }
 
 impl Divergence {
-    /// Of a part of the ledger, without details.
-    pub(super) fn new(kind: Kind, part: Part, what: impl Into<String>) -> Self {
+    /// A divergence of a part, without a location.
+    pub(super) fn new(kind: DivergenceKind, part: LedgerPart, what: impl Into<String>) -> Self {
         Divergence { kind, part, run: None, n: None, seq: None, last_seq: None, what: what.into() }
     }
 
-    /// What it is about, as records are named: `run` or `run/n`.
+    /// The location in the form of a record id: `run` or `run/n`.
     pub fn record(&self) -> Option<String> {
         let run = self.run.as_deref()?;
         Some(self.n.map_or_else(|| run.to_owned(), |n| format!("{run}/{n}")))
@@ -116,19 +117,19 @@ impl Divergence {
         self
     }
 
-    /// About this run or stream.
+    /// Sets the run or stream.
     pub(super) fn of_run(mut self, run: &str) -> Self {
         self.run = Some(run.into());
         self
     }
 
-    /// At this place of the ledger.
+    /// Sets the position.
     pub(super) fn at_seq(mut self, place: u64) -> Self {
         self.seq = Some(place);
         self
     }
 
-    /// At one of the places up to this one.
+    /// Sets the last possible position.
     pub(super) fn up_to_seq(mut self, until: u64) -> Self {
         self.last_seq = self.seq.filter(|place| *place < until).map(|_| until);
         self
@@ -153,18 +154,18 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// Divergences in the order of their places.
+/// Divergences in the order of their positions.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    divergences: BTreeMap<(u64, Part, u64), Divergence>,
+    divergences: BTreeMap<(u64, LedgerPart, u64), Divergence>,
     count: u64,
 }
 
 impl Findings {
-    /// Takes one. What is said of a record at a place is said once.
+    /// Adds a divergence, unless there is an equal one about the same record.
     pub(super) fn add(&mut self, divergence: Divergence) {
         let seq = divergence.seq.unwrap_or(u64::MAX);
-        if divergence.part == Part::Record && seq != u64::MAX && self.has_record_at(seq) {
+        if divergence.part == LedgerPart::Record && seq != u64::MAX && self.has_record_at(seq) {
             return;
         }
         self.divergences.insert((seq, divergence.part, self.count), divergence);
@@ -174,16 +175,99 @@ impl Findings {
         }
     }
 
-    /// Whether something is said of the record at a place.
+    /// Whether there is a divergence about the record at this position.
     pub(super) fn has_record_at(&self, place: u64) -> bool {
-        self.divergences.range((place, Part::Record, 0)..=(place, Part::Record, u64::MAX)).next().is_some()
+        self.divergences
+            .range((place, LedgerPart::Record, 0)..=(place, LedgerPart::Record, u64::MAX))
+            .next()
+            .is_some()
     }
 
-    /// The kept ones, and the total number.
+    /// The kept divergences, and the total number.
     pub(super) fn into_parts(self) -> (Vec<Divergence>, u64) {
         (self.divergences.into_values().collect(), self.count)
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::{Divergence, DivergenceKind, Findings, LedgerPart, MAX_KEPT};
+
+    fn at(part: LedgerPart, seq: u64) -> Divergence {
+        Divergence::new(DivergenceKind::Changed, part, "it differs").at_seq(seq)
+    }
+
+    #[test]
+    fn a_record_is_reported_once_and_everything_else_each_time() {
+        let mut findings = Findings::default();
+        for divergence in [
+            at(LedgerPart::Record, 3),
+            at(LedgerPart::Record, 3),
+            at(LedgerPart::Signature, 3),
+            at(LedgerPart::Signature, 3),
+        ] {
+            findings.add(divergence);
+        }
+        assert_eq!(findings.count, 3);
+        assert!(findings.has_record_at(3) && !findings.has_record_at(2) && !findings.has_record_at(4));
+        // Records with unknown positions are different ones.
+        for _ in 0..2 {
+            findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Record, "it is not there"));
+        }
+        let (kept, count) = findings.into_parts();
+        assert_eq!((kept.len(), count), (5, 5));
+    }
+
+    #[test]
+    fn the_first_ones_by_place_are_kept_and_all_are_counted() {
+        let mut findings = Findings::default();
+        for seq in (1..=MAX_KEPT as u64 + 7).rev() {
+            findings.add(at(LedgerPart::Signature, seq));
+        }
+        let (kept, count) = findings.into_parts();
+        assert_eq!(count, MAX_KEPT as u64 + 7);
+        let seqs: Vec<u64> = kept.iter().filter_map(|kept| kept.seq).collect();
+        assert_eq!(seqs, (1..=MAX_KEPT as u64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_divergence_names_what_it_is_about() {
+        let named = |divergence: Divergence| (divergence.record(), divergence.to_string());
+        let whole = Divergence::new(DivergenceKind::Cut, LedgerPart::Log, "it is gone");
+        assert_eq!(named(whole.clone()), (None, "cut: log: it is gone".to_owned()));
+        assert_eq!(named(whole.clone().of_run("r1")).0.as_deref(), Some("r1"));
+        let record = whole.at_record("r1", 3).at_seq(7);
+        assert_eq!(
+            named(record.clone().up_to_seq(9)),
+            (Some("r1/3".to_owned()), "cut: log r1/3 at places 7 to 9: it is gone".to_owned())
+        );
+        for until in [6, 7] {
+            assert_eq!(record.clone().up_to_seq(until).last_seq, None, "one position is not a range");
+        }
+        let kinds = [
+            DivergenceKind::Changed,
+            DivergenceKind::Removed,
+            DivergenceKind::Reordered,
+            DivergenceKind::Cut,
+            DivergenceKind::Inserted,
+        ];
+        assert_eq!(kinds.map(DivergenceKind::as_str), ["changed", "removed", "reordered", "cut", "inserted"]);
+        let parts = [
+            (LedgerPart::Record, "record"),
+            (LedgerPart::Signature, "signature"),
+            (LedgerPart::Checkpoint, "checkpoint"),
+            (LedgerPart::Witness, "witness"),
+            (LedgerPart::LocalCheckpoint, "kept checkpoint"),
+            (LedgerPart::Tree, "tree"),
+            (LedgerPart::Body, "body"),
+            (LedgerPart::Input, "input"),
+            (LedgerPart::Index, "index"),
+            (LedgerPart::Log, "log"),
+            (LedgerPart::LogIndex, "log index"),
+            (LedgerPart::Conversation, "conversation"),
+        ];
+        for (part, word) in parts {
+            assert_eq!(part.as_str(), word);
+        }
+    }
+}

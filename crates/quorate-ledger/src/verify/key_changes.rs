@@ -1,16 +1,21 @@
-//! Keys of the ledger that no key before them vouches for, since these were lost. Such a key counts where a person accepted
-//! it: the ledger's own stream says who and why, and this machine keeps the key outside of the ledger. What the ledger says
-//! alone proves nothing, since it is signed by the very key that it is about.
+//! The ledger's keys: signatures in the ledger's own stream, and keys that follow without a voucher because the old
+//! ones were lost. Such a key counts if a person accepted it: the ledger's own stream records who did and why, and this
+//! machine stores the key outside of the ledger. The ledger's record alone proves nothing, because the very key that it
+//! is about signed it.
 
-use super::Options;
-use super::divergence::{Divergence, Findings, Kind, Part};
-use crate::signing::PublicKey;
+use super::VerifyOptions;
+use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
+use super::signatures::{Job, Jobs};
+use super::walk_start::StoredRecord;
+use crate::merkle::Hash;
+use crate::note::Verifier;
+use crate::signing::{KeyId, PublicKey, Signature};
 use crate::store::{STREAM, Succession};
 
-/// A person's word for a key of the ledger.
+/// A person's acceptance of a key of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedKey {
-    /// The number of its checkpoint in the ledger's stream.
+    /// The number of the accepting checkpoint in the ledger's stream.
     pub n: u64,
     /// The public key, as text.
     pub key: String,
@@ -18,35 +23,35 @@ pub struct AcceptedKey {
     pub reason: String,
 }
 
-/// The result for keys that no key before them vouches for.
+/// The result for keys that follow without a voucher.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyChangeReport {
-    /// What persons accepted, the first one first.
+    /// Accepted keys, oldest first.
     pub accepted: Vec<AcceptedKey>,
-    /// The keys that a person still has to accept, of those that [`Options::candidate_keys`] has.
+    /// The keys in [`VerifyOptions::candidate_keys`] that a person must still accept.
     pub pending: Vec<PublicKey>,
     /// All keys that signed a checkpoint.
     pub signers: Vec<PublicKey>,
-    /// Whether one that was refused is one of the ledger's own keys.
+    /// Whether one of the ledger's own keys was refused.
     pub own_refused: bool,
 }
 
-/// The state of such keys.
+/// The keys that follow without a voucher, during the walk.
 #[derive(Default)]
 pub(super) struct KeyChanges {
     /// The keys that are accepted on this machine.
     accepted_here: Vec<PublicKey>,
     candidates: Vec<PublicKey>,
     own: Vec<PublicKey>,
-    /// The checkpoints where such a key followed: number, place, and the key.
+    /// The checkpoints that introduced such a key: number, position and key.
     changes: Vec<(u64, u64, PublicKey)>,
-    /// What persons say, and at which place.
+    /// Recorded acceptances, with the position of each.
     statements: Vec<(u64, AcceptedKey)>,
     own_refused: bool,
 }
 
 impl KeyChanges {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &VerifyOptions) -> Self {
         let kept = options.local_checkpoints.as_ref();
         KeyChanges {
             accepted_here: kept.map(|kept| kept.accepted_keys.clone()).unwrap_or_default(),
@@ -56,10 +61,10 @@ impl KeyChanges {
         }
     }
 
-    /// Takes the keys of a checkpoint, by number and place, that do not follow from those before it.
+    /// Adds the keys of a checkpoint, by number and position, that do not follow from those before it.
     ///
     /// # Errors
-    /// Why they do not count, in words.
+    /// The reason why they do not count.
     pub(super) fn add(&mut self, (n, place): (u64, u64), keys: Vec<PublicKey>) -> Result<(), String> {
         let counts = |key: &&PublicKey| self.accepted_here.contains(key) || self.candidates.contains(key);
         match keys.iter().find(counts) {
@@ -71,14 +76,13 @@ impl KeyChanges {
                 self.own_refused |= keys.iter().any(|key| self.own.contains(key));
                 let ids = keys.iter().map(|key| key.id().to_string()).collect::<Vec<_>>().join(", ");
                 Err(format!(
-                    "none of its keys ({ids}) signed the checkpoint before it, none is vouched for by a key that did, and \
-                     none was accepted on this machine"
+                    "none of its keys ({ids}) signed the checkpoint before it, has a voucher by a key that did, or was accepted on this machine"
                 ))
             }
         }
     }
 
-    /// Takes what a signed checkpoint says of persons.
+    /// Adds the acceptances in a signed checkpoint.
     pub(super) fn add_statements(&mut self, (n, place): (u64, u64), says: &Succession) {
         for accepted in says.accepted.iter().cloned() {
             let quorate_kernel::record::AcceptedKey { key, by, reason } = accepted;
@@ -86,15 +90,15 @@ impl KeyChanges {
         }
     }
 
-    /// After the last record. `signed_size` is how many records the last signed checkpoint is over; `signers` are the keys of
-    /// all checkpoints.
+    /// Ends the check after the last record. `signed_size` is the size of the last signed checkpoint; `signers` are the
+    /// keys of all checkpoints.
     pub(super) fn finish(
         &mut self,
         signed_size: u64,
         signers: Vec<PublicKey>,
         findings: &mut Findings,
     ) -> KeyChangeReport {
-        // Until a signed checkpoint is over it, a person who can write the ledger can change what a statement says.
+        // Until a signed checkpoint covers an acceptance, any user who can write to the ledger can change it.
         let (covered, open): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.statements).into_iter().partition(|(place, _)| *place <= signed_size);
         for (place, statement) in open {
@@ -102,8 +106,9 @@ impl KeyChanges {
             if self.candidates.iter().any(|key| key.to_string() == text) {
                 continue;
             }
-            let what = "it says that a person accepted a key, and no signed checkpoint is over it".to_owned();
-            let divergence = Divergence::new(Kind::Inserted, Part::Checkpoint, what);
+            let what =
+                "it records that a person accepted a key, but no signed checkpoint covers it".to_owned();
+            let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Checkpoint, what);
             findings.add(divergence.at_record(STREAM, statement.n).at_seq(place));
         }
         let accepted: Vec<AcceptedKey> = covered.into_iter().map(|(_, statement)| statement).collect();
@@ -121,15 +126,254 @@ impl KeyChanges {
                 continue;
             }
             let what = format!(
-                "the key {} was accepted on this machine, and the ledger does not say by whom",
+                "the key {} was accepted on this machine, but the ledger does not record by whom",
                 key.id()
             );
-            let divergence = Divergence::new(Kind::Removed, Part::Checkpoint, what);
+            let divergence = Divergence::new(DivergenceKind::Removed, LedgerPart::Checkpoint, what);
             findings.add(divergence.at_record(STREAM, n).at_seq(place));
         }
         KeyChangeReport { accepted, pending, signers, own_refused: self.own_refused }
     }
 }
 
+/// The signatures of the ledger's own stream, during the walk.
+#[derive(Default)]
+pub(super) struct LedgerSignatures {
+    /// The first signed record that is not a checkpoint.
+    signed_from: Option<u64>,
+    /// Unsigned records before it: number and position.
+    unsigned: Vec<(u64, u64)>,
+    /// Signatures before the first signed checkpoint, which introduces the ledger's key.
+    pending: Vec<PendingSignature>,
+}
+
+struct PendingSignature {
+    id: KeyId,
+    signature: Signature,
+    leaf: Hash,
+    n: u64,
+    seq: u64,
+}
+
+impl LedgerSignatures {
+    /// Adds record `n`, which is not a checkpoint. `keys` are those that may sign it; empty before the first signed
+    /// checkpoint.
+    pub(super) fn add_record(
+        &mut self,
+        stored: &StoredRecord,
+        (n, place, leaf): (u64, u64, Hash),
+        keys: &[PublicKey],
+        jobs: &mut Jobs,
+        findings: &mut Findings,
+    ) {
+        let mut say = |kind, what: String| {
+            findings
+                .add(Divergence::new(kind, LedgerPart::Signature, what).at_record(STREAM, n).at_seq(place));
+        };
+        if stored.signatures.is_empty() {
+            match self.signed_from {
+                Some(first) => {
+                    say(
+                        DivergenceKind::Removed,
+                        format!("{STREAM}/{first} is signed, but this later record is not"),
+                    );
+                }
+                None => self.unsigned.push((n, place)),
+            }
+            return;
+        }
+        self.signed_from.get_or_insert(n);
+        for (key, signature) in &stored.signatures {
+            let read = KeyId::from_text(key).map_err(|error| error.to_string());
+            let read = read
+                .and_then(|id| Ok((id, Signature::from_text(signature).map_err(|error| error.to_string())?)));
+            match read {
+                Err(what) => say(DivergenceKind::Changed, format!("`{key}` signed it: {what}")),
+                Ok((id, signature)) => {
+                    let pending = PendingSignature { id, signature, leaf, n, seq: place };
+                    match keys.is_empty() {
+                        true => self.pending.push(pending),
+                        false => {
+                            pending
+                                .enqueue(keys, jobs)
+                                .unwrap_or_else(|what| say(DivergenceKind::Changed, what));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checks earlier signatures when the first signed checkpoint introduces the ledger's keys.
+    pub(super) fn enqueue_pending(&mut self, keys: &[PublicKey], jobs: &mut Jobs, findings: &mut Findings) {
+        for waiting in std::mem::take(&mut self.pending) {
+            let (n, place) = (waiting.n, waiting.seq);
+            if let Err(what) = waiting.enqueue(keys, jobs) {
+                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what);
+                findings.add(divergence.at_record(STREAM, n).at_seq(place));
+            }
+        }
+    }
+
+    /// Ends the check after the last record. `signed_size` is the size of the last signed checkpoint; `known` are the
+    /// ledger's keys according to the verifier. Returns the number of records without a signature or a signed
+    /// checkpoint over them, as long as no key is known that should have signed them.
+    pub(super) fn finish(
+        &mut self,
+        signed_size: u64,
+        known: &[PublicKey],
+        jobs: &mut Jobs,
+        findings: &mut Findings,
+    ) -> u64 {
+        if signed_size == 0 && known.is_empty() {
+            return (self.unsigned.len() + self.pending.len()) as u64;
+        }
+        self.enqueue_pending(known, jobs, findings);
+        for (n, place) in std::mem::take(&mut self.unsigned) {
+            let (kind, what) = match place > signed_size {
+                true => (DivergenceKind::Inserted, "it is unsigned, and no signed checkpoint covers it"),
+                false => (
+                    DivergenceKind::Removed,
+                    "it is unsigned, although the ledger has a key; if an older version wrote it, check it and sign it with `quorate ledger checkpoint --accept-unsigned`",
+                ),
+            };
+            let divergence = Divergence::new(kind, LedgerPart::Signature, what);
+            findings.add(divergence.at_record(STREAM, n).at_seq(place));
+        }
+        0
+    }
+}
+
+impl PendingSignature {
+    fn enqueue(self, keys: &[PublicKey], jobs: &mut Jobs) -> Result<(), String> {
+        let PendingSignature { id, signature, leaf, n, seq: place } = self;
+        let key = keys.iter().find(|key| key.id() == id);
+        let key = key.ok_or_else(|| format!("it is signed by the key {id}, which is not the ledger's"))?;
+        jobs.add(Job::Record { key: Box::new(*key), leaf, signature, run: STREAM.into(), n, place });
+        Ok(())
+    }
+}
+
+/// The keys of verifiers.
+pub(super) fn public_keys(verifiers: &[Verifier]) -> impl Iterator<Item = PublicKey> + '_ {
+    verifiers.iter().map(|verifier| *verifier.key())
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use quorate_kernel::record;
+
+    use super::*;
+    use crate::local_checkpoints::LocalCheckpoints;
+    use crate::signing::SecretKey;
+    use crate::verify::divergence::Divergence;
+
+    fn key(seed: u8) -> PublicKey {
+        SecretKey::from_seed(&[seed; 32]).public()
+    }
+
+    /// Key changes with these keys accepted on this machine, as candidates, and as its own.
+    fn changes(accepted: &[u8], candidates: &[u8], own: &[u8]) -> KeyChanges {
+        let keys = |seeds: &[u8]| seeds.iter().map(|seed| key(*seed)).collect::<Vec<_>>();
+        let kept =
+            LocalCheckpoints { copies: Vec::new(), replaced_origin: None, accepted_keys: keys(accepted) };
+        KeyChanges::new(&VerifyOptions {
+            local_checkpoints: Some(kept),
+            candidate_keys: keys(candidates),
+            ledger_keys: keys(own),
+            ..VerifyOptions::default()
+        })
+    }
+
+    fn says(seed: u8) -> Succession {
+        let accepted =
+            record::AcceptedKey { key: key(seed).to_string(), by: "ada".into(), reason: "lost".into() };
+        Succession { accepted: vec![accepted], ..Succession::default() }
+    }
+
+    fn finish(mut changes: KeyChanges, signed_size: u64) -> (KeyChangeReport, Vec<Divergence>) {
+        let mut findings = Findings::default();
+        let report = changes.finish(signed_size, vec![key(1)], &mut findings);
+        (report, findings.into_parts().0)
+    }
+
+    #[test]
+    fn a_key_counts_where_ledger_and_machine_both_say_so() {
+        // D11
+        let mut both = changes(&[2], &[], &[]);
+        both.add((4, 20), vec![key(2)]).unwrap();
+        both.add_statements((4, 20), &says(2));
+        let (report, found) = finish(both, 20);
+        let accepted = AcceptedKey { n: 4, key: key(2).to_string(), by: "ada".into(), reason: "lost".into() };
+        assert_eq!(
+            report,
+            KeyChangeReport {
+                accepted: vec![accepted],
+                pending: vec![],
+                signers: vec![key(1)],
+                own_refused: false,
+            }
+        );
+        assert_eq!(found, []);
+        // The machine alone: the ledger does not record who accepted the key, or records that for another key.
+        for of in [None, Some(3)] {
+            let mut alone = changes(&[2], &[], &[]);
+            alone.add((4, 20), vec![key(2)]).unwrap();
+            if let Some(of) = of {
+                alone.add_statements((4, 20), &says(of));
+            }
+            let found = finish(alone, 20).1;
+            let named: Vec<_> = found.iter().map(|found| (found.kind, found.n, found.seq)).collect();
+            assert_eq!(named, [(DivergenceKind::Removed, Some(4), Some(20))]);
+        }
+        // The ledger alone proves nothing.
+        let refused = changes(&[], &[], &[]).add((4, 20), vec![key(2)]).unwrap_err();
+        assert!(refused.contains(&key(2).id().to_string()), "{refused}");
+    }
+
+    #[test]
+    fn a_statement_counts_under_a_signed_checkpoint() {
+        let stated = |signed_size| {
+            let mut changes = changes(&[2], &[], &[]);
+            changes.add_statements((4, 20), &says(2));
+            finish(changes, signed_size)
+        };
+        for covered in [20, 21] {
+            let (report, found) = stated(covered);
+            assert_eq!((report.accepted.len(), found), (1, vec![]));
+        }
+        let (report, found) = stated(19);
+        let named: Vec<_> = found.iter().map(|found| (found.kind, found.n, found.seq)).collect();
+        assert_eq!((report.accepted, named), (vec![], vec![(DivergenceKind::Inserted, Some(4), Some(20))]));
+        // An acceptance of a candidate key is not reported yet; that of another key is.
+        let mut pending = changes(&[], &[2], &[]);
+        pending.add_statements((4, 20), &says(2));
+        pending.add_statements((5, 22), &says(3));
+        let named: Vec<_> = finish(pending, 0).1.iter().map(|found| found.n).collect();
+        assert_eq!(named, [Some(5)]);
+    }
+
+    #[test]
+    fn keys_that_a_person_still_has_to_accept_are_named_once() {
+        let mut pending = changes(&[], &[2, 3], &[]);
+        for (n, of) in [(4, 2), (5, 3), (6, 2)] {
+            pending.add((n, 20 + n), vec![key(9), key(of)]).unwrap();
+        }
+        let (report, found) = finish(pending, 99);
+        assert_eq!((report.pending, found), (vec![key(2), key(3)], vec![]));
+        // A key that is accepted here, but not recorded in the ledger, must still be accepted.
+        let mut known = changes(&[2], &[2], &[]);
+        known.add((4, 20), vec![key(2)]).unwrap();
+        assert_eq!(finish(known, 99).0.pending, [key(2)]);
+    }
+
+    #[test]
+    fn a_refused_key_of_this_machine_is_reported_as_such() {
+        let mut refused = changes(&[], &[], &[7]);
+        refused.add((4, 20), vec![key(2)]).unwrap_err();
+        assert!(!refused.own_refused);
+        refused.add((5, 22), vec![key(2), key(7)]).unwrap_err();
+        refused.add((6, 24), vec![key(2)]).unwrap_err();
+        assert!(finish(refused, 99).0.own_refused);
+    }
+}

@@ -1,5 +1,5 @@
-//! Checks `council_log.jsonl` against the ledger: each of our lines is derived again from its run's records and compared.
-//! Lines of other programs and ledgers are not checked.
+//! Checks `council_log.jsonl` against the ledger: each line of this ledger's runs is derived again from the run's
+//! records and compared. Does not check lines of other programs and ledgers.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -8,37 +8,35 @@ use std::path::{Path, PathBuf};
 
 use quorate_kernel::canonical;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Error, Kind as Word, Ledger as _, Record};
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, LedgerError, Record};
 use quorate_kernel::record::{Override, RecordData, RunEnded, RunIntent, RunOpened};
 use quorate_protocol::{Json, Name};
 use sha2::{Digest as _, Sha256};
 
-use super::divergence::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::walk::Walk;
-use crate::Store;
-use crate::council_log::line::Event;
-use crate::council_log::{self, view};
-use crate::files;
+use crate::council_log::line::LogEvent;
 use crate::merkle::Hash;
 use crate::store::engine::{Column, sql};
+use crate::{Store, council_log, files};
 
-/// How many runs are read at once.
+/// The number of runs per read.
 const PAGE: i64 = 500;
 /// The protocol name of a review, before its version.
 const REVIEW_PREFIX: &str = "council/";
-/// The longest line that is looked at, in bytes.
+/// The longest line that is checked, in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The result for the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogCheck {
-    /// How many lines belong to runs of this ledger.
+    /// The number of lines that belong to runs of this ledger.
     pub ours: u64,
-    /// How many lines name runs that this ledger does not have, and where the first of these is.
+    /// The number of lines that name runs unknown to this ledger, and the first of them.
     pub unknown: u64,
-    /// The number of the first of these lines, from 1, and the run that it names.
+    /// The first of these lines: its number, from 1, and its run.
     pub first_unknown: Option<(u64, Name)>,
-    /// How many lines cannot be read, or say that they follow up on a run and do not name it.
+    /// The number of lines that cannot be parsed, or that follow up on a run without naming it.
     pub unreadable: u64,
     /// The number of runs with lines in other logs, which were not checked.
     pub elsewhere: u64,
@@ -46,51 +44,51 @@ pub struct LogCheck {
     pub first_elsewhere: Option<PathBuf>,
 }
 
-/// One of our lines.
+/// A line of this ledger's runs.
 struct LoggedLine {
     number: u64,
-    event: Event,
+    event: LogEvent,
     verdict: String,
-    /// `None` where it does not stand as this program writes it: something may be in it twice.
+    /// `None` if the line is not in this program's form: it may contain a field twice.
     hash: Option<Hash>,
-    /// It names its run as this program does.
+    /// Whether it names its run in this program's form.
     is_ours: bool,
 }
 
-/// A run's line in the log, or one that is required.
+/// A run's existing or required line.
 struct ExpectedLine {
-    event: Event,
+    event: LogEvent,
     verdict: String,
-    /// Of the whole line; `None` where it cannot be made again, since bodies that it has words of were erased.
+    /// The hash of the whole line; `None` if it cannot be derived again, because bodies that it quotes were erased.
     hash: Option<Hash>,
-    /// The number of the record that it was written after, and of the one that it was written before, where that is known.
+    /// The numbers of the records before and after the line was written, as far as known.
     after: u64,
     before: Option<u64>,
-    /// It may just not be written yet, or is in another log.
+    /// Whether the line may be missing: it is not written yet, or is in another log.
     pending: bool,
-    /// The log that it is in; `None` for the one that its run names.
+    /// The log that contains it; `None` for the log that its run names.
     log: Option<String>,
 }
 
-/// A line that follows from its run's records, and between which places of the ledger it was written.
+/// A line derived from its run's records, and the positions in the ledger between which it was written.
 struct MatchedLine {
     number: u64,
     run: Name,
-    event: Event,
+    event: LogEvent,
     after: u64,
     before: u64,
 }
 
-/// Holds a log against the runs that were walked over.
+/// Compares a log with the walked runs.
 ///
 /// # Errors
-/// When the log or the store cannot be read.
-pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result<LogCheck, Error> {
+/// If the log or the store cannot be read.
+pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result<LogCheck, LedgerError> {
     let read = {
         let path = path.to_owned();
         tokio::task::spawn_blocking(move || read(&path)).await
     };
-    let unreadable = |error: std::io::Error| Error::Unavailable {
+    let unreadable = |error: std::io::Error| LedgerError::Unavailable {
         what: format!("cannot read {}", path.display()),
         source: Some(Box::new(error)),
     };
@@ -106,7 +104,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
             "SELECT seq, run, log_path, override FROM run WHERE seq > $1 AND verdict IS NOT NULL ORDER BY seq LIMIT $2",
         );
         let rows = store.rows(rows.bind(after).bind(PAGE), &[Int, Text, Text, Text]).await?;
-        // A broken file may go round in circles, which is said of the table already.
+        // Reading a corrupt file may never end. The table is already reported.
         let Some(last) = rows.last().filter(|last| last.int(0) > after) else { break };
         after = last.int(0);
         for row in &rows {
@@ -124,7 +122,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
             let decided = row.opt_text(3).is_some();
             if ours && (belongs || decided || !lines.is_empty()) {
                 let records = store.records(&run).await;
-                // What is wrong with the records themselves is said already.
+                // Differences between the records themselves are already reported.
                 if let Ok(mut wanted) =
                     records.map_err(|_| ()).and_then(|records| expected_lines(&run, &records))
                 {
@@ -140,17 +138,18 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     }
     check_order(written, &mut walk.findings);
     if let Some(what) = council_log::find_index_diff(store, path).await? {
-        let what = format!("what is counted of the log does not follow from it: {what}");
-        walk.findings.add(Divergence::new(Kind::Changed, Part::LogIndex, what));
+        let what = format!("the index of the log does not match the log: {what}");
+        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::LogIndex, what));
     }
-    // Of runs without outcome, or whose row is another, nothing is logged.
+    // Runs without an outcome, or with a differing row, have no lines.
     let mut unknown: Vec<(u64, &str)> = Vec::new();
     for (run, lines) in &lines {
         match walk.runs.contains_key(run.as_str()) {
             true if walk.options.since.is_none() => {
                 for line in lines {
-                    let what = format!("line {} of the log is of a run without an outcome", line.number);
-                    walk.findings.add(Divergence::new(Kind::Inserted, Part::Log, what).of_run(run));
+                    let what = format!("line {} of the log belongs to a run without an outcome", line.number);
+                    walk.findings
+                        .add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Log, what).of_run(run));
                 }
             }
             _ => {
@@ -164,11 +163,11 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     Ok(logged)
 }
 
-/// Whether a line of the log is of a run of this ledger and does not follow from the run's records.
+/// Whether a line of the log belongs to a run of this ledger and does not follow from the run's records.
 ///
 /// # Errors
 /// When the store does not answer.
-pub(crate) async fn is_altered_line(store: &Store, line: &Json, written: &[u8]) -> Result<bool, Error> {
+pub(crate) async fn is_altered_line(store: &Store, line: &Json, written: &[u8]) -> Result<bool, LedgerError> {
     for (run, logged) in claimed_runs(0, line, written) {
         let run = Name::from(run);
         if store.compare_run(&run).await?.is_some() {
@@ -199,7 +198,7 @@ impl ExpectedLine {
 /// Which of the logs that runs name are the configured one.
 struct LogPaths {
     here: PathBuf,
-    /// By the names in runs.
+    /// Logs by the names in runs.
     known: HashMap<String, bool>,
 }
 
@@ -219,13 +218,13 @@ impl LogPaths {
         }
     }
 
-    /// A log that is not where it was went along with its workspace if there are lines of its runs here, or if it lay beside
-    /// the ledger as the one here does.
+    /// A log that is missing at its old path moved with its workspace if this log has lines of its runs, or if it was
+    /// beside the ledger like this one.
     async fn find_moved(
         &mut self,
         store: &Store,
         lines: &HashMap<String, Vec<LoggedLine>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let rows = sql("SELECT DISTINCT log_path FROM run WHERE verdict IS NOT NULL ORDER BY log_path");
         let named = store.rows(rows, &[Column::Text]).await?;
         let gone = |named: &&str| !named.is_empty() && !Path::new(named).exists();
@@ -257,7 +256,7 @@ fn canonical_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The lines of the log that say that they are of a run, by run.
+/// The lines in the log by the run that they name.
 fn read(path: &Path) -> std::io::Result<(LogCheck, HashMap<String, Vec<LoggedLine>>)> {
     let (mut logged, mut lines) = (LogCheck::default(), HashMap::new());
     let mut file = match files::open(path) {
@@ -281,9 +280,9 @@ fn read(path: &Path) -> std::io::Result<(LogCheck, HashMap<String, Vec<LoggedLin
                 for (run, line) in claimed_runs(number, &line, &text) {
                     lines.entry(run).or_insert_with(Vec::new).push(line);
                 }
-                logged.unreadable += u64::from(council_log::line::Line::parse(&text).is_none());
+                logged.unreadable += u64::from(council_log::line::LogLine::parse(&text).is_none());
             }
-            // A last line without its end may still be being written.
+            // A last line without line end may not be complete yet.
             _ if text.last() != Some(&b'\n') => break,
             _ => logged.unreadable += 1,
         }
@@ -291,20 +290,20 @@ fn read(path: &Path) -> std::io::Result<(LogCheck, HashMap<String, Vec<LoggedLin
     Ok((logged, lines))
 }
 
-/// The runs that a line names. One that this program writes names its run as run and as span; one that names a
-/// run as one of them alone is not its own, and may still be taken for it.
+/// The runs that a line names. This program writes the run's id as both run and span. A line with only one of them is
+/// from another program, but readers may still count it for that run.
 fn claimed_runs(number: u64, line: &Json, written: &[u8]) -> Vec<(String, LoggedLine)> {
     let text = |key: &str| line.get(key).and_then(Json::as_str);
     let (run, span) = (text("run"), text("span_id"));
     let event = match text("event").unwrap_or("verdict") {
-        "verdict" if line.get("parth_override") == Some(&Json::Bool(true)) => Event::Override,
-        "verdict" => Event::Verdict,
-        "resumed" => Event::Resumed,
-        "override" => Event::Override,
+        "verdict" if line.get("parth_override") == Some(&Json::Bool(true)) => LogEvent::Override,
+        "verdict" => LogEvent::Verdict,
+        "resumed" => LogEvent::Resumed,
+        "override" => LogEvent::Override,
         _ => return Vec::new(),
     };
     let is_ours = run.is_some() && run == span && text("event").is_some();
-    // A line is written with its line feed, at one go. Without one it is not counted by readers of the log.
+    // A line and its line end are written at once. Readers of the log do not count a line without its end.
     let is_exact = is_ours && written.strip_suffix(b"\n") == Some(line.to_string().as_bytes());
     let verdict = text("verdict").unwrap_or_default();
     let names = run.into_iter().chain(span.filter(|_| run != span));
@@ -319,10 +318,10 @@ fn hash(line: &Json) -> Option<Hash> {
     Some(Sha256::digest(canonical::text(line).ok()?.as_bytes()).into())
 }
 
-/// The lines that a run's records have written.
+/// The lines that follow from a run's records.
 fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, ()> {
     let opened: RunOpened = records.first().and_then(|first| first.read().ok()?).ok_or(())?;
-    // An assembly's runs are not logged.
+    // Runs of assemblies are not logged.
     if !opened.protocol.starts_with(REVIEW_PREFIX) {
         return Ok(Vec::new());
     }
@@ -336,24 +335,24 @@ fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, (
             if !intent.supersedes.is_empty() {
                 (reopened, outcome) = (true, None);
             }
-        } else if record.is(Word::Outcome) {
+        } else if record.is(Kind::Outcome) {
             outcome = Some((record.n, word("verdict")));
-        } else if record.is(Word::RunEnded) {
+        } else if record.is(Kind::RunEnded) {
             wanted.extend(outcome.take().and_then(|outcome| review(run, &records[..at], outcome, reopened)));
             let log = data_of::<RunEnded>(record).and_then(|ended| ended.log_path);
-            // A queued review is logged later, by the workspace that queued it.
-            let is_later = |one: &ExpectedLine| opened.queued.is_some() && one.event != Event::Override;
-            for one in wanted.iter_mut().filter(|one| one.pending && !is_later(one)) {
-                (one.before, one.log, one.pending) = (Some(record.n), log.clone(), false);
+            // The workspace that queued a review logs it later.
+            let is_later = |line: &ExpectedLine| opened.queued.is_some() && line.event != LogEvent::Override;
+            for line in wanted.iter_mut().filter(|line| line.pending && !is_later(line)) {
+                (line.before, line.log, line.pending) = (Some(record.n), log.clone(), false);
             }
-        } else if record.is(Word::Override) {
+        } else if record.is(Kind::Override) {
             let decision: Option<Override> = data_of(record);
             let history = History::from_records(run, records[..at].to_vec()).ok();
             let line = history
                 .zip(decision.as_ref())
-                .map(|(history, decision)| view::override_line(&history, record.at_ms, decision));
+                .map(|(history, decision)| council_log::override_line(&history, record.at_ms, decision));
             wanted.push(ExpectedLine {
-                event: Event::Override,
+                event: LogEvent::Override,
                 pending: decision.as_ref().is_some_and(Override::is_unlogged),
                 verdict: decision.map(|decision| decision.verdict).unwrap_or_default(),
                 hash: line.as_ref().and_then(hash),
@@ -379,17 +378,17 @@ fn review(
     reopened: bool,
 ) -> Option<ExpectedLine> {
     let event = match (reopened, &*verdict) {
-        // It was logged as INCOMPLETE when it first ended, and that still holds.
+        // It was logged as INCOMPLETE at its first end, and that is still true.
         (true, "INCOMPLETE") => return None,
-        (true, _) => Event::Resumed,
-        (false, _) => Event::Verdict,
+        (true, _) => LogEvent::Resumed,
+        (false, _) => LogEvent::Verdict,
     };
     let history = History::from_records(run, records.to_vec()).ok();
-    let hash = history.and_then(|history| view::review_line(&history, event)).as_ref().and_then(hash);
+    let hash = history.and_then(|history| council_log::review_line(&history, event)).as_ref().and_then(hash);
     Some(ExpectedLine { event, verdict, hash, after: n, before: None, pending: true, log: None })
 }
 
-/// Reports wrong lines of a run. Returns the right ones with their kind.
+/// Reports wrong lines of a run. Returns the correct ones with their kinds.
 fn match_lines(
     run: &Name,
     wanted: Vec<ExpectedLine>,
@@ -409,29 +408,32 @@ fn match_lines(
             Some(at) => {
                 let line = lines.remove(at);
                 let what =
-                    format!("line {} of the log, its {event}, does not follow from its records", line.number);
-                Divergence::new(Kind::Changed, Part::Log, what)
+                    format!("line {} of the log, its {event}, does not match its records", line.number);
+                Divergence::new(DivergenceKind::Changed, LedgerPart::Log, what)
             }
             None if wanted.pending => continue,
-            None => Divergence::new(Kind::Removed, Part::Log, format!("the log has no line of its {event}")),
+            None => Divergence::new(
+                DivergenceKind::Removed,
+                LedgerPart::Log,
+                format!("the log has no line for its {event}"),
+            ),
         };
         findings.add(divergence.of_run(run));
     }
     for line in lines {
         let event = line.event.as_str();
-        let what =
-            format!("line {} of the log is one more of its {event} than its records have", line.number);
-        findings.add(Divergence::new(Kind::Inserted, Part::Log, what).of_run(run));
+        let what = format!("line {} of the log duplicates its {event}", line.number);
+        findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Log, what).of_run(run));
     }
     found
 }
 
-/// Looks up where the records stand that a run's lines were written between.
+/// Looks up the positions of the records between which a run's lines were written.
 async fn with_seqs(
     store: &Store,
     run: &Name,
     found: Vec<(u64, ExpectedLine)>,
-) -> Result<Vec<MatchedLine>, Error> {
+) -> Result<Vec<MatchedLine>, LedgerError> {
     let rows = sql("SELECT n, seq FROM record WHERE run = $1").bind(&**run);
     let rows = store.rows(rows, &[Column::Int, Column::Int]).await?;
     let places: HashMap<u64, u64> = rows.iter().map(|row| (row.count(0), row.count(1))).collect();
@@ -449,7 +451,7 @@ async fn with_seqs(
     Ok(written.collect())
 }
 
-/// A line cannot be behind one that was written only after it was known to be there.
+/// A line that was written before another one cannot follow it.
 fn check_order(mut written: Vec<MatchedLine>, findings: &mut Findings) {
     written.sort_unstable_by_key(|line| line.number);
     let mut latest: Option<&MatchedLine> = None;
@@ -462,7 +464,7 @@ fn check_order(mut written: Vec<MatchedLine>, findings: &mut Findings) {
                 latest.number,
                 latest.run
             );
-            findings.add(Divergence::new(Kind::Reordered, Part::Log, what).of_run(&line.run));
+            findings.add(Divergence::new(DivergenceKind::Reordered, LedgerPart::Log, what).of_run(&line.run));
         }
         latest = latest.filter(|latest| latest.after >= line.after).or(Some(line));
     }

@@ -1,34 +1,34 @@
-//! Compares the runs that a view shows with their records, and these with the tree of the last checkpoint (D13). The
-//! comparisons are those of `verify`, for some runs instead of all.
+//! Compares the runs that a view shows with their records, and the records with the tree of the last checkpoint (D13).
+//! The comparisons are those of `verify`, for some runs instead of all.
 //!
-//! Records behind the last checkpoint are compared with their chain alone, and of signatures only the checkpoint's own is
-//! looked at: the rest is left to `verify`.
+//! Records after the last checkpoint are compared with their chain only, and of all signatures only the checkpoint's is
+//! verified. `verify` checks the rest.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::entropy::hex;
-use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, RunOpened};
 
-use super::ledger_signatures::public_keys;
-use super::read::{StoredRecord, signatures};
+use super::key_changes::public_keys;
 use super::record_check::{HeadMatcher, explain_mismatch, stated_predecessor};
 use super::runs::{StreamState, affects_row};
 use super::tables::row_difference;
 use super::walk::object;
-use super::{parse_checkpoint, skim};
+use super::walk_start::{StoredRecord, signatures};
+use super::{parse_checkpoint, record_check};
 use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
 use crate::note::Note;
-use crate::retention::rules::Erasure;
-use crate::signing::{Context, KeyId, PublicKey, Signature};
+use crate::retention::Erasure;
+use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, Statement, Value, sql, sql_rows};
 use crate::store::index::Change;
 use crate::store::tiles::{self, HASHES_PER_ROW};
 
-/// The keys of records that a row, the texts of a run and its log lines follow from.
+/// Keys of the records that a row, the texts of a run and its log lines are derived from.
 const READ_KEYS: [&str; 12] = [
     "artifact_sha256",
     "artifact_type",
@@ -44,13 +44,14 @@ const READ_KEYS: [&str; 12] = [
     "verdict",
 ];
 
-/// Up to how many records are counted one by one.
+/// The most records that are counted individually.
 const FEW_RECORDS: u64 = 5000;
 
-/// How many runs are read at once.
+/// The number of runs per read.
 const RUNS_PER_READ: usize = 500;
 
-/// The columns of a run that a view shows, of `run LEFT JOIN run_origin USING (run)`: those of the comparison first.
+/// The columns of a run that a view shows, of `run LEFT JOIN run_origin USING (run)`. Those that are compared come
+/// first.
 macro_rules! shown_columns {
     () => {
         "seq, run, opened_ms, subject, artifact_type, artifact_sha256, council, log_path, verdict, decided_ms, override, \
@@ -66,19 +67,19 @@ pub(crate) const SHOWN_COLUMNS: [Column; 16] = {
     [Int, Text, Int, Text, Text, Text, Text, Text, Text, Int, Text, Int, Text, Text, Int, Int]
 };
 
-/// Why a view does not show what a run's row says.
+/// Why a view does not show the content of a run's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// The body of its outcome was erased, and a record of the ledger accounts for it.
+    /// The body of its outcome was erased, and a record of the ledger proves that.
     Erased,
-    /// A body is missing, and no record says that it was erased.
+    /// A body is missing without a record of its erasure.
     Damaged(String),
     /// Row, records and tree differ.
     Altered(String),
 }
 
 impl Finding {
-    /// The word that stands in the place of the verdict.
+    /// The word that replaces the verdict.
     pub fn word(&self) -> &'static str {
         match self {
             Finding::Erased => "erased",
@@ -87,7 +88,7 @@ impl Finding {
         }
     }
 
-    /// What differs; `None` of what was erased, where nothing does.
+    /// The difference; `None` if bodies were erased and nothing differs.
     pub fn difference(&self) -> Option<&str> {
         match self {
             Finding::Erased => None,
@@ -99,13 +100,13 @@ impl Finding {
 /// How much of a run is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// The records that its row follows from.
+    /// The records that its row is derived from.
     Row,
     /// All its records.
     Whole,
 }
 
-/// A run after the comparison.
+/// The result of comparing a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compared {
     pub(crate) finding: Option<Finding>,
@@ -113,20 +114,20 @@ pub(crate) struct Compared {
     pub(crate) sealed: bool,
     /// The body of its last outcome.
     pub(crate) outcome: Option<String>,
-    /// The log lines that follow from its records.
+    /// The log lines derived from its records.
     pub(crate) logged: LoggedFacts,
-    /// The texts that it is about, by SHA-256, where all of it is compared.
+    /// The texts that it names, by SHA-256, if all of it is compared.
     texts: Vec<String>,
 }
 
 /// The log lines that follow from a run's records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LoggedFacts {
-    /// Its verdicts with their times, in order: more than one where it was taken up again.
+    /// Its verdicts with their times, in order. A resumed run has more than one.
     pub(crate) verdicts: Vec<(String, i64)>,
-    /// People's decisions, likewise.
+    /// People's decisions, with their times, in order.
     pub(crate) overrides: Vec<(String, i64)>,
-    /// Whether its last end says that its lines are in the log that its first record names.
+    /// Whether its last end records that its lines are in the log named by its first record.
     pub(crate) is_logged: bool,
 }
 
@@ -142,11 +143,11 @@ pub(crate) struct UnlistedRun {
 
 /// Which runs a view shows.
 pub(crate) struct ShownQuery {
-    /// Each selects [`shown_columns`]; a run stands in one of them.
+    /// Statements that each select [`shown_columns`]. Each run is in one of them.
     pub(crate) statements: Vec<Statement>,
     pub(crate) limit: usize,
     pub(crate) extent: Extent,
-    /// Whether runs are looked for that have no row.
+    /// Whether to look for runs without a row.
     pub(crate) unlisted: bool,
 }
 
@@ -158,7 +159,8 @@ pub(crate) struct ShownRuns {
     pub(crate) unlisted: Vec<UnlistedRun>,
 }
 
-/// Reads runs and compares them. The caller has begun a snapshot, since rows and records would differ while others write.
+/// Reads runs and compares them. The caller has begun a snapshot, because rows and records would differ while others
+/// write.
 pub(crate) async fn read(engine: &mut Engine, query: &ShownQuery) -> Result<ShownRuns, sqlx::Error> {
     let mut rows = Vec::new();
     for statement in &query.statements {
@@ -180,7 +182,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
         return Ok(Vec::new());
     }
     let mut sealed = Sealed::read(engine).await?;
-    // The chain of a run that no checkpoint covers is compared from its start.
+    // The chain of a run that no checkpoint covers is checked from its start.
     let sealed_size = sealed.size();
     let is_whole = |row: &Row| extent == Extent::Whole || row.count(15) > sealed_size;
     let (whole, indexed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| is_whole(row));
@@ -209,7 +211,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
             }
             shown.finding = facts.as_ref().and_then(|facts| facts.finding(row, &bodiless, &gone));
         }
-        // What no checkpoint covers may have been put in the place of what is missing.
+        // A record that no checkpoint covers may be a replacement for a missing one.
         if shown.finding.is_none() && gap.is_some_and(|gap| !shown.sealed || gap > row.count(15)) {
             let what = "records are missing from the ledger, and they may include one of this run";
             shown.finding = Some(Finding::Altered(what.to_owned()));
@@ -220,7 +222,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
     Ok(compared)
 }
 
-/// Of some texts those that the ledger does not have.
+/// Which of some texts the ledger lacks.
 async fn missing_texts(engine: &mut Engine, texts: &[String]) -> Result<Vec<String>, sqlx::Error> {
     let mut missing = Vec::new();
     for text in texts {
@@ -232,8 +234,8 @@ async fn missing_texts(engine: &mut Engine, texts: &[String]) -> Result<Vec<Stri
     Ok(missing)
 }
 
-/// The last place after `from` without a record, up to the last record and to the last place that a checkpoint covers. A record
-/// that continues a run, such as a person's decision, leaves no other trace when it is removed.
+/// The last empty position after `from`, up to the last record and to the last position that a checkpoint covers. A
+/// record that continues a run, such as a person's decision, leaves no other trace when it is removed.
 async fn last_gap(engine: &mut Engine, from: u64, sealed: u64) -> Result<Option<u64>, sqlx::Error> {
     use Column::Int;
     let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record").row(engine, &[Int]).await?;
@@ -241,7 +243,7 @@ async fn last_gap(engine: &mut Engine, from: u64, sealed: u64) -> Result<Option<
     if last < sealed {
         return Ok(Some(sealed));
     }
-    // A count of all records reads an index alone; a count of some reads the records.
+    // Counting all records reads only an index; counting some reads the records.
     let from = if last.saturating_sub(from) > FEW_RECORDS { 0 } else { from };
     let counted = match from {
         0 => sql("SELECT COUNT(*) FROM record"),
@@ -284,16 +286,16 @@ async fn read_records(
 async fn read_stored(engine: &mut Engine, statement: Statement) -> Result<Vec<StoredRecord>, sqlx::Error> {
     use Column::{Int, Text};
     let rows = statement.rows(engine, &[Int, Text, Int, Text, Text, Text]).await?;
-    Ok(rows.into_iter().map(super::read::record_from_row).collect())
+    Ok(rows.into_iter().map(super::walk_start::record_from_row).collect())
 }
 
-/// What the last checkpoint covers, and the stored leaves that lead to its root.
+/// The records that the last checkpoint covers, and the stored leaves that lead to its root.
 struct Sealed {
     tree: TreeHead,
     keys: Vec<PublicKey>,
     /// Why the checkpoint cannot be used.
     problem: Option<String>,
-    /// How many leaves are stored; a checkpoint covered each of them.
+    /// The number of stored leaves, all of which a checkpoint covered.
     stored: u64,
     leaves: BTreeMap<u64, Vec<u8>>,
     looked_up: BTreeSet<u64>,
@@ -348,14 +350,14 @@ impl Sealed {
     /// Whether the tree covers a record.
     ///
     /// # Errors
-    /// What differs, where it should and has another leaf.
+    /// The difference, if the tree should cover a record and has another leaf.
     fn covers(&self, record: &StoredRecord) -> Result<bool, String> {
         let StoredRecord { run, n, .. } = record;
         let index = u64::try_from(record.seq).ok().and_then(|seq| seq.checked_sub(1));
-        let index = index.ok_or_else(|| format!("record {run}/{n} is at a place where no record can be"))?;
+        let index = index.ok_or_else(|| format!("record {run}/{n} is at an impossible position"))?;
         if index >= self.tree.size {
             return match index < self.stored {
-                true => Err(format!("record {run}/{n} was sealed, and its checkpoint is missing")),
+                true => Err(format!("record {run}/{n} was sealed, but its checkpoint is missing")),
                 false => Ok(false),
             };
         }
@@ -364,7 +366,9 @@ impl Sealed {
         }
         match tiles::hash_at(&self.leaves, index) {
             Some(leaf) if leaf == merkle::leaf(record.head.as_bytes()) => Ok(true),
-            Some(_) => Err(format!("record {run}/{n} is not the one that was sealed at its place")),
+            Some(_) => {
+                Err(format!("record {run}/{n} differs from the record that was sealed at its position"))
+            }
             None => Err("the stored tree does not lead to the last checkpoint".to_owned()),
         }
     }
@@ -389,29 +393,29 @@ fn checkpoint_of(row: &Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> 
     let checkpoint = checkpoint.ok_or("its record cannot be read")?;
     let tree = checkpoint.tree;
     if (tree.size, hex(&tree.root).as_str()) != (row.count(0), row.text(1)) {
-        return Err("its row does not follow from its record");
+        return Err("its row does not match its record");
     }
     let verifiers = checkpoint.verifiers().ok_or("its keys cannot be read")?;
     if let Some(note) = &checkpoint.note {
         let same_tree = parse_checkpoint(note).is_some_and(|noted| *noted.tree() == tree);
         let signed = Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&verifiers).is_ok());
         if !same_tree || !signed {
-            return Err("its note is not its key's");
+            return Err("its key did not sign its note");
         }
     }
     Ok((tree, public_keys(&verifiers).collect()))
 }
 
-/// A run that is being compared.
+/// A run during its comparison.
 struct RunComparison<'a> {
     row: &'a Row,
-    /// Whether all its records are compared, and not only those that its row follows from.
+    /// Whether all its records are compared, and not only those that its row is derived from.
     is_whole: bool,
     sealed: &'a Sealed,
 }
 
 impl RunComparison<'_> {
-    /// Compares records with each other, with the tree and with the row; those without a body are judged later.
+    /// Compares records with each other, with the tree and with the row. Records without a body are checked later.
     fn compare(&self, records: &[StoredRecord], state: &mut StreamState) -> Result<Compared, String> {
         let run = self.row.text(1);
         let mut shown = Compared { sealed: self.row.count(15) <= self.sealed.size(), ..Compared::default() };
@@ -438,7 +442,8 @@ impl RunComparison<'_> {
             let data = match &stored.data {
                 Some(data) if affects_row(&stored.kind) => {
                     // Its form was checked before it was sealed.
-                    let data = if is_covered { skim::read_keys(data, &READ_KEYS) } else { object(data) };
+                    let data =
+                        if is_covered { record_check::read_keys(data, &READ_KEYS) } else { object(data) };
                     Some(data.ok_or_else(|| format!("record {run}/{n}: its data is not canonical JSON"))?)
                 }
                 _ => None,
@@ -453,12 +458,12 @@ impl RunComparison<'_> {
                 shown.texts = opened.inputs.into_iter().map(|input| input.sha256).collect();
             }
             shown.logged.note(&stored.kind, at_ms, data.as_ref());
-            if stored.kind == Word::Outcome.as_str() {
+            if stored.kind == Kind::Outcome.as_str() {
                 shown.outcome.clone_from(&stored.data);
             }
         }
         if records.is_empty() {
-            return Err("it has a row, and no record opens it".to_owned());
+            return Err("it has a row, but no record opens it".to_owned());
         }
         match row_difference(self.row, state) {
             Some((_, what)) if !state.row_unknown => Err(what.to_owned()),
@@ -469,15 +474,15 @@ impl RunComparison<'_> {
 
 impl LoggedFacts {
     fn note(&mut self, kind: &str, at_ms: i64, data: Option<&serde_json::Map<String, serde_json::Value>>) {
-        let is = |word: Word| kind == word.as_str();
+        let is = |word: Kind| kind == word.as_str();
         let Some(data) = data else { return };
-        if is(Word::Outcome) {
+        if is(Kind::Outcome) {
             let verdict = data.get("verdict").and_then(serde_json::Value::as_str);
             self.verdicts.push((verdict.unwrap_or_default().to_owned(), at_ms));
-        } else if is(Word::Override) {
+        } else if is(Kind::Override) {
             let decision: Override = record::read(data).unwrap_or_default();
             self.overrides.push((decision.verdict, at_ms));
-        } else if is(Word::RunEnded) {
+        } else if is(Kind::RunEnded) {
             let ended: RunEnded = record::read(data).unwrap_or_default();
             self.is_logged = ended.logged && ended.log_path.is_none();
         }
@@ -494,12 +499,12 @@ struct LedgerFacts {
 }
 
 impl LedgerFacts {
-    /// A record counts where a checkpoint covers it, where the ledger's key signed it, or where the ledger has no key.
+    /// A record counts if a checkpoint covers it, if the ledger's key signed it, or if the ledger has no key.
     async fn read(engine: &mut Engine, sealed: &mut Sealed) -> Result<LedgerFacts, sqlx::Error> {
         let statement = sql(
             "SELECT seq, run, n, kind, head, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n",
         );
-        let statement = statement.bind(STREAM).bind(Word::Erased.as_str()).bind(Word::Imported.as_str());
+        let statement = statement.bind(STREAM).bind(Kind::Erased.as_str()).bind(Kind::Imported.as_str());
         let records = read_stored(engine, statement).await?;
         sealed.prove(engine, records.iter()).await?;
         let mut facts = LedgerFacts::default();
@@ -518,7 +523,7 @@ impl LedgerFacts {
 
     fn add(&mut self, stored: &StoredRecord) {
         let Some(data) = stored.data.as_deref().and_then(object) else { return };
-        if stored.kind == Word::Erased.as_str() {
+        if stored.kind == Kind::Erased.as_str() {
             if let Ok(erasure) = Erasure::from_data(&data) {
                 self.erased.entry(erasure.run).or_default().extend(erasure.records);
                 self.erased_texts.extend(erasure.texts);
@@ -535,11 +540,11 @@ impl LedgerFacts {
         }
     }
 
-    /// Judges missing bodies and texts of a run, and its row in the table of imported runs.
+    /// Checks missing bodies and texts of a run, and its row in the table of imported runs.
     fn finding(&self, row: &Row, bodiless: &[&StoredRecord], gone: &[String]) -> Option<Finding> {
         let run = row.text(1);
         if row.int(14) != 0 && !self.imported.contains(run) {
-            let what = "the table of imported runs has it, and no record imports it";
+            let what = "it has a row in the table of imported runs, but no record imports it";
             return Some(Finding::Altered(what.to_owned()));
         }
         let erased = self.erased.get(run).map_or(&[][..], Vec::as_slice);
@@ -548,16 +553,14 @@ impl LedgerFacts {
             erased.iter().any(|range| range.contains(&n))
         };
         if let Some(record) = bodiless.iter().find(|record| !is_erased(record)) {
-            let what = format!(
-                "the body of record {run}/{} is missing, and no record says that it was erased",
-                record.n
-            );
+            let what =
+                format!("the body of record {run}/{} is missing without a record of its erasure", record.n);
             return Some(Finding::Damaged(what));
         }
-        // An export may leave texts out.
+        // An export may omit texts.
         let is_imported = self.imported.contains(run);
         if let Some(text) = gone.iter().find(|text| !is_imported && !self.erased_texts.contains(*text)) {
-            let what = format!("the text {text} is missing, and no record says that it was erased");
+            let what = format!("the text {text} is missing without a record of its erasure");
             return Some(Finding::Damaged(what));
         }
         let is_needed = |record: &&&StoredRecord| affects_row(&record.kind);
@@ -577,12 +580,12 @@ async fn is_signed(
         let key = KeyId::from_text(key).ok().and_then(|id| keys.iter().find(|key| key.id() == id));
         let signature = Signature::from_text(signature).ok();
         key.zip(signature)
-            .is_some_and(|(key, signature)| key.verify(Context::RECORD, &leaf, &signature).is_ok())
+            .is_some_and(|(key, signature)| key.verify(SigningContext::RECORD, &leaf, &signature).is_ok())
     }))
 }
 
-/// Runs that records open and the table of runs does not have. The table's rows are numbered without a gap in the order of
-/// their first records, so that a whole ledger is only read where a row is missing.
+/// Runs that have records but no row in the table of runs. The rows are numbered without gaps in the order of the runs'
+/// first records, so that the whole ledger is read only if a row is missing.
 async fn unlisted(engine: &mut Engine) -> Result<Vec<UnlistedRun>, sqlx::Error> {
     use Column::{Int, Text};
     let counted = sql("SELECT COUNT(*), COALESCE(MAX(seq), 0) FROM run").row(engine, &[Int; 2]).await?;
@@ -592,7 +595,7 @@ async fn unlisted(engine: &mut Engine) -> Result<Vec<UnlistedRun>, sqlx::Error> 
     let newest = newest.row(engine, &[Int]).await?.filter(|_| is_whole).map_or(0, |row| row.int(0));
     let statement = sql("SELECT run, head, data FROM record WHERE seq > $1 AND n = 0 AND kind = $2 \
                          AND run NOT IN (SELECT run FROM run) ORDER BY seq DESC");
-    let rows = statement.bind(newest).bind(Word::RunOpened.as_str()).rows(engine, &[Text; 3]).await?;
+    let rows = statement.bind(newest).bind(Kind::RunOpened.as_str()).rows(engine, &[Text; 3]).await?;
     Ok(rows.iter().map(unlisted_run).collect())
 }
 
@@ -601,7 +604,7 @@ fn unlisted_run(row: &Row) -> UnlistedRun {
     let head: Option<crate::record::Head> = serde_json::from_str(row.text(1)).ok();
     let opened_ms = head.and_then(|head| parse_rfc3339(&head.at)).unwrap_or_default();
     let [subject, artifact_type, _, _, _, mode, _] =
-        match Change::from_record(Word::RunOpened.as_str(), opened_ms, &data) {
+        match Change::from_record(Kind::RunOpened.as_str(), opened_ms, &data) {
             Some(Change::Opened { columns, .. }) => columns,
             _ => Default::default(),
         };

@@ -1,19 +1,25 @@
-//! The signatures of records (D3): all records of a run are signed or none, by keys that its keyring has.
+//! The signatures of records (D3): all records of a run are signed or none, by keys in its keyring. Signatures are
+//! verified in batches on all cores, because they are most of the work.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_protocol::Json;
 use serde_json::Map;
+use tokio::time::Instant;
 
-use super::Options;
-use super::divergence::{Divergence, Findings, Kind, Part};
-use super::jobs::{Job, Jobs};
+use super::VerifyOptions;
+use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::runs::StreamState;
+use super::walk::Walk;
+use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
-use crate::signing::Signature;
+use crate::note::{Note, Verifier};
 use crate::signing::run::{AllowedSigner, check_signer};
+use crate::signing::{PublicKey, Signature, SigningContext};
 
-/// The record that signatures are over.
+/// The record that signatures cover.
 pub(super) struct Record<'a> {
     pub(super) run: &'a str,
     pub(super) n: u64,
@@ -29,50 +35,53 @@ pub(super) fn check(
     state: &mut StreamState,
     record: &Record<'_>,
     signatures: &[(String, String)],
-    options: &Options,
+    options: &VerifyOptions,
     jobs: &mut Jobs,
     findings: &mut Findings,
 ) {
     let Record { run, n, seq: place, .. } = *record;
     let mut say = |kind, what: String| {
-        findings.add(Divergence::new(kind, Part::Signature, what).at_record(run, n).at_seq(place));
+        findings.add(Divergence::new(kind, LedgerPart::Signature, what).at_record(run, n).at_seq(place));
     };
     let audit = state.keyring.clone();
     let audit = audit.as_deref();
     let signer = audit.and_then(|audit| audit.signer.as_deref());
     if signatures.is_empty() {
         if n == 0 && audit.is_some_and(|audit| audit.required) {
-            say(Kind::Removed, "signatures are required in this run, and its first record has none".into());
+            say(
+                DivergenceKind::Removed,
+                "this run requires signatures, but its first record is unsigned".into(),
+            );
         } else if n == 0
             && let Some(signer) = signer
         {
             say(
-                Kind::Removed,
-                format!("the key {signer} signed this run, and its first record has no signature"),
+                DivergenceKind::Removed,
+                format!("the key {signer} signed this run, but its first record is unsigned"),
             );
         } else if state.signed {
-            say(Kind::Removed, "the run's records are signed, and this one is not".into());
+            say(DivergenceKind::Removed, "the run's records are signed, but this one is not".into());
         }
         return;
     }
     if !state.signed {
-        say(Kind::Inserted, "the run began without signatures, and this record has one".into());
+        say(DivergenceKind::Inserted, "the run began without signatures, but this record has one".into());
     }
     if n == 0
         && let Some(signer) = signer
         && !signatures.iter().any(|(key, _)| key == signer)
     {
-        say(Kind::Changed, format!("the key {signer} is to have signed it, and another did"));
+        say(DivergenceKind::Changed, format!("the key {signer} must sign it, but another key did"));
     }
     for (key, signature) in signatures {
         match check_signer(audit, key, record.at_ms, record.sealed_ms, options.external_keys()) {
-            Err(what) => say(Kind::Changed, what),
+            Err(what) => say(DivergenceKind::Changed, what),
             Ok(AllowedSigner { key, is_unlisted: is_outsider, backdated }) => {
                 match Signature::from_text(signature) {
-                    Err(error) => say(Kind::Changed, error.to_string()),
+                    Err(error) => say(DivergenceKind::Changed, error.to_string()),
                     Ok(signature) => {
                         if is_outsider {
-                            // Whether the run may bring its own keys is known after the whole walk.
+                            // Whether the run may introduce its own keys is decided after the whole walk.
                             state.unlisted_signer.get_or_insert((key.id(), n, place));
                         }
                         if let (Some(what), None) = (backdated, &state.backdated) {
@@ -87,23 +96,156 @@ pub(super) fn check(
     }
 }
 
-/// Adds the keys of a `keyring` record to those that may sign for its run, from this record on.
+/// Adds the keys in a `keyring` record to those that may sign for its run, from this record on.
 pub(super) fn extend_run_keys(
     state: &mut StreamState,
     (run, n, place): (&str, u64, u64),
     data: Option<&Map<String, Json>>,
-    options: &Options,
+    options: &VerifyOptions,
     findings: &mut Findings,
 ) {
     let mut say = |kind, what: String| {
-        findings.add(Divergence::new(kind, Part::Signature, what).at_record(run, n).at_seq(place));
+        findings.add(Divergence::new(kind, LedgerPart::Signature, what).at_record(run, n).at_seq(place));
     };
     match (state.keyring.as_mut().filter(|_| state.signed), data) {
-        (None, _) => say(Kind::Inserted, "it adds keys to a run that has no keyring".into()),
-        (Some(_), None) => say(Kind::Removed, "the keys that it adds are missing".into()),
+        (None, _) => say(DivergenceKind::Inserted, "it adds keys to a run that has no keyring".into()),
+        (Some(_), None) => say(DivergenceKind::Removed, "the keys that it adds are missing".into()),
         (Some(audit), Some(data)) => {
             if let Err(what) = Arc::make_mut(audit).extend(data, options.external_keys()) {
-                say(Kind::Changed, what);
+                say(DivergenceKind::Changed, what);
+            }
+        }
+    }
+}
+
+/// Reports runs with records that claim a time before their key's revocation but follow a checkpoint from after it.
+/// Imported runs arrived later and are exempt.
+pub(super) fn report_backdated(walk: &mut Walk) {
+    for (run, state) in &walk.runs {
+        let Some((what, n, place)) = &state.backdated else { continue };
+        if !walk.ledger_facts.imported.contains(&**run) {
+            let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what.clone());
+            walk.findings.add(divergence.at_record(run, *n).at_seq(*place));
+        }
+    }
+}
+
+/// Reports runs that only their own first record vouches for, unless governance bound their keys or they were imported.
+/// With a keyring, any other such run was signed by an unknown key.
+pub(super) fn report_unlisted(walk: &mut Walk) -> u64 {
+    let mut vouched = 0;
+    for (run, state) in &walk.runs {
+        let Some((id, n, place)) = state.unlisted_signer else { continue };
+        let governed = state.keyring.as_ref().is_some_and(|audit| audit.governed);
+        if walk.options.keyring.is_none() || governed || walk.ledger_facts.imported.contains(&**run) {
+            vouched += 1;
+            continue;
+        }
+        let what = format!("it is signed by the key {id}, which is not in the workspace's keyring");
+        walk.findings.add(
+            Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what)
+                .at_record(run, n)
+                .at_seq(place),
+        );
+    }
+    vouched
+}
+
+/// The number of pending signatures that starts a verification.
+const BATCH: usize = 4096;
+/// The number of signatures below which one core verifies them, because starting threads costs more.
+const MAX_ON_ONE_CORE: usize = 16;
+
+/// A signature to verify.
+pub(super) enum Job {
+    Record {
+        key: Box<PublicKey>,
+        leaf: Hash,
+        signature: Signature,
+        run: Box<str>,
+        n: u64,
+        place: u64,
+    },
+    /// Over a checkpoint, by all of these keys.
+    Note {
+        note: Note,
+        keys: Vec<Verifier>,
+        n: u64,
+        place: u64,
+    },
+}
+
+/// Pending signatures, the number of those over records, and the duration of verifying.
+#[derive(Default)]
+pub(super) struct Jobs {
+    pending: Vec<Job>,
+    pub(super) records: u64,
+    pub(super) duration: Duration,
+}
+
+impl Jobs {
+    pub(super) fn add(&mut self, job: Job) {
+        if matches!(job, Job::Record { .. }) {
+            self.records += 1;
+        }
+        self.pending.push(job);
+    }
+
+    /// Verifies the pending signatures if there are enough.
+    pub(super) fn run_if_full(&mut self, findings: &mut Findings) {
+        if self.pending.len() >= BATCH {
+            self.run(findings);
+        }
+    }
+
+    pub(super) fn run(&mut self, findings: &mut Findings) {
+        let began = Instant::now();
+        let jobs = std::mem::take(&mut self.pending);
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let share =
+            if jobs.len() <= MAX_ON_ONE_CORE { jobs.len() } else { jobs.len().div_ceil(cores) }.max(1);
+        let failures: Vec<Divergence> = std::thread::scope(|scope| {
+            let mut shares = jobs.chunks(share);
+            let first = shares.next().unwrap_or_default();
+            let others: Vec<_> = shares.map(|jobs| (jobs, scope.spawn(move || verify(jobs)))).collect();
+            let mut failures = verify(first);
+            for (jobs, other) in others {
+                failures.extend(other.join().unwrap_or_else(|_| jobs.iter().map(Job::wrong).collect()));
+            }
+            failures
+        });
+        failures.into_iter().for_each(|finding| findings.add(finding));
+        self.duration += began.elapsed();
+    }
+}
+
+fn verify(jobs: &[Job]) -> Vec<Divergence> {
+    jobs.iter().filter(|job| !job.holds()).map(Job::wrong).collect()
+}
+
+impl Job {
+    fn holds(&self) -> bool {
+        match self {
+            Job::Record { key, leaf, signature, .. } => {
+                key.verify(SigningContext::RECORD, leaf, signature).is_ok()
+            }
+            Job::Note { note, keys, .. } => note.verify(keys).is_ok_and(|by| by.len() == keys.len()),
+        }
+    }
+
+    fn wrong(&self) -> Divergence {
+        match self {
+            Job::Record { key, run, n, place, .. } => {
+                let what = format!("the key {} did not make this signature over the record", key.id());
+                Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what)
+                    .at_record(run, *n)
+                    .at_seq(*place)
+            }
+            Job::Note { n, place, .. } => {
+                let what = "its signature is not by the keys that it names";
+                Divergence::new(DivergenceKind::Changed, LedgerPart::Checkpoint, what)
+                    .at_record(STREAM, *n)
+                    .at_seq(*place)
             }
         }
     }

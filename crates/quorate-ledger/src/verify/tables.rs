@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 
-use super::divergence::{Divergence, Kind, Part};
+use super::divergence::{Divergence, DivergenceKind, LedgerPart};
 use super::runs::{Phase, StreamState, hash_columns};
 use super::tree::TileRows;
 use super::walk::{MissingRecord, Walk};
 use crate::checkpoint::STREAM;
-use crate::export::wire::named_hashes;
+use crate::export::jsonl::named_hashes;
 use crate::merkle::STRIDE;
 use crate::retention::hashes_in;
 use crate::store::engine::{Column, Engine, Row, sql};
@@ -20,7 +20,7 @@ use crate::store::tiles::HASHES_PER_ROW;
 /// The marker before each version in a playbook's history.
 const HISTORY_MARKER: &str = "<!-- quorate:version ";
 
-/// How many rows are read at once, and how many that belong to nothing are named.
+/// The number of rows per read, and the most unrelated rows that are reported.
 const PAGE: i64 = 1000;
 const MAX_NAMED: i64 = 20;
 
@@ -49,12 +49,14 @@ pub(super) async fn check_runs(
         after = last.int(0);
         for row in &rows {
             let run = row.text(1);
-            let index = |kind, what: &str| Divergence::new(kind, Part::Index, what).of_run(run);
+            let index = |kind, what: &str| Divergence::new(kind, LedgerPart::Index, what).of_run(run);
             let Some(state) = walk.runs.get(run) else {
                 if whole {
                     missing.push(MissingRecord { run: run.to_owned(), n: 0 });
-                    walk.findings
-                        .add(index(Kind::Inserted, "the table of runs has it, and no record opens it"));
+                    walk.findings.add(index(
+                        DivergenceKind::Inserted,
+                        "it has a row in the table of runs, but no record opens it",
+                    ));
                 }
                 continue;
             };
@@ -64,20 +66,20 @@ pub(super) async fn check_runs(
             }
             if let Some((kind, what)) = row_difference(row, state) {
                 let mut divergence = index(kind, what);
-                if kind == Kind::Cut {
+                if kind == DivergenceKind::Cut {
                     missing.push(MissingRecord { run: run.to_owned(), n: state.next });
                     divergence = divergence.at_record(run, state.next);
                 }
                 walk.findings.add(divergence);
-                if kind == Kind::Inserted {
+                if kind == DivergenceKind::Inserted {
                     continue;
                 }
             }
             let opened = state.opened.unwrap_or(last_opened);
             if opened < last_opened {
                 walk.findings.add(index(
-                    Kind::Reordered,
-                    "the table of runs has it after runs that were opened later",
+                    DivergenceKind::Reordered,
+                    "its row in the table of runs follows rows of runs that were opened later",
                 ));
             }
             last_opened = last_opened.max(opened);
@@ -85,30 +87,35 @@ pub(super) async fn check_runs(
     }
     for (run, state) in &walk.runs {
         if state.row.is_some() && !state.row_unknown && !seen.contains(run) {
-            let what = "the table of runs does not have it";
-            walk.findings.add(Divergence::new(Kind::Removed, Part::Index, what).of_run(run));
+            let what = "it has no row in the table of runs";
+            walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Index, what).of_run(run));
         }
     }
     let unknown =
         "SELECT run FROM run_origin WHERE run NOT IN (SELECT run.run FROM run) ORDER BY run LIMIT $1";
     for row in sql(unknown).bind(MAX_NAMED).rows(engine, &[Text]).await? {
-        let what = "the table of origins has it, and the table of runs does not";
-        walk.findings.add(Divergence::new(Kind::Inserted, Part::Index, what).of_run(row.text(0)));
+        let what = "it has a row in the table of origins, but not in the table of runs";
+        walk.findings
+            .add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Index, what).of_run(row.text(0)));
     }
     Ok(missing)
 }
 
-/// How a row of the table of runs differs from what its records make of it; its columns are those of [`check_runs`].
-pub(super) fn row_difference(row: &Row, state: &StreamState) -> Option<(Kind, &'static str)> {
+/// The difference between a row of the table of runs and the row derived from its records. Its columns are those of
+/// [`check_runs`].
+pub(super) fn row_difference(row: &Row, state: &StreamState) -> Option<(DivergenceKind, &'static str)> {
     let Some(expected) = &state.row else {
-        return Some((Kind::Inserted, "the table of runs has it, and no record opens it"));
+        return Some((DivergenceKind::Inserted, "it has a row in the table of runs, but no record opens it"));
     };
     let ended = row.int(11) != 0 && state.phase != Phase::Ended;
     if ended || (row.opt_text(8).is_some() && expected.verdict.is_none()) {
-        return Some((Kind::Cut, "the table of runs knows its end, and its records stop before it"));
+        return Some((
+            DivergenceKind::Cut,
+            "its row in the table of runs has an end, but its records stop before it",
+        ));
     }
     let differs = !row_matches(row, expected, &state.columns);
-    differs.then_some((Kind::Changed, "its row in the table of runs does not follow from its records"))
+    differs.then_some((DivergenceKind::Changed, "its row in the table of runs does not match its records"))
 }
 
 fn row_matches(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
@@ -142,17 +149,20 @@ pub(super) async fn check_checkpoints(
         let divergence = match u64::try_from(size).ok().and_then(|size| expected.remove(&size)) {
             Some((root, number)) if hex(&root) == row.text(1) && i64::try_from(number) == Ok(n) => continue,
             Some((_, number)) => {
-                let what = "its row in the table of checkpoints does not follow from its record";
-                Divergence::new(Kind::Changed, Part::Checkpoint, what).at_record(STREAM, number)
+                let what = "its row in the table of checkpoints does not match its record";
+                Divergence::new(DivergenceKind::Changed, LedgerPart::Checkpoint, what)
+                    .at_record(STREAM, number)
             }
             None => {
                 let next = walk.runs.get(STREAM).map_or(0, |state| state.next);
-                let kind = if n.unsigned_abs() >= next { Kind::Cut } else { Kind::Inserted };
+                let kind =
+                    if n.unsigned_abs() >= next { DivergenceKind::Cut } else { DivergenceKind::Inserted };
                 missing.push(MissingRecord { run: STREAM.to_owned(), n: n.unsigned_abs() });
-                let what =
-                    format!("the table of checkpoints has one over {size} records, and no record says so");
+                let what = format!(
+                    "the table of checkpoints has a row over {size} records, but no record of it exists"
+                );
                 let place = size.unsigned_abs().saturating_add(1);
-                Divergence::new(kind, Part::Checkpoint, what)
+                Divergence::new(kind, LedgerPart::Checkpoint, what)
                     .at_record(STREAM, n.unsigned_abs())
                     .at_seq(place)
             }
@@ -160,13 +170,14 @@ pub(super) async fn check_checkpoints(
         walk.findings.add(divergence);
     }
     for (_, (_, n)) in expected {
-        let what = "the table of checkpoints does not have it";
-        walk.findings.add(Divergence::new(Kind::Removed, Part::Checkpoint, what).at_record(STREAM, n));
+        let what = "it has no row in the table of checkpoints";
+        walk.findings
+            .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Checkpoint, what).at_record(STREAM, n));
     }
     Ok(missing)
 }
 
-/// The stored hashes above the leaves.
+/// Checks the stored hashes above the leaves.
 pub(super) async fn upper_rows(engine: &mut Engine) -> Result<TileRows, sqlx::Error> {
     let rows = sql("SELECT level, idx, hashes FROM tile WHERE level <> 0")
         .rows(engine, &[Column::Int, Column::Int, Column::Bytes])
@@ -175,7 +186,7 @@ pub(super) async fn upper_rows(engine: &mut Engine) -> Result<TileRows, sqlx::Er
     Ok(rows.iter().map(|row| (key(row), row.bytes(2).to_vec())).collect())
 }
 
-/// Whether exactly the hashes are stored that belong to the last checkpoint.
+/// Checks that the stored hashes are exactly those of the last checkpoint.
 pub(super) async fn check_stored_tree(
     engine: &mut Engine,
     walk: &mut Walk,
@@ -195,25 +206,30 @@ pub(super) async fn check_stored_tree(
         && (rows == 0 || row.int(3) == 0)
         && row.count(4) <= u64::from(!leaves.is_multiple_of(HASHES_PER_ROW));
     if leaves > place {
-        let what = format!("{leaves} records were sealed, and there are {place}");
-        walk.findings.add(Divergence::new(Kind::Cut, Part::Record, what).at_seq(place + 1).up_to_seq(leaves));
+        let what = format!("{leaves} records were sealed, but there are only {place}");
+        walk.findings.add(
+            Divergence::new(DivergenceKind::Cut, LedgerPart::Record, what)
+                .at_seq(place + 1)
+                .up_to_seq(leaves),
+        );
     } else if leaves > size {
-        let what =
-            format!("{leaves} records were sealed, and the last checkpoint that is left is over {size}");
-        walk.findings.add(Divergence::new(Kind::Removed, Part::Checkpoint, what).at_seq(leaves + 1));
+        let what = format!("{leaves} records were sealed, but the last remaining checkpoint covers {size}");
+        walk.findings
+            .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Checkpoint, what).at_seq(leaves + 1));
     } else if leaves < size || !whole {
-        let what = format!("there are {leaves} stored hashes of records, and {size} are sealed");
-        walk.findings.add(Divergence::new(Kind::Removed, Part::Tree, what).at_seq(leaves + 1));
+        let what = format!("there are {leaves} stored hashes of records, but {size} sealed records");
+        walk.findings
+            .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Tree, what).at_seq(leaves + 1));
         return Ok(());
     }
     if upper_row_lengths(leaves) != *upper {
-        let what = "the stored hashes above the records' own are not those of so many records";
-        walk.findings.add(Divergence::new(Kind::Changed, Part::Tree, what));
+        let what = "the stored hashes above the leaves do not match the number of records";
+        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what));
     }
     Ok(())
 }
 
-/// The lengths of the stored rows above so many leaves, in bytes, by level and index.
+/// The lengths of the stored rows above this number of leaves, in bytes, by level and index.
 fn upper_row_lengths(leaves: u64) -> BTreeMap<(u32, u64), usize> {
     let (mut level, mut lengths) = (STRIDE, BTreeMap::new());
     while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
@@ -226,7 +242,7 @@ fn upper_row_lengths(leaves: u64) -> BTreeMap<(u32, u64), usize> {
     lengths
 }
 
-/// Checks the tables of holds and imports against what the ledger's stream says.
+/// Checks the tables of holds and imports against the records of the ledger's stream.
 pub(super) async fn check_holds_and_imports(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     let said = [
         ("held", "SELECT run FROM held", &walk.ledger_facts.held),
@@ -236,18 +252,18 @@ pub(super) async fn check_holds_and_imports(engine: &mut Engine, walk: &mut Walk
         let rows = sql(statement).rows(engine, &[Column::Text]).await?;
         let there: BTreeSet<String> = rows.iter().map(|row| row.text(0).to_owned()).collect();
         for run in there.difference(said) {
-            let what = format!("the table `{table}` has it, and no record says so");
-            walk.findings.add(Divergence::new(Kind::Inserted, Part::Index, what).of_run(run));
+            let what = format!("it has a row in the table `{table}`, but no record");
+            walk.findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Index, what).of_run(run));
         }
         for run in said.difference(&there) {
-            let what = format!("the table `{table}` does not have it");
-            walk.findings.add(Divergence::new(Kind::Removed, Part::Index, what).of_run(run));
+            let what = format!("it has no row in the table `{table}`");
+            walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Index, what).of_run(run));
         }
     }
     Ok(())
 }
 
-/// Signatures that are over no record.
+/// Reports signatures without a record.
 pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     let rows = sql("SELECT signature.run, signature.n FROM signature LEFT JOIN record \
          ON record.run = signature.run AND record.n = signature.n WHERE record.seq IS NULL \
@@ -256,14 +272,14 @@ pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk)
     .rows(engine, &[Column::Text, Column::Int])
     .await?;
     for row in &rows {
-        let what = "a signature is over a record that is not there";
-        let divergence = Divergence::new(Kind::Inserted, Part::Signature, what);
+        let what = "a signature exists for a missing record";
+        let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Signature, what);
         walk.findings.add(divergence.at_record(row.text(0), row.count(1)));
     }
     Ok(())
 }
 
-/// Checks the texts that records name against their hashes, and that those are there which runs are about.
+/// Checks the texts that records name against their hashes, and that the texts of runs exist.
 pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
     let mut wanted = std::mem::take(&mut walk.texts);
     // A run's first record names its subject, unless its body was erased.
@@ -291,13 +307,13 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
             count += 1;
             let named = unhex(name).and_then(|name| wanted.remove(&name));
             let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(name);
-            // A text of invalid bytes differs.
+            // A text with invalid bytes differs.
             let text = text.row(engine, &[Column::Text]).await.ok().flatten();
             let same = text
                 .is_some_and(|text| text.opt_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name));
             if !same {
-                let what = format!("the text {name} is not the one that has this hash");
-                let divergence = Divergence::new(Kind::Changed, Part::Body, what);
+                let what = format!("the text {name} does not match its hash");
+                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Body, what);
                 walk.findings.add(match named.as_deref() {
                     Some([(run, n), ..]) => divergence.at_record(run, *n),
                     _ => divergence,
@@ -310,20 +326,21 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
     for (name, by) in wanted {
         let by = by.iter().find(|(run, _)| !walk.ledger_facts.erased_elsewhere.contains(&**run));
         if let Some((run, n)) = by {
-            let what = format!("the text {} that it names is not there", hex(&name));
-            walk.findings.add(Divergence::new(Kind::Removed, Part::Body, what).at_record(run, *n));
+            let what = format!("the text {} that it names is missing", hex(&name));
+            walk.findings
+                .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Body, what).at_record(run, *n));
         }
     }
     if let Some(unnamed) = unnamed.filter(|unnamed| !unnamed.is_empty()) {
         for name in unnamed_texts(engine, unnamed).await? {
-            let what = format!("the text {name} is there, and no record names it");
-            walk.findings.add(Divergence::new(Kind::Inserted, Part::Body, what));
+            let what = format!("the text {name} exists, but no record names it");
+            walk.findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Body, what));
         }
     }
     Ok(count)
 }
 
-/// Of some texts those that no record names, neither as a run's input nor elsewhere in its data.
+/// Which of some texts no record names, as a run's input or elsewhere in its data.
 async fn unnamed_texts(
     engine: &mut Engine,
     mut texts: BTreeSet<String>,
@@ -355,7 +372,7 @@ async fn unnamed_texts(
     for name in texts {
         let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(&*name);
         let text = text.row(engine, &[Column::Text]).await?;
-        // Older versions kept the history of a playbook with the record of the version that it ends with.
+        // Older versions stored the history of a playbook with the record of its last version.
         let is_history = text.as_ref().is_some_and(|text| {
             let text = text.opt_text(0).unwrap_or_default();
             text.contains(HISTORY_MARKER) && hashes_in(text).any(|hash| of_playbooks.contains(hash))
@@ -367,29 +384,32 @@ async fn unnamed_texts(
     Ok(unnamed)
 }
 
-/// Missing bodies of records without a record of their erasure.
+/// Reports missing bodies of records without a record of their erasure.
 pub(super) fn check_bodies(walk: &mut Walk) {
     for (run, state) in &walk.runs {
         if let Some((kind, n, place)) = &state.unexpected_bodiless
             && !walk.ledger_facts.imported.contains(&**run)
         {
-            let what = format!("its body is not there, and that of a {kind} is never erased");
-            walk.findings
-                .add(Divergence::new(Kind::Removed, Part::Record, what).at_record(run, *n).at_seq(*place));
+            let what = format!("its body is missing, although the body of a {kind} is never erased");
+            walk.findings.add(
+                Divergence::new(DivergenceKind::Removed, LedgerPart::Record, what)
+                    .at_record(run, *n)
+                    .at_seq(*place),
+            );
         }
         let erased = walk.ledger_facts.erased.get(&**run).map_or(&[][..], Vec::as_slice);
         let is_erased = |n: &u64| erased.iter().any(|range| range.contains(n));
         let Some(n) = state.bodiless.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
-        let what = "its body is not there, and nothing says that it was erased";
+        let what = "its body is missing without a record of its erasure";
         let is_first = state.bodiless.first().is_some_and(|range| range.start == n);
-        let divergence = Divergence::new(Kind::Removed, Part::Record, what).at_record(run, n);
+        let divergence = Divergence::new(DivergenceKind::Removed, LedgerPart::Record, what).at_record(run, n);
         walk.findings.add(Divergence { seq: is_first.then_some(state.first_bodiless_seq), ..divergence });
     }
 }
 
-/// A broken file, which would be read forever.
+/// The error for a corrupt file whose read would never end.
 fn unordered_rows_error() -> sqlx::Error {
-    sqlx::Error::Protocol("the database gives its rows in no order".into())
+    sqlx::Error::Protocol("the database returns its rows out of order".into())
 }
 
 #[cfg(test)]

@@ -1,37 +1,37 @@
-//! The Merkle tree during the walk: records' leaves against the stored ones, and both against the roots that checkpoints
-//! and witnesses name. The roots decide which of the two was sealed.
+//! The Merkle tree during the walk: compares the records' leaves with the stored ones, and both with the roots that
+//! checkpoints and witnesses name. The roots decide which of the two was sealed.
 
 use std::collections::BTreeMap;
 
-use super::divergence::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use crate::merkle::{EMPTY, Frontier, Hash, Subtree, TreeHead};
 use crate::store::tiles::{HASHES_PER_ROW, stores_level};
 
 /// The rows of the stored tree above its leaves, by level and index.
 pub(super) type TileRows = BTreeMap<(u32, u64), Vec<u8>>;
 
-/// The tree as it grows.
+/// The growing trees.
 pub(super) struct TreeCheck {
-    /// Of the existing records.
+    /// The tree of the existing records.
     ours: Frontier,
-    /// Of the stored leaves, from where they first differ from the records'.
+    /// The tree of the stored leaves, from the first position where they differ from the records'.
     stored: Option<Frontier>,
     /// The last size with a correct root.
     last_good_size: u64,
-    /// A root was wrong, for the records and for the stored leaves: so are all later ones.
+    /// A root was wrong for the records and for the stored leaves, so all later ones are wrong as well.
     diverged: bool,
-    /// A place without record and without stored leaf was passed: no root can be computed any more.
+    /// A position without a record and without a stored leaf was passed, so no more roots can be computed.
     incomplete: bool,
     rows: TileRows,
-    /// Where the stored leaves first differ from the records' and no root has said yet which are right.
+    /// The first position where stored leaf and record differ, before a root has shown which is correct.
     unconfirmed: Option<Difference>,
-    /// Where records differ from what was sealed.
+    /// A range in which records differ from what was sealed.
     confirmed: Option<Difference>,
     /// The record after the last correct root.
     first_after_good: Option<(String, u64)>,
 }
 
-/// A place where record and stored leaf differ, and where else the two are seen.
+/// A position where record and stored leaf differ, and where else each of the two occurs.
 struct Difference {
     seq: u64,
     run: String,
@@ -48,25 +48,29 @@ impl Difference {
         self.ours_is_stored_later |= stored == Some(&self.ours);
     }
 
-    /// What differs. Where no root has said that the stored leaves are the sealed ones, that they stand elsewhere does.
+    /// The difference. If no root has shown that the stored leaves are the sealed ones, the other occurrence decides.
     fn into_divergence(self, confirmed: bool) -> Divergence {
         let (kind, what) = match (self.ours_is_stored_later, self.stored_is_ours_later) {
-            (true, true) => (Kind::Reordered, "another record was sealed at this place, and this one later"),
-            (true, false) => (Kind::Removed, "a sealed record before this one is missing"),
-            (false, true) => {
-                (Kind::Inserted, "it was not sealed: the record sealed at its place comes later")
-            }
-            (false, false) if confirmed => (Kind::Changed, "its head is not the one that was sealed"),
+            (true, true) => (
+                DivergenceKind::Reordered,
+                "another record was sealed at this position, and this one at a later one",
+            ),
+            (true, false) => (DivergenceKind::Removed, "a sealed record before this one is missing"),
+            (false, true) => (
+                DivergenceKind::Inserted,
+                "it was not sealed: the record sealed at its position follows later",
+            ),
+            (false, false) if confirmed => (DivergenceKind::Changed, "its head differs from the sealed one"),
             (false, false) => (
-                Kind::Changed,
-                "its head and its stored hash differ, and no checkpoint says which one is right",
+                DivergenceKind::Changed,
+                "its head and its stored hash differ, and no checkpoint shows which is correct",
             ),
         };
-        let divergence = Divergence::new(kind, Part::Record, what).at_seq(self.seq);
+        let divergence = Divergence::new(kind, LedgerPart::Record, what).at_seq(self.seq);
         match kind {
-            // It is undecidable which one was sealed.
-            Kind::Removed => {
-                let what = format!("{what}: it stood before {}/{}", self.run, self.n);
+            // Nothing shows which one was sealed.
+            DivergenceKind::Removed => {
+                let what = format!("{what}: it was before {}/{}", self.run, self.n);
                 Divergence { what, ..divergence }
             }
             _ => divergence.at_record(&self.run, self.n),
@@ -75,7 +79,7 @@ impl Difference {
 }
 
 impl TreeCheck {
-    /// A tree with this start; the stored rows above the leaves are compared during the walk.
+    /// Starts with a tree. The stored rows above the leaves are compared during the walk.
     pub(super) fn new(begin: Frontier, rows: TileRows) -> Self {
         TreeCheck {
             last_good_size: begin.size(),
@@ -90,12 +94,12 @@ impl TreeCheck {
         }
     }
 
-    /// How many places there are so far.
+    /// The number of positions so far.
     pub(super) fn size(&self) -> u64 {
         self.ours.size()
     }
 
-    /// Takes the record at the next place, and the leaf that is stored for it.
+    /// Adds the record at the next position, with its stored leaf.
     pub(super) fn push(
         &mut self,
         run: &str,
@@ -161,37 +165,39 @@ impl TreeCheck {
             }
         });
         if let Some((level, index)) = differs {
-            let what = format!("the stored hash {index} of level {level} does not follow from the records");
-            findings.add(Divergence::new(Kind::Changed, Part::Tree, what).at_seq(self.ours.size()));
+            let what = format!("the stored hash {index} of level {level} does not match the records");
+            findings.add(
+                Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what).at_seq(self.ours.size()),
+            );
         }
     }
 
     /// Compares the tree with a trusted root.
-    pub(super) fn check_root(&mut self, root: &Hash, part: Part, who: &str, findings: &mut Findings) {
+    pub(super) fn check_root(&mut self, root: &Hash, part: LedgerPart, who: &str, findings: &mut Findings) {
         let size = self.size();
         if self.incomplete || self.diverged {
             return;
         }
         if self.ours.root() == *root {
             if let Some(watch) = self.unconfirmed.take() {
-                let what = "the stored hash of this record is not the one that was sealed";
-                let divergence = Divergence::new(Kind::Changed, Part::Tree, what);
+                let what = "the stored hash of this record differs from the sealed one";
+                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what);
                 findings.add(divergence.at_record(&watch.run, watch.n).at_seq(watch.seq));
             }
             self.stored = None;
             self.mark_good(size);
         } else if self.stored.as_ref().is_some_and(|stored| stored.root() == *root) {
-            // Places before the first one that differs are the same in both.
+            // Before the first difference, positions are equal in both trees.
             if let Some(watch) = self.unconfirmed.take() {
                 self.confirmed.get_or_insert(watch);
             }
             self.mark_good(size);
         } else {
             self.diverged = true;
-            let what = format!("the records are not those that {who} is over");
-            let mut divergence = Divergence::new(Kind::Changed, part, what);
+            let what = format!("the records differ from those under {who}");
+            let mut divergence = Divergence::new(DivergenceKind::Changed, part, what);
             divergence = match (self.unconfirmed.take(), &self.first_after_good) {
-                // The stored leaves were rewritten or damaged from there on: later records may be intact.
+                // The stored leaves were rewritten or damaged from there on. Later records may be intact.
                 (Some(watch), _) => divergence.at_record(&watch.run, watch.n).at_seq(watch.seq),
                 (None, Some((run, n))) => {
                     divergence.at_record(run, *n).at_seq(self.last_good_size + 1).up_to_seq(size)
@@ -206,7 +212,7 @@ impl TreeCheck {
         (self.last_good_size, self.first_after_good) = (size, None);
     }
 
-    /// The current size and root; `None` where they are unknown.
+    /// The current size and root; `None` if unknown.
     pub(super) fn tree_head(&self) -> Option<TreeHead> {
         (!self.incomplete).then(|| self.ours.tree_head())
     }
@@ -222,4 +228,180 @@ impl TreeCheck {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::{TileRows, TreeCheck};
+    use crate::merkle::{Frontier, Hash, TreeHead};
+    use crate::verify::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
+
+    fn leaf(of: u8) -> Hash {
+        [of; 32]
+    }
+
+    /// A step of the walk: a record with its stored leaf, a position without a record, or a root over the sealed
+    /// records.
+    #[derive(Clone, Copy)]
+    enum Step<'a> {
+        Record(u8, Option<u8>),
+        Gap(Option<u8>),
+        Root(&'a [u8]),
+    }
+    use Step::{Gap, Record, Root};
+
+    fn root(of: &[u8]) -> TreeHead {
+        let mut tree = Frontier::new();
+        of.iter().for_each(|of| tree.push(leaf(*of)));
+        tree.tree_head()
+    }
+
+    fn walk(steps: &[Step<'_>]) -> (Option<TreeHead>, Vec<Divergence>) {
+        let mut findings = Findings::default();
+        let mut tree = TreeCheck::new(Frontier::new(), TileRows::new());
+        for step in steps {
+            match *step {
+                Record(of, stored) => tree.push("r", of.into(), leaf(of), stored.map(leaf), &mut findings),
+                Gap(stored) => tree.push_missing(stored.map(leaf), &mut findings),
+                Root(of) => {
+                    tree.check_root(&root(of).root, LedgerPart::Record, "the checkpoint", &mut findings)
+                }
+            }
+        }
+        let head = tree.tree_head();
+        tree.finish(&mut findings);
+        (head, findings.into_parts().0)
+    }
+
+    /// Kind, part, record, first and last position of a divergence.
+    type Found = (DivergenceKind, LedgerPart, Option<u64>, Option<u64>, Option<u64>);
+
+    fn found(steps: &[Step<'_>]) -> Vec<Found> {
+        let found = walk(steps).1;
+        found.iter().map(|found| (found.kind, found.part, found.n, found.seq, found.last_seq)).collect()
+    }
+
+    fn kept(of: u8) -> Step<'static> {
+        Record(of, Some(of))
+    }
+
+    #[test]
+    fn the_root_decides_between_record_and_stored_leaf() {
+        use DivergenceKind::{Changed, Inserted, Removed, Reordered};
+        let changed = |n: u64| vec![(Changed, LedgerPart::Record, Some(n), Some(n), None)];
+        let cases: Vec<(&str, Vec<Step<'_>>, Vec<Found>)> = vec![
+            ("nothing differs", vec![kept(1), kept(2), Root(&[1, 2])], vec![]),
+            (
+                "the stored leaf was changed",
+                vec![kept(1), Record(2, Some(9)), Root(&[1, 2]), kept(3), Root(&[1, 2, 3])],
+                vec![(Changed, LedgerPart::Tree, Some(2), Some(2), None)],
+            ),
+            (
+                "the record was changed",
+                vec![kept(1), Record(2, Some(9)), Root(&[1, 9]), kept(3), Root(&[1, 9, 3])],
+                changed(2),
+            ),
+            ("no root says which", vec![kept(1), Record(2, Some(9)), kept(3)], changed(2)),
+            (
+                "two records were swapped",
+                vec![kept(1), Record(3, Some(2)), Record(2, Some(3)), Root(&[1, 2, 3])],
+                vec![(Reordered, LedgerPart::Record, Some(3), Some(2), None)],
+            ),
+            (
+                "one was taken out",
+                vec![kept(1), Record(3, Some(2)), Record(4, Some(3)), Root(&[1, 2, 3])],
+                vec![(Removed, LedgerPart::Record, None, Some(2), None)],
+            ),
+            (
+                "one was put in",
+                vec![kept(1), Record(9, Some(2)), Record(2, Some(3)), Root(&[1, 2, 3])],
+                vec![(Inserted, LedgerPart::Record, Some(9), Some(2), None)],
+            ),
+            (
+                "neither is what was sealed",
+                vec![kept(1), Root(&[1]), kept(2), kept(3), Root(&[1, 2, 9]), kept(4), Root(&[1, 2, 9, 4])],
+                vec![(Changed, LedgerPart::Record, Some(2), Some(2), Some(3))],
+            ),
+            (
+                "nor are the stored leaves, which differ",
+                vec![kept(1), kept(2), Record(3, Some(8)), Root(&[1, 2, 9])],
+                vec![(Changed, LedgerPart::Record, Some(3), Some(3), None)],
+            ),
+            (
+                "stored leaves end before the root over them",
+                vec![kept(1), Record(2, Some(9)), Record(3, None), Root(&[1, 9, 3])],
+                vec![(Changed, LedgerPart::Record, Some(2), Some(2), None)],
+            ),
+            (
+                "they end, and a root is over fewer records than there are",
+                vec![kept(1), Record(2, Some(9)), Record(3, None), Root(&[1, 9]), kept(4), Root(&[7])],
+                vec![(Changed, LedgerPart::Record, Some(2), Some(2), None)],
+            ),
+        ];
+        for (name, steps, wanted) in cases {
+            assert_eq!(found(&steps), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_words() {
+        let what = |steps: &[Step<'_>]| walk(steps).1.remove(0).what;
+        let sealed = what(&[Record(2, Some(9)), Root(&[9])]);
+        assert!(sealed.contains("differs from the sealed one"), "{sealed}");
+        let unsealed = what(&[Record(2, Some(9))]);
+        assert!(unsealed.contains("no checkpoint shows which is correct"), "{unsealed}");
+        let removed = what(&[Record(3, Some(2)), Record(4, Some(3)), Root(&[2, 3])]);
+        assert!(removed.contains("it stood before r/3"), "which one it was is unknown: {removed}");
+    }
+
+    #[test]
+    fn a_stored_leaf_stands_for_a_missing_record() {
+        // The records after it are still compared with the root.
+        let intact = [kept(1), Gap(Some(2)), kept(3), Root(&[1, 2, 3])];
+        assert_eq!((walk(&intact).0, found(&intact)), (Some(root(&[1, 2, 3])), vec![]));
+        let changed = [kept(1), Gap(Some(2)), Record(3, Some(9)), Root(&[1, 2, 9])];
+        assert_eq!(found(&changed), [(DivergenceKind::Changed, LedgerPart::Record, Some(3), Some(3), None)]);
+        let swapped = [Record(9, Some(1)), Gap(Some(9)), Record(1, Some(3)), Root(&[1, 9, 3])];
+        assert_eq!(
+            found(&swapped),
+            [(DivergenceKind::Reordered, LedgerPart::Record, Some(9), Some(1), None)]
+        );
+        // Without it, no root can be correct.
+        let unknown = [kept(1), Gap(None), kept(3), Root(&[1, 2, 3]), Gap(Some(4))];
+        assert_eq!((walk(&unknown).0, found(&unknown)), (None, vec![]));
+        let unknown = [kept(1), Gap(None), Record(3, Some(9)), Root(&[1, 2, 9])];
+        assert_eq!((walk(&unknown).0, found(&unknown)), (None, vec![]));
+        let unknown = [Record(1, Some(9)), Gap(None), kept(3), Root(&[9, 2, 3])];
+        assert_eq!(found(&unknown), [(DivergenceKind::Changed, LedgerPart::Record, Some(1), Some(1), None)]);
+    }
+
+    #[test]
+    fn stored_hashes_above_the_leaves_are_compared_where_the_leaves_are_sound() {
+        let rows = |hash: Hash| TileRows::from([((8, 0), hash.to_vec())]);
+        let sealed = root(&[1; 256]).root;
+        let walk = |rows: TileRows, first: Step<'_>| {
+            let mut findings = Findings::default();
+            let mut tree = TreeCheck::new(Frontier::new(), rows);
+            for at in 0..256 {
+                match (at, first) {
+                    (0, Gap(stored)) => tree.push_missing(stored.map(leaf), &mut findings),
+                    (0, Record(of, stored)) => tree.push("r", 0, leaf(of), stored.map(leaf), &mut findings),
+                    _ => tree.push("r", at, leaf(1), Some(leaf(1)), &mut findings),
+                }
+                if let (3, Root(of)) = (at, first) {
+                    tree.check_root(&root(of).root, LedgerPart::Record, "the checkpoint", &mut findings);
+                }
+            }
+            let found = findings.into_parts().0;
+            found
+                .iter()
+                .filter(|found| found.part == LedgerPart::Tree)
+                .map(|found| found.seq)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(walk(rows(sealed), kept(1)), []);
+        assert_eq!(walk(rows([7; 32]), kept(1)), [Some(256)]);
+        assert_eq!(walk(TileRows::new(), kept(1)), []);
+        // Covered records that differ from the sealed ones are already reported.
+        for first in [Record(1, Some(9)), Gap(None), Root(&[9])] {
+            assert_eq!(walk(rows([7; 32]), first), []);
+        }
+    }
+}

@@ -1,41 +1,41 @@
-//! The walk over all records in order: checks each one, its place in its run's chain, and its place in the tree.
-
-mod ledger_stream;
+//! The walk over all records in order. Checks each record, its place in its run's chain, and its place in the tree.
+//! Also collects what the ledger's own stream records about runs: holds, imports and erasures.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use quorate_kernel::ports::ledger::{Kind as Word, PlaybookEvent};
-use quorate_kernel::record::{self, PlaybookEventData, RunOpened};
+use quorate_kernel::ports::ledger::{Kind, PlaybookEvent};
+use quorate_kernel::record::{self, Imported, PlaybookEventData, RecordRange, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::checkpoints::Checkpoints;
-use super::divergence::{Divergence, Findings, Kind, Part};
-use super::jobs::Jobs;
-use super::ledger_signatures::LedgerSignatures;
-use super::read::{Page, PageRow, StoredRecord};
+use super::checkpoints::{Checkpoints, Rollback};
+use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
+use super::key_changes::LedgerSignatures;
 use super::record_check::{self, HeadMatcher};
-use super::rollback::Rollback;
 use super::runs::{Phase, StreamState, affects_row};
+use super::signatures::Jobs;
 use super::tree::TreeCheck;
-use super::{Options, signatures, skim};
+use super::walk_start::{Page, PageRow, StoredRecord};
+use super::{VerifyOptions, signatures};
 use crate::checkpoint::STREAM;
 use crate::merkle::{self, Hash};
+use crate::retention::{self, Erasure};
 use crate::signing::run::RunKeyring;
+use crate::store::index::Change;
 
-/// The longest stretch of places without records that the stored tree is asked about.
+/// The longest range of empty positions that the stored tree is searched for.
 const MAX_GAP: u64 = 1 << 16;
-/// How many jumps in the chains of runs, and how many stretches without records, are looked into.
+/// The most breaks in the chains of runs, and the most ranges without records, that are investigated.
 const MAX_EXAMINED: usize = 1000;
 
-/// The record of a composed prompt, whose text and those of its shadows are kept.
+/// The record of a composed prompt, whose text is kept with those of its shadows.
 const COMPOSED: &str = PlaybookEvent::Composed.as_str();
 
-/// What is found out on the way.
+/// Results for the report.
 pub(super) struct Walk {
-    pub(super) options: Arc<Options>,
+    pub(super) options: Arc<VerifyOptions>,
     pub(super) runs: HashMap<Box<str>, StreamState>,
     pub(super) tree: TreeCheck,
     pub(super) checkpoints: Checkpoints,
@@ -44,7 +44,7 @@ pub(super) struct Walk {
     /// Roots that a witness names, by size.
     pub(super) roots: BTreeMap<u64, BTreeSet<Hash>>,
     pub(super) counts: Counts,
-    /// What the ledger's own stream says about runs.
+    /// The content of the ledger's own stream about runs.
     pub(super) ledger_facts: LedgerFacts,
     /// The signatures of the ledger's own stream.
     pub(super) ledger_signatures: LedgerSignatures,
@@ -52,10 +52,10 @@ pub(super) struct Walk {
     pub(super) rollbacks: Vec<Rollback>,
     /// Required texts, and the records that name each.
     pub(super) texts: HashMap<Hash, Vec<(Box<str>, u64)>>,
-    /// After how many records it began.
+    /// The number of records before the start.
     pub(super) started_after: u64,
     head_matcher: HeadMatcher,
-    /// The last place that was passed.
+    /// The last passed position.
     seq: u64,
     gaps: Vec<Range<u64>>,
     jumps: Vec<ChainJump>,
@@ -68,7 +68,7 @@ pub(super) struct Counts {
     pub(super) signed_runs: u64,
     /// The number of unsigned records other than checkpoints.
     pub(super) unsigned: u64,
-    /// Those of them behind the last signed checkpoint: how many, and the place of the first.
+    /// Those after the last signed checkpoint: their number, and the position of the first.
     pub(super) unproven: u64,
     pub(super) unproven_from: u64,
 }
@@ -76,7 +76,7 @@ pub(super) struct Counts {
 impl Counts {
     fn count(&mut self, stored: &StoredRecord, place: u64) {
         self.records += 1;
-        if stored.signatures.is_empty() && stored.kind != Word::Checkpoint.as_str() {
+        if stored.signatures.is_empty() && stored.kind != Kind::Checkpoint.as_str() {
             self.unsigned += 1;
             self.unproven += 1;
             if self.unproven == 1 {
@@ -86,18 +86,18 @@ impl Counts {
     }
 }
 
-/// What the ledger's own stream says about runs.
+/// The content of the ledger's own stream about runs.
 #[derive(Default)]
 pub(super) struct LedgerFacts {
     pub(super) held: BTreeSet<String>,
     pub(super) imported: BTreeSet<String>,
     /// Records whose bodies were erased, by run.
     pub(super) erased: BTreeMap<String, Vec<Range<u64>>>,
-    /// Runs of which something was erased before they were imported.
+    /// Runs with erasures from before their import.
     pub(super) erased_elsewhere: BTreeSet<String>,
 }
 
-/// A record that does not follow the one before it in its run.
+/// A record that does not follow the preceding one of its run.
 struct ChainJump {
     run: Box<str>,
     missing: Range<u64>,
@@ -106,9 +106,9 @@ struct ChainJump {
 }
 
 impl Walk {
-    /// The position before the first walked record, which follows those of `tree`.
+    /// The position before the first walked record, which follow those of `tree`.
     pub(super) fn new(
-        options: Arc<Options>,
+        options: Arc<VerifyOptions>,
         tree: TreeCheck,
         seals: Checkpoints,
         runs: HashMap<Box<str>, StreamState>,
@@ -135,12 +135,12 @@ impl Walk {
         }
     }
 
-    /// The same, after this number of records whose tree is not checked.
+    /// Starts after this number of records without checking their tree.
     pub(super) fn starting_at(self, place: u64) -> Self {
         Walk { started_after: place, seq: place, ..self }
     }
 
-    /// The last place that was passed.
+    /// The last passed position.
     pub(super) fn seq(&self) -> u64 {
         self.seq
     }
@@ -153,7 +153,9 @@ impl Walk {
                 PageRow::Unreadable { seq, why } => {
                     if let Some(place) = self.advance_to(*seq, page) {
                         let what = format!("it cannot be read: {why}");
-                        self.findings.add(Divergence::new(Kind::Changed, Part::Record, what).at_seq(place));
+                        self.findings.add(
+                            Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what).at_seq(place),
+                        );
                         self.check_witness_roots();
                         self.seq = place;
                         self.tree.push_missing(page.leaf(place), &mut self.findings);
@@ -162,17 +164,18 @@ impl Walk {
             }
         }
         if let Some(why) = &page.error {
-            let what = format!("nothing can be read from here on: {why}");
-            self.findings.add(Divergence::new(Kind::Changed, Part::Record, what).at_seq(self.seq + 1));
+            let what = format!("cannot read any records from here on: {why}");
+            self.findings
+                .add(Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what).at_seq(self.seq + 1));
         }
         self.jobs.run_if_full(&mut self.findings);
     }
 
-    /// Passes the missing positions before a row; `None` where the row is before all positions.
+    /// Passes the empty positions before a row; `None` if the row's position is not positive.
     fn advance_to(&mut self, seq: i64, page: &Page) -> Option<u64> {
         let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.seq) else {
-            let what = format!("a row is at {seq}, where no record can be");
-            self.findings.add(Divergence::new(Kind::Inserted, Part::Record, what).at_seq(0));
+            let what = format!("a row is at the impossible position {seq}");
+            self.findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Record, what).at_seq(0));
             return None;
         };
         let missing = self.seq + 1..seq;
@@ -196,7 +199,7 @@ impl Walk {
         if let Some(roots) = self.roots.remove(&self.tree.size()) {
             let subject = format!("the witness's checkpoint of {} records", self.tree.size());
             for root in roots {
-                self.tree.check_root(&root, Part::Witness, &subject, &mut self.findings);
+                self.tree.check_root(&root, LedgerPart::Witness, &subject, &mut self.findings);
             }
         }
     }
@@ -232,7 +235,7 @@ impl Walk {
         if !self.runs.contains_key(run) {
             self.runs.insert(run.into(), StreamState::new());
         }
-        // It was just put there.
+        // It was inserted by the line above.
         self.runs.entry(run.into()).or_insert_with(StreamState::new)
     }
 
@@ -245,8 +248,9 @@ impl Walk {
             Some(head) if !row_fits => (head.run.clone(), head.n),
             _ => (stored.run.clone(), stored.n.unsigned_abs()),
         };
-        let say =
-            |kind, what: String| Divergence::new(kind, Part::Record, what).at_record(&run, n).at_seq(place);
+        let say = |kind, what: String| {
+            Divergence::new(kind, LedgerPart::Record, what).at_record(&run, n).at_seq(place)
+        };
         let next = next(&run);
         let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.take_late(n));
         if late {
@@ -254,14 +258,14 @@ impl Walk {
             for jump in self.jumps.iter_mut().filter(|jump| *jump.run == run && jump.missing.contains(&n)) {
                 jump.late = true;
             }
-            let what = format!("it stands after {run}/{}", next - 1);
-            self.findings.add(say(Kind::Reordered, what));
+            let what = format!("it is after {run}/{}", next - 1);
+            self.findings.add(say(DivergenceKind::Reordered, what));
         } else if n < next {
-            let what = format!("a record {run}/{n} comes before it");
-            self.findings.add(say(Kind::Inserted, what));
+            let what = format!("a record {run}/{n} precedes it");
+            self.findings.add(say(DivergenceKind::Inserted, what));
         } else {
             if let Some(what) = &mismatch.what {
-                self.findings.add(say(Kind::Changed, what.clone()));
+                self.findings.add(say(DivergenceKind::Changed, what.clone()));
             } else if n == next {
                 self.broken_link(&run, n, place, sound);
             }
@@ -286,12 +290,15 @@ impl Walk {
         }
     }
 
-    /// A record that does not name the hash of the one before it: one of the two was changed.
+    /// Investigates a record that does not name the hash of the preceding one: one of the two was changed.
     fn broken_link(&mut self, run: &str, n: u64, place: u64, sound: bool) {
         let Some(state) = self.runs.get(run) else {
-            let what = "the first record of a run names one before it";
-            self.findings
-                .add(Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n).at_seq(place));
+            let what = "the first record of a run names a predecessor";
+            self.findings.add(
+                Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what)
+                    .at_record(run, n)
+                    .at_seq(place),
+            );
             return;
         };
         if self.findings.has_record_at(state.seq) {
@@ -300,10 +307,12 @@ impl Walk {
         let before_is_sealed = state.matches_tree && !sound;
         let divergence = if before_is_sealed || state.seq == 0 {
             let what = "it does not name its predecessor's hash";
-            Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n).at_seq(place)
+            Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what).at_record(run, n).at_seq(place)
         } else {
             let what = format!("the record after it ({run}/{n}) names another hash than its own");
-            Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n - 1).at_seq(state.seq)
+            Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what)
+                .at_record(run, n - 1)
+                .at_seq(state.seq)
         };
         self.findings.add(divergence);
     }
@@ -318,7 +327,7 @@ impl Walk {
         place: u64,
     ) {
         if run == STREAM {
-            if stored.kind != Word::Checkpoint.as_str() {
+            if stored.kind != Kind::Checkpoint.as_str() {
                 let keys = self.checkpoints.keys();
                 self.ledger_signatures.add_record(
                     stored,
@@ -329,16 +338,16 @@ impl Walk {
                 );
             } else if let Some((key, _)) = stored.signatures.first() {
                 let what = format!(
-                    "a checkpoint is signed by its note alone, and `{key}` is said to have signed its record"
+                    "a checkpoint must be signed by its note only, but its record has a signature of `{key}`"
                 );
-                let divergence = Divergence::new(Kind::Inserted, Part::Signature, what);
+                let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Signature, what);
                 self.findings.add(divergence.at_record(run, n).at_seq(place));
             }
             return;
         }
-        let is = |kind: Word| stored.kind == kind.as_str();
-        let opens = n == 0 && is(Word::RunOpened);
-        let data = match opens || is(Word::Keyring) {
+        let is = |kind: Kind| stored.kind == kind.as_str();
+        let opens = n == 0 && is(Kind::RunOpened);
+        let data = match opens || is(Kind::Keyring) {
             true => stored.data.as_deref().and_then(object),
             false => None,
         };
@@ -350,7 +359,7 @@ impl Walk {
             self.counts.signed_runs += u64::from(signed);
         }
         let Some(state) = self.runs.get_mut(run) else { return };
-        if is(Word::Keyring) {
+        if is(Kind::Keyring) {
             signatures::extend_run_keys(
                 state,
                 (run, n, place),
@@ -371,7 +380,7 @@ impl Walk {
         );
     }
 
-    /// What a record means for its run and for the ledger.
+    /// Applies a record to its run and to the ledger.
     fn interpret(&mut self, stored: &StoredRecord, n: u64, at_ms: i64, place: u64) {
         let StoredRecord { run, kind, .. } = stored;
         let ours = run == STREAM;
@@ -380,16 +389,16 @@ impl Walk {
                 let data = object(data);
                 if data.is_none() {
                     let what = "its data is not a canonical JSON object".to_owned();
-                    let divergence = Divergence::new(Kind::Changed, Part::Record, what);
+                    let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what);
                     self.findings.add(divergence.at_record(run, n).at_seq(place));
                 }
                 data
             }
             Some(data) => {
-                if let Err(error) = skim::check_object(data) {
+                if let Err(error) = record_check::check_object(data) {
                     let divergence = Divergence::new(
-                        Kind::Changed,
-                        Part::Record,
+                        DivergenceKind::Changed,
+                        LedgerPart::Record,
                         format!("its data cannot be read: {error}"),
                     );
                     self.findings.add(divergence.at_record(run, n).at_seq(place));
@@ -409,15 +418,16 @@ impl Walk {
         let erased = u64::from(stored.data.is_none());
         self.counts.erased += erased;
         if let Some(what) = unexpected {
-            let kind = if n == 0 { Kind::Changed } else { Kind::Inserted };
-            self.findings.add(Divergence::new(kind, Part::Record, what).at_record(run, n).at_seq(place));
+            let kind = if n == 0 { DivergenceKind::Changed } else { DivergenceKind::Inserted };
+            self.findings
+                .add(Divergence::new(kind, LedgerPart::Record, what).at_record(run, n).at_seq(place));
         }
         let Some(data) = data else { return };
-        if kind == Word::RunOpened.as_str() {
+        if kind == Kind::RunOpened.as_str() {
             let opened: RunOpened = record::read(&data).unwrap_or_default();
             self.note_texts(run, n, opened.inputs.iter().map(|input| &*input.sha256));
             if let Some(what) = opened.input_mismatch() {
-                let divergence = Divergence::new(Kind::Changed, Part::Input, what);
+                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Input, what);
                 self.findings.add(divergence.at_record(run, n).at_seq(place));
             }
         } else if kind == COMPOSED {
@@ -431,14 +441,14 @@ impl Walk {
         }
     }
 
-    /// Notes the texts that a record keeps: a run's subject, and composed prompts.
+    /// Collects the texts that a record requires: a run's subject, and composed prompts.
     fn note_texts<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a str>) {
         for name in texts.filter_map(quorate_kernel::entropy::unhex) {
             self.texts.entry(name).or_default().push((run.into(), n));
         }
     }
 
-    /// After the last record: reports missing records, as far as they are known.
+    /// Reports missing records after the last one, as far as they are known.
     pub(super) fn finish_records(&mut self, index: &[MissingRecord]) {
         self.check_witness_roots();
         self.jobs.run(&mut self.findings);
@@ -446,12 +456,13 @@ impl Walk {
         let mut others = index.iter();
         for gap in std::mem::take(&mut self.gaps) {
             let what = match gap.end - gap.start {
-                1 => "there is no record at this place".to_owned(),
-                many => format!("there are no records at {many} places"),
+                1 => "the record at this place is missing".to_owned(),
+                many => format!("the records at {many} places are missing"),
             };
-            let divergence =
-                Divergence::new(Kind::Removed, Part::Record, what).at_seq(gap.start).up_to_seq(gap.end - 1);
-            // The next record of a run names a missing one; an index names a missing end or a missing run.
+            let divergence = Divergence::new(DivergenceKind::Removed, LedgerPart::Record, what)
+                .at_seq(gap.start)
+                .up_to_seq(gap.end - 1);
+            // The next record of a run names a missing one. The index names a missing last record or a missing run.
             let jump = jumps.iter().position(|jump| !jump.late && jump.seq >= gap.end);
             let divergence = match jump {
                 Some(at) => {
@@ -477,14 +488,14 @@ impl Walk {
         for jump in jumps {
             let ChainJump { run, missing, seq: place, late } = jump;
             let (first, next) = (missing.start, missing.end);
-            let what = format!("{run}/{next} is here, but {run}/{first} is not before it");
-            let kind = if late { Kind::Reordered } else { Kind::Removed };
-            let divergence = Divergence::new(kind, Part::Record, what);
+            let what = format!("{run}/{next} exists, but {run}/{first} is missing before it");
+            let kind = if late { DivergenceKind::Reordered } else { DivergenceKind::Removed };
+            let divergence = Divergence::new(kind, LedgerPart::Record, what);
             self.findings.add(divergence.at_record(&run, first).at_seq(place));
         }
     }
 
-    /// Runs that are not ended, in the order in which they were opened.
+    /// Open runs, in the order in which they were opened.
     pub(super) fn open_runs(&self) -> Vec<&str> {
         let open = self.runs.iter().filter(|(_, state)| matches!(state.phase, Phase::Open | Phase::Decided));
         let open: BTreeSet<_> = open.map(|(run, state)| (state.opened, &**run)).collect();
@@ -492,14 +503,114 @@ impl Walk {
     }
 }
 
-/// A missing record that an index names.
+/// Reports a missing record that the index names.
 pub(super) struct MissingRecord {
     pub(super) run: String,
     pub(super) n: u64,
 }
 
-/// The data of a record; `None` if it has a key twice, since readers could take either value.
+/// The data of a record; `None` if it has duplicate keys, because readers could take either value.
 pub(super) fn object(data: &str) -> Option<Map<String, Json>> {
-    skim::check_object(data).ok()?;
+    record_check::check_object(data).ok()?;
     serde_json::from_str(data).ok()
+}
+
+impl Walk {
+    fn ledger_record(&mut self, kind: &str, n: u64, at_ms: i64, place: u64, data: &Map<String, Json>) {
+        if kind == Kind::Checkpoint.as_str() {
+            let tree = self.checkpoints.add((n, at_ms, place), data, &mut self.jobs, &mut self.findings);
+            if self.checkpoints.signed_size + 1 == place {
+                self.counts.unproven = 0;
+            }
+            let keys = self.checkpoints.keys();
+            if !keys.is_empty() {
+                self.ledger_signatures.enqueue_pending(&keys, &mut self.jobs, &mut self.findings);
+            }
+            if let Some(tree) = tree.filter(|tree| tree.size == self.tree.size()) {
+                let subject = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
+                self.tree.check_root(&tree.root, LedgerPart::Record, &subject, &mut self.findings);
+            }
+        } else if kind == Kind::RolledBack.as_str() {
+            self.rollbacks.push(Rollback::from_data(n, data));
+        } else if kind == Kind::Erased.as_str() {
+            let erased = Erasure::from_data(data).and_then(|erasure| self.apply_erasure(erasure, at_ms));
+            if let Err(what) = erased {
+                let what = format!("the erasure is not allowed: {what}");
+                self.findings.add(
+                    Divergence::new(DivergenceKind::Inserted, LedgerPart::Record, what)
+                        .at_record(STREAM, n)
+                        .at_seq(place),
+                );
+            }
+        } else {
+            // Imported records may have been erased in their ledger.
+            let imported = Some(data).filter(|_| kind == Kind::Imported.as_str());
+            let imported: Option<Imported> = imported.and_then(|data| record::read(data).ok());
+            for (run, records) in imported.into_iter().flat_map(|imported| imported.erased) {
+                let records = records.into_iter().filter_map(RecordRange::range);
+                self.ledger_facts.erased.entry(run.clone()).or_default().extend(records);
+                self.ledger_facts.erased_elsewhere.insert(run);
+            }
+            match Change::from_record(kind, at_ms, data) {
+                Some(Change::Held { run }) => drop(self.ledger_facts.held.insert(run)),
+                Some(Change::Released { run }) => drop(self.ledger_facts.held.remove(&run)),
+                Some(Change::Imported { runs }) => self.ledger_facts.imported.extend(runs),
+                _ => {}
+            }
+        }
+    }
+
+    /// Checks an erasure. The bodies that it names count as erased if hold, retention and time allowed that when it was
+    /// recorded.
+    fn apply_erasure(&mut self, erasure: Erasure, at_ms: i64) -> Result<(), String> {
+        let Erasure { run, records, texts, .. } = &erasure;
+        let about = |walk: &Walk, run: &str| {
+            let state = walk.runs.get(run)?;
+            let (held, imported) =
+                (walk.ledger_facts.held.contains(run), walk.ledger_facts.imported.contains(run));
+            Some((state.erasure_target(held, imported), state.phase))
+        };
+        match about(self, run) {
+            // The state of a run that started before the walk is unknown.
+            Some((_, Phase::Unknown)) => {}
+            None if self.started_after > 0 => {}
+            None => return Err(format!("the ledger has no run {run}")),
+            Some((subject, phase)) => {
+                retention::check_allowed(&erasure, &subject, at_ms)?;
+                let state = &self.runs[run.as_str()];
+                if let Some(past) = records.iter().find(|range| range.end > state.next) {
+                    return Err(format!("the ledger has no record {run}/{}", past.end - 1));
+                }
+                if phase == Phase::Stream {
+                    check_age(state, run, &erasure, at_ms)?;
+                }
+            }
+        }
+        for name in texts.iter().filter_map(|text| quorate_kernel::entropy::unhex(text)) {
+            let needed = self.texts.get(&name).into_iter().flatten().find(|(other, _)| {
+                let known = about(self, other).filter(|(_, phase)| *phase != Phase::Unknown);
+                **other != **run
+                    && known.is_some_and(|(other, _)| !retention::may_free_text(&erasure, &other, at_ms))
+            });
+            if let Some((other, _)) = needed {
+                return Err(format!("the text {} is needed by {other}", quorate_kernel::entropy::hex(&name)));
+            }
+            self.texts.remove(&name);
+        }
+        self.ledger_facts.erased.entry(erasure.run).or_default().extend(erasure.records);
+        Ok(())
+    }
+}
+
+/// Whether an erasure's records of a conversation were settled and old enough when it was recorded.
+fn check_age(state: &StreamState, run: &str, erasure: &Erasure, at_ms: i64) -> Result<(), String> {
+    let Some(days) = erasure.days else { return Ok(()) };
+    let named = |n: u64| erasure.records.iter().any(|range| range.contains(&n));
+    let young = |(n, said_ms): &&(u64, i64)| {
+        named(*n) && (*n >= state.last_settled || !retention::is_old_enough(days, *said_ms, at_ms))
+    };
+    match state.bodiless_times.iter().find(young) {
+        Some((n, _)) => Err(format!("{run}/{n} was not settled, or not {days} days old")),
+        None => Ok(()),
+    }
 }

@@ -1,17 +1,17 @@
-//! What the audit counts of producers and of agreement, against a count of its own that reads each line as JSON and knows
-//! nothing of the index.
+//! The audit's counts of producers and of agreement, compared with an independent count that parses each line as JSON
+//! and does not use the index.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_ledger::Store;
-use quorate_ledger::council_log::agreement::{MIN_SHARED, agreement};
-use quorate_ledger::council_log::stats::{Filter, stats};
-use quorate_ledger::council_log::{self, line::Line};
+use quorate_ledger::council_log::stats::{MIN_SHARED, agreement, stats};
+use quorate_ledger::council_log::{self, line::LogLine};
+use quorate_ledger::stats::ReviewFilter;
 use serde_json::{Value, json};
 
-/// Numbers that look like chance and are the same each time.
+/// Pseudorandom numbers with a fixed seed.
 struct Rng(u64);
 
 impl Rng {
@@ -44,7 +44,8 @@ fn answer(rng: &mut Rng, member: &str, round: u64) -> Option<Value> {
     Some(entry)
 }
 
-/// A log of reviews, some resumed, some overridden, some closed, some by the public tool; with lines that are none.
+/// A log of reviews, some resumed, some overridden, some closed, some by the public tool; with lines that are not
+/// reviews.
 fn log(seed: u64, reviews: u64) -> Vec<Value> {
     let mut rng = Rng(seed);
     let mut lines = Vec::new();
@@ -174,7 +175,7 @@ impl Naive {
     }
 }
 
-async fn compare(seed: u64, filter: &Filter) {
+async fn compare(seed: u64, filter: &ReviewFilter) {
     let lines = log(seed, 300);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("council_log.jsonl");
@@ -261,7 +262,7 @@ async fn compare(seed: u64, filter: &Filter) {
                 .collect();
             let pair =
                 agreement.pairs.get(&(names[0].to_owned(), names[1].to_owned())).copied().unwrap_or_default();
-            let count = |wanted: (bool, bool)| met.iter().filter(|one| **one == wanted).count() as u64;
+            let count = |wanted: (bool, bool)| met.iter().filter(|pair| **pair == wanted).count() as u64;
             assert_eq!(
                 [pair.both_block, pair.both_pass, pair.first_blocks, pair.second_blocks],
                 [(true, true), (false, false), (true, false), (false, true)].map(count),
@@ -277,7 +278,7 @@ async fn compare(seed: u64, filter: &Filter) {
     let (counted, _) = stats(&store, &counted_log, filter).await.unwrap();
     for member in MEMBERS {
         let named = |line: &&&Value| {
-            Line::parse(line.to_string().as_bytes())
+            LogLine::parse(line.to_string().as_bytes())
                 .unwrap()
                 .deliberators
                 .iter()
@@ -292,9 +293,10 @@ async fn compare(seed: u64, filter: &Filter) {
 async fn producers_and_agreement_are_what_a_naive_count_says() {
     for seed in 1..=12_u64 {
         let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        compare(seed, &Filter::default()).await;
-        compare(seed, &Filter { artifact_type: Some("memo".to_owned()), ..Filter::default() }).await;
-        compare(seed, &Filter { verdict: Some("HOLD".to_owned()), ..Filter::default() }).await;
-        compare(seed, &Filter { since_ms: Some(1_771_000_000_000), ..Filter::default() }).await;
+        compare(seed, &ReviewFilter::default()).await;
+        compare(seed, &ReviewFilter { artifact_type: Some("memo".to_owned()), ..ReviewFilter::default() })
+            .await;
+        compare(seed, &ReviewFilter { verdict: Some("HOLD".to_owned()), ..ReviewFilter::default() }).await;
+        compare(seed, &ReviewFilter { since_ms: Some(1_771_000_000_000), ..ReviewFilter::default() }).await;
     }
 }

@@ -1,14 +1,16 @@
-//! Erasing bodies: nothing of them is found in any file, nothing else is lost, and what was signed and sealed before
-//! still holds.
+//! Erasing bodies: no file contains them any more, nothing else is lost, and signatures and checkpoints from before
+//! remain valid.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _, Record};
+use quorate_kernel::ports::ledger::{
+    Append, Body, Durability, Entry, Kind, Ledger as _, LedgerError, Record,
+};
 use quorate_kernel::record::RunOpened;
-use quorate_ledger::retention::{Plan, Settings};
+use quorate_ledger::retention::{ErasurePlan, RetentionSettings};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_ledger::{Store, keys};
@@ -22,9 +24,9 @@ const DAY_MS: i64 = 24 * 3_600_000;
 struct SpokenRun {
     run: Name,
     audit: Json,
-    /// What its members say.
+    /// The members' answers.
     words: Vec<String>,
-    /// What it is about.
+    /// The text under review.
     artifact: String,
 }
 
@@ -40,7 +42,7 @@ fn words(who: &str, bytes: usize) -> String {
 }
 
 impl SpokenRun {
-    /// One with answers of different lengths: short ones that share a page, long ones that take several.
+    /// A run with answers of different lengths: short ones that share a page, long ones that span several.
     fn new(run: &str, audit: Json) -> SpokenRun {
         let lengths = [30, 200, 900, 3_000, 4_050, 9_000, 60];
         SpokenRun {
@@ -56,8 +58,7 @@ impl SpokenRun {
     }
 
     fn entries(&self, at_ms: i64) -> Vec<Entry> {
-        let entry =
-            |kind, data: Json| Entry { kind, at_ms, data: quorate_kernel::consultation::object(data) };
+        let entry = |kind, data: Json| Entry { kind, at_ms, data: quorate_kernel::attempts::object(data) };
         let opened = json!({
             "subject": "draft.md",
             "protocol": "voting/1",
@@ -80,7 +81,7 @@ impl SpokenRun {
         all
     }
 
-    /// Everything that must not be found any more.
+    /// Every text that must not be found any more.
     fn secrets(&self) -> Vec<&str> {
         let all = self.words.iter().chain([&self.artifact]);
         all.flat_map(|text| text.split(' ').filter(|word| !word.is_empty())).collect()
@@ -91,7 +92,7 @@ async fn open(path: &Path) -> Store {
     Store::open(path).await.expect("it opens").store
 }
 
-/// Appends runs, a record of each in turn, as runs of one process do.
+/// Appends runs, alternating between them record by record, as runs of one process do.
 async fn record(store: &Store, talks: &[SpokenRun], at_ms: i64) {
     let mut waiting: Vec<_> =
         talks.iter().map(|talk| (talk, 0_u64, talk.entries(at_ms).into_iter())).collect();
@@ -113,10 +114,10 @@ async fn record(store: &Store, talks: &[SpokenRun], at_ms: i64) {
     }
 }
 
-async fn plan(store: &Store, now_ms: i64) -> Plan {
+async fn plan(store: &Store, now_ms: i64) -> ErasurePlan {
     let unsaid = |_: &RunOpened| None;
     store
-        .plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: None })
+        .plan_erasure(&RetentionSettings { now_ms, default_days: &unsaid, conversation_days: None })
         .await
         .expect("it answers")
 }
@@ -128,8 +129,8 @@ async fn collect(store: &Store, now_ms: i64) -> ErasureReport {
 
 /// The ledger's key.
 fn key_of(store: &Store) -> Arc<SecretKey> {
-    let keys = keys::Directory::new(store.dir());
-    Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
+    let keys = keys::KeyDirectory::new(store.dir());
+    Arc::new(keys.load(keys::KeyPurpose::Ledger).expect("readable").expect("it is there"))
 }
 
 fn days(days: u32) -> Json {
@@ -140,7 +141,7 @@ fn forever() -> Json {
     json!({"signing": "none", "retention_days": null, "keep_consultations": true})
 }
 
-/// All files of a directory with their bytes.
+/// All files of a directory with their contents.
 fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(dir).expect("a directory") {
@@ -153,7 +154,7 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// The words of talks that some file still has. All words are looked for at once, by the hash in their middle.
+/// The words of talks that some file still contains. Searches for all words at once, by the hash in their middle.
 fn secrets_found(dir: &Path, talks: &[&SpokenRun]) -> Vec<String> {
     let words: BTreeSet<&[u8]> = talks
         .iter()
@@ -192,7 +193,7 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;
-    // Several times over, so that later appends and erasures move what is left from page to page.
+    // Repeated, so that later appends and erasures move the remaining content from page to page.
     let (mut kept, mut gone): (Vec<SpokenRun>, Vec<SpokenRun>) = (Vec::new(), Vec::new());
     for stage in 0..4_i64 {
         let now = stage * 10 * DAY_MS;
@@ -249,7 +250,7 @@ async fn a_run_whose_answers_are_not_kept_leaves_none_when_it_ends() {
     let talks: Vec<SpokenRun> = (0..10).map(|at| SpokenRun::new(&format!("r{at}"), audit.clone())).collect();
     record(&store, &talks, 0).await;
     let unsaid = |_: &RunOpened| None;
-    let terms = Settings { now_ms: 1, default_days: &unsaid, conversation_days: None };
+    let terms = RetentionSettings { now_ms: 1, default_days: &unsaid, conversation_days: None };
     for (at, talk) in talks.iter().enumerate() {
         let plan = store.plan_erasure_at_end(&talk.run, &terms).await.unwrap();
         let erased = store.erase(plan, 1, WipeMode::InPlace, Some(&*key_of(&store))).await.unwrap();
@@ -286,7 +287,7 @@ async fn chain_tree_and_signatures_are_what_they_were() {
         assert_eq!(store.records(&talk.run).await.unwrap().len(), 13, "the chain holds");
     }
     let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-    // Rebuilt from the records, the tree is the one that was sealed.
+    // A tree rebuilt from the records equals the sealed one.
     sqlx::query("DELETE FROM tile").execute(&mut sqlite).await.unwrap();
     sqlite.close().await.unwrap();
     let again = store.seal(&[key], 3, true, Durability::Synced).await.unwrap();
@@ -323,7 +324,7 @@ async fn a_text_stays_while_anybody_may_need_it() {
     assert_eq!(store.body(&sha256).await.unwrap(), None);
     assert!(collect(&store, 20 * DAY_MS).await.runs.is_empty(), "nothing is left to be done");
 
-    // The same text comes in again, and goes again.
+    // The same text is added again, and erased again.
     let mut later = SpokenRun::new("later", days(1));
     later.artifact = shared;
     record(&store, &[later], 20 * DAY_MS).await;
@@ -342,9 +343,9 @@ async fn nothing_of_a_run_on_hold_is_erased() {
     record(&store, &talks, 0).await;
     let about = |kind, reason: Option<&str>| {
         let data = json!({"run": "held", "reason": reason, "by": "ines"});
-        Entry { kind, at_ms: 5, data: quorate_kernel::consultation::object(data) }
+        Entry { kind, at_ms: 5, data: quorate_kernel::attempts::object(data) }
     };
-    // Between planning and erasing counts as well.
+    // A reference added between planning and erasing counts as well.
     let planned = plan(&store, 2 * DAY_MS).await;
     assert_eq!(planned.erasures.len(), 2);
     store.append_ledger_record(about(Kind::Held, Some("a claim")), &key_of(&store)).await.unwrap();
@@ -397,7 +398,7 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
     let entry = |kind, day: i64, data: Json| Entry {
         kind,
         at_ms: day * DAY_MS,
-        data: quorate_kernel::consultation::object(data),
+        data: quorate_kernel::attempts::object(data),
     };
     let entries = vec![
         entry(Kind::Consultation, 0, json!({"text": "an old answer"})),
@@ -414,7 +415,7 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
         let store = &store;
         let default_days = &default_days;
         async move {
-            let terms = Settings { now_ms: 10 * DAY_MS, default_days, conversation_days: days };
+            let terms = RetentionSettings { now_ms: 10 * DAY_MS, default_days, conversation_days: days };
             store.plan_erasure(&terms).await.unwrap()
         }
     };
@@ -441,7 +442,7 @@ async fn a_ledger_that_is_only_read_is_not_erased_from() {
     assert_eq!(planned.erasures.len(), 1);
     let refused =
         store.erase(planned, 2 * DAY_MS, WipeMode::Rebuild, Some(&*key_of(&store))).await.unwrap_err();
-    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    assert!(matches!(refused, LedgerError::Unavailable { .. }), "{refused}");
     assert!(!store.has_pending_wipe(), "nothing was begun");
     assert_eq!(bodiless(&store.records(&"r1".into()).await.unwrap()), [0; 0]);
     store.close().await;

@@ -1,5 +1,5 @@
-//! Exports: the same ledger gives the same bytes, what was exported is verified when it is read, and what is merged is what
-//! it was (D2, D3).
+//! Exports: the same ledger gives the same bytes, a reader verifies an export, and a merge restores the same records
+//! (D2, D3).
 
 mod reader;
 pub(crate) mod world;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
-use quorate_ledger::export::read::{Entry, InvalidExport, Reader};
+use quorate_ledger::export::jsonl::{ExportEntry, ExportReader, InvalidExport};
 use quorate_ledger::export::{ExportError, ExportFormat, Selection};
 use quorate_ledger::import::{ImportError, ImportOptions, ImportSummary, verify};
 use quorate_ledger::prove::TrustedKey;
@@ -28,19 +28,19 @@ fn since(since: u64) -> Selection {
     Selection { runs: Vec::new(), since }
 }
 
-/// Reads all of an export; how many records and texts it has.
+/// Reads a whole export. Returns its numbers of records and texts.
 fn read(text: &str, signers: &[PublicKey]) -> Result<(u64, u64), InvalidExport> {
-    let mut reader = Reader::open(Cursor::new(text.as_bytes()), signers)?;
+    let mut reader = ExportReader::open(Cursor::new(text.as_bytes()), signers)?;
     while reader.next_entry()?.is_some() {}
     Ok((reader.totals().records, reader.totals().bodies))
 }
 
 /// Heads and data of an export's records of a run.
 fn records(text: &str, run: &str) -> Vec<(String, Option<String>)> {
-    let mut reader = Reader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
+    let mut reader = ExportReader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
     let mut records = Vec::new();
     while let Some(entry) = reader.next_entry().expect("it reads") {
-        if let Entry::Record(item, checked) = entry
+        if let ExportEntry::Record(item, checked) = entry
             && checked.head.run == run
         {
             records.push((item.head, item.data));
@@ -61,7 +61,7 @@ async fn the_same_ledger_gives_the_same_bytes_and_they_hold() {
         assert_eq!(world.export_as(&all(), form).await.0, text, "{form:?}");
     }
     let text = world.export(&all()).await;
-    // Each of the two runs names the text.
+    // Both runs name the text.
     assert_eq!(read(&text, &world.signers()).expect("it holds"), (15, 2));
     // A checkpoint's own record is outside of its tree.
     let again = world.export(&all()).await;
@@ -151,7 +151,7 @@ async fn a_run_gets_its_tail_and_one_that_contradicts_refuses_all() {
     ours.import(&theirs.export(&only(PLAIN)).await, &trusted).await.expect("merged");
     theirs.append(PLAIN, 8, vec![entry(Kind::Override, json!({"verdict": "HOLD"}))], vec![]).await;
     let sealed = theirs.seal().await;
-    // What follows is a part that starts in the middle of the run.
+    // The next export starts in the middle of the run.
     let tail = theirs.export(&since(15)).await;
     let imported: ImportSummary = ours.import(&tail, &trusted).await.expect("merged");
     assert_eq!(imported.runs, BTreeMap::from([(PLAIN.to_owned(), 1)]));
@@ -162,7 +162,7 @@ async fn a_run_gets_its_tail_and_one_that_contradicts_refuses_all() {
     let refused = gap.import(&tail, &trusted).await;
     assert!(matches!(refused, Err(ImportError::Conflict { .. })), "{refused:?}");
 
-    // The same id with other records, and a run beside it that would be new.
+    // The same id with other records, beside a new run.
     let other = World::empty().await;
     other.run(PLAIN, None, 5).await;
     let before = other.store.records(&PLAIN.into()).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_run_gets_its_tail_and_one_that_contradicts_refuses_all() {
 
 #[tokio::test]
 async fn only_this_ledger_appends_to_its_own_runs() {
-    // D2: the ledger continues in a copy, whose key is its own, and what the copy added comes back.
+    // D2: a copy continues the ledger with its own key, and the copy's records are merged back.
     let ours = World::full().await;
     let before = ours.export(&all()).await;
     let copy = World::empty().await;
@@ -197,7 +197,7 @@ async fn only_this_ledger_appends_to_its_own_runs() {
     assert!(!ours.store.is_imported(&PLAIN.into()).await.unwrap());
     let own = ours.store.records(&"ledger".into()).await.unwrap();
     assert!(own.iter().all(|record| !record.is(Kind::Imported)), "nothing is written");
-    // What is here as it is stays no conflict.
+    // An equal existing record is not a conflict.
     let known = ours.import(&before, &[ours.trusted()]).await.expect("nothing to do");
     assert_eq!((known.runs.len(), known.unchanged_runs), (0, 2));
 }
@@ -219,7 +219,7 @@ async fn an_untrusted_key_is_not_believed() {
         dry_run: true,
     };
     verify(Cursor::new(file.as_bytes()), &terms).expect("one of several is enough");
-    // D3: a signer that was asked for, and another.
+    // D3: the required signer, and another one.
     let asked = [SecretKey::from_seed(&[9; 32]).public()];
     let terms = ImportOptions { signers: &asked, ..terms };
     assert!(verify(Cursor::new(file.as_bytes()), &terms).is_err());
@@ -237,7 +237,7 @@ async fn a_dry_run_writes_nothing() {
     assert!(ours.store.runs(10).await.unwrap().is_empty());
 }
 
-/// Changes an export's lines as JSON, keeping them canonical, and makes the last line fit.
+/// Changes an export's lines as JSON, keeps them canonical, and updates the last line.
 fn rewritten(text: &str, change: impl Fn(usize, &mut Vec<Value>)) -> String {
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     lines.pop();
@@ -288,7 +288,7 @@ async fn a_careful_rewrite_of_the_file_is_found() {
         assert_ne!(changed, text, "{what}");
         assert!(read(&changed, &[]).is_err(), "{what}");
     }
-    // What may be missing: a text that was erased.
+    // An erased text may be missing.
     let erased = rewritten(&text, |_, lines| lines.retain(|line| line.get("body").is_none()));
     assert_eq!(read(&erased, &[]).expect("it holds").1, 0);
 }

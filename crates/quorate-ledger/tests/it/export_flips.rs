@@ -1,8 +1,8 @@
-//! Single bits of exports and proofs, changed: none is accepted, neither here nor by `scripts/verify_ledger.py`, which is
-//! asked about a share of them, and about trees of many sizes (D2, D3).
+//! Exports and proofs with single changed bits: all are refused, here and by `scripts/verify_ledger.py`, which checks a
+//! share of them, and trees of many sizes (D2, D3).
 //!
-//! `QUORATE_FLIPS` says how many bits are changed; where Python or its `cryptography` is missing, that share is skipped and
-//! said to be.
+//! `QUORATE_FLIPS` sets the number of changed bits. If Python or its `cryptography` is missing, its share is skipped
+//! with a message.
 
 mod damages;
 mod javascript;
@@ -18,9 +18,9 @@ use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::export::Selection;
-use quorate_ledger::export::read::{InvalidExport, Reader};
+use quorate_ledger::export::jsonl::{ExportReader, InvalidExport};
 use quorate_ledger::import::{ImportOptions, verify};
-use quorate_ledger::merkle::{Tree, consistency, inclusion, leaf, root};
+use quorate_ledger::merkle::{MerkleTree, consistency, inclusion, leaf, root};
 use quorate_ledger::prove::{InvalidProof, TrustedKey, check_proof};
 use quorate_protocol::Json;
 use serde_json::json;
@@ -29,7 +29,7 @@ use world::{SIGNED, World, entry};
 const FLIPS: usize = 400;
 const PYTHON: usize = 2_000;
 
-/// Numbers that look like chance and are the same each time.
+/// Pseudorandom numbers with a fixed seed.
 struct Rng(u64);
 
 impl Rng {
@@ -45,7 +45,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whether the export and the proof hold for us.
+/// Whether the export and the proof are valid here.
 fn export_holds(bytes: &[u8], trusted: &[TrustedKey]) -> bool {
     let terms = ImportOptions { trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
     verify(Cursor::new(bytes), &terms).is_ok()
@@ -56,7 +56,7 @@ fn proof_holds(bytes: &[u8], trusted: &[TrustedKey]) -> bool {
     text.is_ok_and(|text| check_proof(text, trusted, &[]).is_ok_and(|proven| proven.trusted_key.is_some()))
 }
 
-/// How a document is judged: exit codes 0, 1 and, for an invalid document, 5 here and 2 in Python.
+/// Expected verdicts as exit codes: 0 and 1, and for an invalid document 5 here and 2 in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Judgement {
     Holds,
@@ -66,7 +66,7 @@ enum Judgement {
 
 fn judge_export(text: &str, trusted: &[TrustedKey]) -> Judgement {
     let read = || -> Result<Judgement, InvalidExport> {
-        let mut reader = Reader::open(Cursor::new(text.as_bytes()), &[])?;
+        let mut reader = ExportReader::open(Cursor::new(text.as_bytes()), &[])?;
         while reader.next_entry()?.is_some() {}
         Ok(if reader.trusted_key(trusted).is_some() { Judgement::Holds } else { Judgement::Broken })
     };
@@ -83,7 +83,7 @@ fn judge_proof(text: &str, trusted: &[TrustedKey]) -> Judgement {
     }
 }
 
-/// What Python says of documents: for each whether it holds. `None` where it cannot be asked.
+/// Python's verdict for each document; `None` if Python is not available.
 fn python(documents: &[Json]) -> Option<Vec<bool>> {
     let said = python_judges(documents)?;
     Some(said.into_iter().map(|said| said == Judgement::Holds).collect())
@@ -121,7 +121,7 @@ fn python_judges(documents: &[Json]) -> Option<Vec<Judgement>> {
     Some(said)
 }
 
-/// A small ledger in which everything is: a rotated key, a signed run, a text, floats.
+/// A small ledger with one of everything: a rotated key, a signed run, a text, floats.
 async fn small() -> (World, Vec<u8>, Vec<u8>) {
     let world = World::empty().await;
     world.store.sign_run(&SIGNED.into(), std::sync::Arc::clone(&world.signer));
@@ -166,7 +166,7 @@ async fn no_single_bit_is_another() {
             asked.push(document(kind, &changed));
         }
     }
-    // Cut anywhere, it does not hold either.
+    // A truncated export is invalid at every length.
     for at in 0..100 {
         let (kind, bytes) = if at % 2 == 0 { ("export", &export) } else { ("proof", &proof) };
         let cut = &bytes[..chance.below(bytes.len())];
@@ -178,7 +178,7 @@ async fn no_single_bit_is_another() {
     assert_eq!(said[2..].iter().position(|holds| *holds), None, "Python takes what was changed");
 }
 
-/// How many damages of a kind are tried, unless `QUORATE_DAMAGES` says otherwise.
+/// The number of damages of each kind, unless `QUORATE_DAMAGES` sets another one.
 const DAMAGES: usize = 600;
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn the_other_verifier_agrees_on_damages() {
     ];
     let (mut asked, mut ours, mut whats, mut chance) = (Vec::new(), Vec::new(), Vec::new(), Rng(3));
     for (kind, mut damaged) in kinds {
-        // What was once accepted stays among those that are tried.
+        // Documents that were once wrongly accepted remain in the test.
         let once = |what: &str| {
             what.ends_with("is absent") || what.contains("missing") || what.contains("starts after")
         };
@@ -226,14 +226,14 @@ async fn the_other_verifier_agrees_on_damages() {
             whats.push(what);
         }
     }
-    // Data and texts may have been erased, and a run may have more records than are here: nothing else may be missing.
+    // Data and texts may have been erased, and a run may have more records. Nothing else may be missing.
     let held: Vec<&str> = whats
         .iter()
         .zip(&ours)
         .filter(|(_, judged)| **judged == Judgement::Holds)
         .map(|(what, _)| what.as_str())
         .collect();
-    // Keys may be in any order, and a run that is named may have no records here.
+    // Keys may be in any order, and a listed run may have no records in this export.
     let may = |what: &&&str| {
         let less = what.contains("missing, with a last line that fits") && !what.starts_with("all up to");
         let fewer = less || what.starts_with("/records lacks its ");
@@ -256,19 +256,19 @@ async fn an_export_without_the_beginning_of_a_run_is_none() {
     let (world, ..) = small().await;
     let part = world.export(&Selection { runs: vec![SIGNED.into()], since: 0 }).await;
     let damaged = damages::damaged_exports(&part);
-    // Its first record and the text below that.
+    // Its first record and the line of its text.
     let what = "all up to line 3 is missing, with a last line that fits";
     let without = damaged.iter().find(|damage| damage.what == what).expect("it is among them");
     assert!(without.text.contains("\"end\"") && !without.text.contains("run.opened"), "{}", without.text);
     let trusted = [world.trusted()];
     let terms = ImportOptions { trusted: &trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
     let refused = verify(Cursor::new(without.text.as_bytes()), &terms).expect_err("its beginning is missing");
-    assert!(refused.to_string().contains("the records of its run before it are missing"), "{refused}");
+    assert!(refused.to_string().contains("earlier records of its run are missing"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_run_that_names_its_signer_does_not_hold_without_signatures() {
-    // D3: under `optional` nothing but the first record says that the run was signed.
+    // D3: under `optional`, only the first record shows that the run was signed.
     let world = World::empty().await;
     world.store.sign_run(&SIGNED.into(), std::sync::Arc::clone(&world.signer));
     let public = world.signer.public();
@@ -303,7 +303,7 @@ async fn a_run_that_names_its_signer_does_not_hold_without_signatures() {
     let mut out = Vec::new();
     let form = quorate_ledger::export::ExportFormat::Csv;
     let refused = world.store.export(&Selection::default(), form, &[], &mut out).await.expect_err("unsigned");
-    assert!(refused.to_string().contains("that did not sign it"), "{refused}");
+    assert!(refused.to_string().contains("but this record is not"), "{refused}");
 }
 
 #[tokio::test]
@@ -333,7 +333,7 @@ async fn the_other_verifier_agrees_on_whole_exports() {
             expected.push(holds);
         }
     }
-    // The signed run asked for another signer.
+    // The signed run required another signer.
     let text = STANDARD.encode(world.export(&only(SIGNED)).await);
     asked.push(json!({"export": text, "keys": keys, "signers": stranger}));
     expected.push(false);
@@ -344,8 +344,8 @@ async fn the_other_verifier_agrees_on_whole_exports() {
 
 #[test]
 fn the_other_verifier_agrees_on_trees() {
-    // D2: a share of what tests/merkle.rs holds for all sizes.
-    let mut tree = Tree::new();
+    // D2: a sample of what tests/merkle.rs checks for all sizes.
+    let mut tree = MerkleTree::new();
     (0..1025_u32).for_each(|at| tree.push(leaf(&at.to_be_bytes())));
     let hashes = |path: &[[u8; 32]]| path.iter().map(|hash| hex(hash)).collect::<Vec<_>>();
     let root_of = |size: u64| hex(&root(&tree, size).expect("within"));

@@ -1,13 +1,13 @@
-//! Appends of many runs that are written together: only appends at a stale position are refused.
+//! Appends of many runs that are written together. Only appends at a stale position are refused.
 
 use std::sync::Arc;
 
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
 use quorate_ledger::Store;
-use quorate_ledger::verify::{Options, verify};
+use quorate_ledger::verify::{VerifyOptions, verify};
 use serde_json::{Map, json};
 
-/// As many records as one statement does not take.
+/// More records than one statement takes.
 const MANY: usize = 2500;
 
 fn append(run: &str, from: u64, count: usize) -> Append {
@@ -20,14 +20,14 @@ fn append(run: &str, from: u64, count: usize) -> Append {
     Append { run: run.into(), from, entries, bodies: Vec::new(), durability: Durability::Written }
 }
 
-/// Appends all of these at once; `None` for each that was refused for being late.
+/// Appends all of these at once; `None` for each append refused as stale.
 async fn together(store: &Arc<Store>, appends: Vec<Append>) -> Vec<Option<u64>> {
     let all = appends.into_iter().map(|append| store.append(append));
     let results = futures::future::join_all(all).await.into_iter();
     results
         .map(|result| match result {
             Ok(next) => Some(next),
-            Err(Error::Conflict { .. }) => None,
+            Err(LedgerError::Conflict { .. }) => None,
             Err(error) => panic!("{error}"),
         })
         .collect()
@@ -42,7 +42,7 @@ async fn a_conflict_of_one_append_affects_no_other() {
     let runs = ["r1", "r2", "r3", "r4"];
     let opened = together(&here, runs.iter().map(|run| append(run, 0, 1)).collect()).await;
     assert_eq!(opened, [Some(1); 4]);
-    // What is known here of two of the runs is no longer so.
+    // The cached tails of two of the runs are outdated.
     assert_eq!(together(&there, vec![append("r2", 1, 1), append("r3", 1, 2)]).await, [Some(2), Some(3)]);
     let results = together(
         &here,
@@ -66,6 +66,6 @@ async fn a_conflict_of_one_append_affects_no_other() {
         let records = here.records(&run.into()).await.unwrap();
         assert_eq!(records.len(), count, "{run}");
     }
-    let report = verify(&here, Options::default()).await.unwrap();
+    let report = verify(&here, VerifyOptions::default()).await.unwrap();
     assert_eq!((report.divergences, report.records), (Vec::new(), many + 12));
 }

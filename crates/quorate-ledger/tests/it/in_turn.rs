@@ -1,11 +1,11 @@
-//! Processes that want the same file at once take turns: opening a new one, and writing while another rewrites it. What
-//! is left open by one of them does not block the others.
+//! Processes that need the same file at once take turns: opening a new one, and writing while another rewrites it. A
+//! process that leaves a transaction open does not block the others.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
 use quorate_ledger::Store;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, SqliteConnection};
@@ -93,7 +93,7 @@ async fn a_seal_that_fails_lets_others_write_and_is_tried_again() {
     // Nothing is appended after the gap, and the refusal is immediate.
     let refused =
         timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("the lock is free");
-    assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(LedgerError::Corrupt { .. })), "{refused:?}");
     sqlx::raw_sql("UPDATE record SET seq = seq - 6 WHERE seq > 8").execute(&mut changed).await.unwrap();
     changed.close().await.unwrap();
     timeout(Duration::from_secs(5), two.append(append("r2", 0))).await.expect("the lock is free").unwrap();
@@ -119,13 +119,13 @@ async fn a_stream_is_followed_by_what_came_since() {
         (Vec::new(), seen.clone())
     );
     store.append(append(&run, 3)).await.unwrap();
-    // Records that were read are not read again, so that a change would go unnoticed here.
+    // The follower does not read records again, so it would miss a change here.
     let mut changed = sqlite(&path).await;
     sqlx::raw_sql("UPDATE record SET data = '{}' WHERE n < 3").execute(&mut changed).await.unwrap();
     assert!(store.records(&run).await.is_err());
     let (second, seen) = store.records_after(&run, &seen).await.unwrap().expect("it goes on");
     assert_eq!((second.len(), second[0].n, seen.next()), (1, 3, 4));
-    // Where the last record that was seen is another one, or gone, nothing that was made of it holds.
+    // If the last known record was replaced or removed, a projection of it is invalid.
     sqlx::raw_sql("UPDATE record SET head = replace(head, 'rule', 'ruse') WHERE n = 3")
         .execute(&mut changed)
         .await

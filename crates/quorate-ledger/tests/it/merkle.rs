@@ -1,5 +1,5 @@
-//! The Merkle tree (D2) against the definitions of RFC 9162, written out as they are there (`oracle`), against the
-//! vectors that Certificate Transparency's implementations share, and against senders of invalid proofs (`hostile`).
+//! The Merkle tree (D2), compared with the definitions of RFC 9162 (`oracle`), with the vectors that Certificate
+//! Transparency's implementations share, and with invalid proofs (`hostile`).
 
 mod hostile;
 mod oracle;
@@ -11,14 +11,14 @@ use std::ops::Range;
 use oracle::{Oracle, StridedHashes, leaf_of};
 use quorate_kernel::entropy::hex;
 use quorate_ledger::merkle::{
-    Consistency, EMPTY, Error, FetchedHashes, Frontier, Hash, HashRange, HashSource, Inclusion,
-    MAX_HASHES_PER_READ, Mismatch, MissingHash, Subtree, Tree, TreeHead, consistency, consistency_ranges,
-    inclusion, inclusion_ranges, leaf, required_hashes, root,
+    Consistency, EMPTY, FetchedHashes, Frontier, Hash, HashRange, HashSource, Inclusion, LeafError,
+    MAX_HASHES_PER_READ, MerkleTree, Mismatch, MissingHash, Subtree, TreeHead, consistency,
+    consistency_ranges, inclusion, inclusion_ranges, leaf, required_hashes, root,
 };
 
 #[test]
 fn a_records_leaf_is_the_trees_leaf() {
-    // D2: the hash by which records chain is the one that the tree is over.
+    // D2: the hash that chains records is also the leaf hash of the tree.
     let head = r#"{"at":"1970-01-01T00:00:00.000Z"}"#;
     assert_eq!(quorate_ledger::record::leaf(head), hex(&leaf(head.as_bytes())));
 }
@@ -39,7 +39,7 @@ fn every_inclusion(sizes: Range<u64>) {
     }
 }
 
-// D2: in two, so that they run beside each other; there are 526,000 proofs.
+// D2: split in two tests that run in parallel; there are 526,000 proofs.
 #[test]
 fn every_inclusion_proof_of_smaller_trees_holds() {
     every_inclusion(0..EVERY_INCLUSION * 7 / 10);
@@ -104,11 +104,11 @@ fn the_frontier_tells_every_root() {
 #[test]
 fn a_tree_without_leaves_and_a_tree_of_one() {
     // D2
-    let nothing = Tree::new();
+    let nothing = MerkleTree::new();
     assert_eq!(root(&nothing, 0), Ok(EMPTY));
-    assert_eq!(inclusion(&nothing, 0, 0), Err(Error::OutOfRange { asked: 1, size: 0 }));
+    assert_eq!(inclusion(&nothing, 0, 0), Err(LeafError::OutOfRange { asked: 1, size: 0 }));
     assert!(consistency(&nothing, 0, 0).unwrap().path.is_empty());
-    let one: Tree = [leaf_of(0)].into_iter().collect();
+    let one: MerkleTree = [leaf_of(0)].into_iter().collect();
     let (empty, head) = (Frontier::new().tree_head(), one.frontier().tree_head());
     let proof = inclusion(&one, 0, 1).unwrap();
     assert!(proof.path.is_empty(), "the leaf is the root");
@@ -127,17 +127,17 @@ fn a_tree_without_leaves_and_a_tree_of_one() {
 #[test]
 fn what_there_is_not_is_not_proven() {
     // D2
-    let tree: Tree = (0..5).map(leaf_of).collect();
-    assert_eq!(inclusion(&tree, 5, 5), Err(Error::OutOfRange { asked: 6, size: 5 }));
-    assert_eq!(inclusion(&tree, 0, 6), Err(Error::OutOfRange { asked: 6, size: 5 }));
-    assert_eq!(inclusion(&tree, u64::MAX, 5), Err(Error::OutOfRange { asked: u64::MAX, size: 5 }));
-    assert_eq!(consistency(&tree, 4, 3), Err(Error::PrefixTooLarge { old: 4, new: 3 }));
-    assert_eq!(consistency(&tree, 4, 6), Err(Error::OutOfRange { asked: 6, size: 5 }));
-    assert_eq!(root(&tree, u64::MAX), Err(Error::OutOfRange { asked: u64::MAX, size: 5 }));
+    let tree: MerkleTree = (0..5).map(leaf_of).collect();
+    assert_eq!(inclusion(&tree, 5, 5), Err(LeafError::OutOfRange { asked: 6, size: 5 }));
+    assert_eq!(inclusion(&tree, 0, 6), Err(LeafError::OutOfRange { asked: 6, size: 5 }));
+    assert_eq!(inclusion(&tree, u64::MAX, 5), Err(LeafError::OutOfRange { asked: u64::MAX, size: 5 }));
+    assert_eq!(consistency(&tree, 4, 3), Err(LeafError::PrefixTooLarge { old: 4, new: 3 }));
+    assert_eq!(consistency(&tree, 4, 6), Err(LeafError::OutOfRange { asked: 6, size: 5 }));
+    assert_eq!(root(&tree, u64::MAX), Err(LeafError::OutOfRange { asked: u64::MAX, size: 5 }));
     assert_eq!((inclusion_ranges(5, 5), consistency_ranges(9, 5)), (Vec::new(), Vec::new()));
 }
 
-/// A source that says it has more than it gives.
+/// A source that returns fewer hashes than it claims to have.
 struct Truncated;
 
 impl HashSource for Truncated {
@@ -155,7 +155,7 @@ impl HashSource for Truncated {
 #[test]
 fn a_source_that_falls_short_is_found() {
     // D2
-    assert_eq!(inclusion(&Truncated, 0, 8), Err(Error::WrongCount { level: 0, asked: 2, given: 1 }));
+    assert_eq!(inclusion(&Truncated, 0, 8), Err(LeafError::WrongCount { level: 0, asked: 2, given: 1 }));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn what_is_fetched_beforehand_is_what_a_proof_reads() {
         }
     }
     let nothing = FetchedHashes::new(2, |_| false);
-    assert_eq!(inclusion(&nothing, 0, 2), Err(Error::Source(MissingHash { level: 0, index: 1 })));
+    assert_eq!(inclusion(&nothing, 0, 2), Err(LeafError::Source(MissingHash { level: 0, index: 1 })));
     let all = required_hashes(std::iter::once(0..SIZE), |_| false);
     assert_eq!(all, [HashRange { level: 0, first: 0, count: SIZE }], "neighbours are read as one");
 }

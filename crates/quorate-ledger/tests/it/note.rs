@@ -1,5 +1,5 @@
-//! Signed notes and checkpoints (D2) against C2SP's specifications: their examples, those of Go's implementation, and
-//! (`hostile`) what is neither.
+//! Signed notes and checkpoints (D2), compared with C2SP's specifications: their examples, those of Go's
+//! implementation, and malformed ones (`hostile`).
 
 mod hostile;
 
@@ -81,14 +81,14 @@ fn several_keys_sign_and_unknown_ones_are_ignored() {
     assert_eq!(both.verify(&[]), Err(VerifyError::Unknown));
     let thrice = parse(&format!("{TEXT}\n{PETERS_LINE}{PETERS_LINE}{PETERS_LINE}"));
     assert_eq!(thrice.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]), "each key once");
-    // A key of a known name and another id, or the other way round, is another key.
+    // A known name with another id, or a known id with another name, is another key.
     let other = signer("PeterNeumann", 9);
     let mut note = Note::new(TEXT).unwrap();
     note.sign(&other).unwrap();
     assert_eq!(note.verify(std::slice::from_ref(&peter)), Err(VerifyError::Unknown));
     let renamed = parse(&format!("{TEXT}\n{}", PETERS_LINE.replace("PeterNeumann", "CarmenSandiego")));
     assert_eq!(renamed.verify(std::slice::from_ref(&peter)), Err(VerifyError::Unknown));
-    // Lines of types to come have other lengths.
+    // Lines of future types have other lengths.
     let long = STANDARD.encode([7; 2436]);
     let future = parse(&format!("{TEXT}\n— witness.example/w1 {long}\n— w2 AAAAAAA=\n{PETERS_LINE}"));
     assert_eq!(future.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]));
@@ -183,7 +183,7 @@ fn checkpoints_read_back() {
 
 #[test]
 fn the_specifications_checkpoint_is_read() {
-    // D2: its keys are not published, so that it can be read and not believed.
+    // D2: its keys are not published, so it can be parsed but not trusted.
     let text = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
     let lines = "— example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=\n\
         — witness.example.com/w1 jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==\n";
@@ -207,7 +207,7 @@ fn a_witness_may_sign_beside_the_log() {
     let known = [witness.verifier().clone(), signer.verifier().clone()];
     let names = |known: &[Verifier]| -> Vec<String> {
         let opened = Checkpoint::open(note.to_string().as_bytes(), known).expect("signed");
-        opened.signers.iter().map(|one| one.name().to_owned()).collect()
+        opened.signers.iter().map(|signer| signer.name().to_owned()).collect()
     };
     assert_eq!(names(&known), ["example.com/ledger", "witness.example"]);
     assert_eq!(names(&known[..1]), ["witness.example"]);

@@ -1,4 +1,4 @@
-//! The ledger in a Postgres database: what a file promises holds there, several machines write to one ledger, and a run
+//! The ledger in a Postgres database keeps the guarantees of a file, several machines write to one ledger, and a run
 //! has one driver. Needs the server that `scripts/services start postgres` starts, named by `QUORATE_TEST_POSTGRES`.
 
 #![cfg(feature = "postgres")]
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, LedgerError};
 use quorate_ledger::Store;
-use quorate_ledger::merkle::{Tree, leaf, root};
-use quorate_ledger::runs::{Filter, PrefixMatch};
+use quorate_ledger::merkle::{MerkleTree, leaf, root};
+use quorate_ledger::runs::{PrefixMatch, RunFilter};
 use quorate_ledger::signing::{ExternalKeys, SecretKey};
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::lease::LockOutcome;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, PgConnection, Row as _};
@@ -32,7 +32,7 @@ async fn append(
     from: u64,
     count: u64,
     durability: Durability,
-) -> Result<u64, Error> {
+) -> Result<u64, LedgerError> {
     let entries = (from..from + count).map(entry).collect();
     store.append(Append { run: run.into(), from, entries, bodies: Vec::new(), durability }).await
 }
@@ -60,7 +60,7 @@ async fn records_come_back_as_they_were_appended() {
     // Compare and append: an append at a stale position is refused.
     for from in [0, 7, 1500, 1502] {
         let refused = append(&store, "r1", from, 1, Durability::Written).await.unwrap_err();
-        assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
+        assert!(matches!(refused, LedgerError::Conflict { .. }), "{refused}");
     }
     let records = store.records(&"r1".into()).await.unwrap();
     assert_eq!(records.len(), 1501);
@@ -78,14 +78,14 @@ async fn a_refused_append_refuses_nothing_else_of_its_transaction() {
     append(&store, "r1", 0, 1, Durability::Synced).await.unwrap();
     let all = (0..20_u64).map(|at| {
         let store = store.clone();
-        // They are queued together: every second one is wrong.
+        // They are queued together, and every second one is stale.
         async move { append(&store, &format!("s{at}"), at % 2, 1, Durability::Synced).await }
     });
     let results = futures::future::join_all(all).await;
     for (at, result) in results.into_iter().enumerate() {
         match at % 2 {
             0 => assert_eq!(result.unwrap(), 1),
-            _ => assert!(matches!(result.unwrap_err(), Error::Conflict { .. })),
+            _ => assert!(matches!(result.unwrap_err(), LedgerError::Conflict { .. })),
         }
     }
     assert_eq!(store.stats(0).await.unwrap().records, 11);
@@ -106,16 +106,19 @@ async fn the_index_of_runs_follows_from_the_records() {
     store.append(Append::one(&"rab".into(), 1, outcome("SHIP"), Durability::Synced)).await.unwrap();
     let runs = store.runs(10).await.unwrap();
     assert_eq!(runs.iter().map(|run| &*run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
-    let listed = store.listed_runs(&Filter::default(), 2).await.unwrap();
+    let listed = store.listed_runs(&RunFilter::default(), 2).await.unwrap();
     assert_eq!(listed.iter().map(|listed| &*listed.run.run).collect::<Vec<_>>(), ["RAA", "raz"]);
     let after = listed[1].place.clone();
-    let rest = store.listed_runs(&Filter { after, ..Filter::default() }, 2).await.unwrap();
+    let rest = store.listed_runs(&RunFilter { after, ..RunFilter::default() }, 2).await.unwrap();
     assert_eq!((rest.len(), &*rest[0].run.run, rest[0].sealed), (1, "rab", false));
-    let of_ada =
-        Filter { producer: Some("ada".to_owned()), mode: Some("voting".to_owned()), ..Filter::default() };
+    let of_ada = RunFilter {
+        producer: Some("ada".to_owned()),
+        mode: Some("voting".to_owned()),
+        ..RunFilter::default()
+    };
     assert_eq!(store.listed_runs(&of_ada, 9).await.unwrap().len(), 3);
     assert_eq!(runs[2].verdict.as_deref(), Some("SHIP"));
-    // Prefixes are compared byte by byte, whatever the database's own order is.
+    // Prefixes are compared byte by byte, whatever the database's collation.
     assert!(
         matches!(store.find_by_prefix("ra").await.unwrap(), PrefixMatch::Several(some) if some.len() == 2)
     );
@@ -130,13 +133,13 @@ async fn the_index_of_runs_follows_from_the_records() {
     assert_eq!(store.body(&sha256).await.unwrap().as_deref(), Some("the artifact"));
     let stats = store.stats(0).await.unwrap();
     assert_eq!((stats.records, stats.runs, stats.open, stats.bodies), (4, 3, 3, 1));
-    // The order is that in which runs were opened, whatever was recorded in them last.
+    // The order is that in which runs were opened, not that of their last records.
     for run in ["RAA", "raz"] {
         store.append(Append::one(&run.into(), 1, outcome("HOLD"), Durability::Synced)).await.unwrap();
     }
-    let listed = store.listed_runs(&Filter::default(), 9).await.unwrap();
+    let listed = store.listed_runs(&RunFilter::default(), 9).await.unwrap();
     assert_eq!(listed.iter().map(|listed| &*listed.run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
-    // A whole id is that run's, also where another begins with it.
+    // A complete id names its run even if it is a prefix of another id.
     store.append(Append::one(&"raz2".into(), 0, opened("b.md"), Durability::Synced)).await.unwrap();
     assert!(
         matches!(store.find_by_prefix("raz").await.unwrap(), PrefixMatch::One(run) if run.subject == "Z.md")
@@ -151,7 +154,7 @@ async fn the_runs_of_an_older_ledger_have_their_origin() {
     let store = database.open("here").await;
     store.append(Append::one(&"rab".into(), 0, opened("a.md"), Durability::Synced)).await.unwrap();
     store.close().await;
-    // As the version before this table left it.
+    // In the state that the version before this table left.
     database
         .run(
             "DROP TABLE run_origin, tenant, task, task_text, task_uses, quota, conversation_turn, participant_state; DROP TRIGGER run_ends_task ON run; \
@@ -162,7 +165,7 @@ async fn the_runs_of_an_older_ledger_have_their_origin() {
         )
         .await;
     let store = database.open("here").await;
-    let listed = store.listed_runs(&Filter::default(), 9).await.unwrap();
+    let listed = store.listed_runs(&RunFilter::default(), 9).await.unwrap();
     assert_eq!((&*listed[0].mode, &*listed[0].producer), ("voting", "ada"));
     store.close().await;
 }
@@ -182,7 +185,7 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
     append(&one, "s1", 0, 3, Durability::Synced).await.unwrap();
     assert!(two.is_signed(&"s1".into()).await.unwrap());
     let refused = append(&two, "s1", 3, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::NoSigningKey { .. }), "{refused}");
+    assert!(matches!(refused, LedgerError::NoSigningKey { .. }), "{refused}");
     let mut next = 0;
     for count in [1, 254, 3, 300, 1024] {
         let store = if count % 2 == 0 { &one } else { &two };
@@ -190,7 +193,7 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
         next += count;
         let sealed = two.seal(std::slice::from_ref(&key), 2_000, false, Durability::Synced).await.unwrap();
         let heads = database.heads().await;
-        let tree: Tree = heads[..usize::try_from(sealed.tree.size).unwrap()]
+        let tree: MerkleTree = heads[..usize::try_from(sealed.tree.size).unwrap()]
             .iter()
             .map(|head| leaf(head.as_bytes()))
             .collect();
@@ -258,24 +261,24 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
     assert!(two.runs_driven_elsewhere().await.unwrap().contains(&run));
     assert!(one.runs_driven_elsewhere().await.unwrap().is_empty());
     let refused = append(&two, "r1", 1, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
-    // Streams that are no runs can be appended to by any process.
+    assert!(matches!(refused, LedgerError::Conflict { .. }), "{refused}");
+    // Any process can append to streams other than runs.
     append(&two, "overlays/x", 0, 1, Durability::Synced).await.unwrap();
 
-    // The first is not heard of any more, and its time passes.
+    // The first driver stops responding, and its lease expires.
     database.run("UPDATE lease SET until_ms = 0").await;
     let LockOutcome::Acquired(taken_over) = two.lock_run(&run).await.unwrap() else {
         panic!("its time is over")
     };
     append(&two, "r1", 1, 1, Durability::Synced).await.unwrap();
-    // It was not dead after all: it writes nothing more, though it knows how the run ends.
+    // The first driver was alive after all. It can write nothing, although it has the run's tail.
     let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(fenced, Error::Conflict { .. }), "{fenced}");
+    assert!(matches!(fenced, LedgerError::Conflict { .. }), "{fenced}");
     drop(taken_over);
     two.close().await;
-    // Nor does it when the second has let go.
+    // It still cannot after the second driver has released the run.
     let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(fenced, Error::Conflict { .. }), "{fenced}");
+    assert!(matches!(fenced, LedgerError::Conflict { .. }), "{fenced}");
     drop(held);
     one.close().await;
     assert_eq!(database.count("lease").await, 0, "a process that ends releases its lease");
@@ -295,13 +298,13 @@ async fn leases_are_renewed_while_their_driver_lives() {
     database.run("UPDATE lease SET until_ms = 1").await;
     database.wait_for_renewal("r1").await;
     database.wait_for_renewal("r2").await;
-    // What is released meanwhile is not renewed, and does not come back.
+    // A released lease is not renewed, and does not return.
     drop(held.remove(0));
     database.run("UPDATE lease SET until_ms = 1 WHERE run = 'r2'").await;
     database.wait_for_renewal("r2").await;
     assert_eq!(database.count("lease WHERE run = 'r1'").await, 0);
     drop(held);
-    // A lease that is taken after the last one was released is renewed, too.
+    // A lease acquired after the last release is renewed as well.
     tokio::time::sleep(Duration::from_secs(6)).await;
     let LockOutcome::Acquired(_held) = store.lock_run(&"r2".into()).await.unwrap() else {
         panic!("it is free")
@@ -319,7 +322,7 @@ async fn a_lost_connection_is_made_again_by_what_comes_next() {
     assert_eq!(append(&store, "r1", 2, 1, Durability::Synced).await.unwrap(), 3);
     database.terminate_others().await;
     assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 3);
-    // What waits for the writers' lock when it loses its connection is begun anew, too.
+    // A wait for the writers' lock is also repeated after its connection was lost.
     let mut blocker = database.connection().await;
     sqlx::raw_sql("BEGIN; LOCK TABLE record IN ACCESS EXCLUSIVE MODE").execute(&mut blocker).await.unwrap();
     let store = Arc::new(store);
@@ -388,7 +391,7 @@ async fn what_is_no_ledger_is_left_alone() {
     database.run("CREATE TABLE record (name TEXT)").await;
     let error = Store::open_at(&database.address("here")).await.map(drop).unwrap_err();
     let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    assert!(source.contains("something else"), "{error}: {source}");
+    assert!(source.contains("another program"), "{error}: {source}");
     assert_eq!(database.count("record").await, 0);
 }
 
@@ -396,7 +399,7 @@ async fn what_is_no_ledger_is_left_alone() {
 async fn a_server_that_is_not_there_is_said_without_the_password() {
     let dir = tempfile::tempdir().unwrap();
     let url = "postgres://ada:s3cret@127.0.0.1:1/quorate".to_owned();
-    let address = Address::Postgres { url, dir: dir.path().to_owned() };
+    let address = StoreAddress::Postgres { url, dir: dir.path().to_owned() };
     let error = Store::open_at(&address).await.map(drop).unwrap_err();
     assert!(error.to_string().contains("postgres://ada@127.0.0.1:1/quorate"), "{error}");
     assert!(!format!("{error:?}").contains("s3cret"));
@@ -406,8 +409,10 @@ async fn a_server_that_is_not_there_is_said_without_the_password() {
 async fn ledgers_in_schemas_of_their_own_keep_apart() {
     let Some(database) = Database::new().await else { return };
     database.run("CREATE SCHEMA other").await;
-    let Address::Postgres { url, dir } = database.address("here") else { unreachable!("it is a server") };
-    let other = Address::Postgres { url: format!("{url}?options=-csearch_path%3Dother"), dir };
+    let StoreAddress::Postgres { url, dir } = database.address("here") else {
+        unreachable!("it is a server")
+    };
+    let other = StoreAddress::Postgres { url: format!("{url}?options=-csearch_path%3Dother"), dir };
     let (one, two) = (database.open("here").await, Store::open_at(&other).await.unwrap().store);
     append(&one, "r1", 0, 3, Durability::Synced).await.unwrap();
     append(&two, "r1", 0, 1, Durability::Synced).await.unwrap();

@@ -1,10 +1,10 @@
-//! Several machines that open an empty database at once, rows that another program put into its tables, and what the server
-//! says. Needs the server that `scripts/services start postgres` starts.
+//! Several machines that open an empty database at once, rows that another program put into its tables, and the
+//! server's facts. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]
 
 use crate::postgres::support;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
 use quorate_ledger::Store;
 use quorate_ledger::store::lease::LockOutcome;
 use serde_json::{Map, json};
@@ -50,28 +50,28 @@ async fn nothing_is_appended_behind_a_place_without_a_record() {
     for place in ["100000", "9223372036854775807"] {
         let insert = format!("INSERT INTO record VALUES ({place}, 'x', 0, 'rule', '{{}}', '{{}}')");
         database.run(&insert).await;
-        // Who has the ledger open, and who opens it now.
+        // A store that has the ledger open, and one that opens it now.
         let late = database.open("there").await;
         for store in [&store, &late] {
             let refused = store.append(rule(2)).await.unwrap_err();
-            assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+            assert!(matches!(refused, LedgerError::Corrupt { .. }), "{refused}");
             assert!(
                 refused.to_string().contains(&format!("x/0 is corrupt: it is at place {place}")),
                 "{refused}"
             );
             let refused = store.seal(&[], 2_000, true, Durability::Synced).await.unwrap_err();
-            assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
-            assert!(matches!(store.lock_run(&"r1".into()).await, Err(Error::Corrupt { .. })));
+            assert!(matches!(refused, LedgerError::Corrupt { .. }), "{refused}");
+            assert!(matches!(store.lock_run(&"r1".into()).await, Err(LedgerError::Corrupt { .. })));
         }
         late.close().await;
         assert_eq!(database.count("record").await, 4);
         database.run("DELETE FROM record WHERE run = 'x'").await;
     }
     assert_eq!(store.append(rule(2)).await.unwrap(), 3);
-    // One that is gone from the middle is missed as well.
+    // A record missing from the middle is reported as well.
     database.run("DELETE FROM record WHERE run = 'r1' AND n = 1").await;
     let late = database.open("there").await;
-    assert!(matches!(late.append(rule(3)).await, Err(Error::Corrupt { .. })));
+    assert!(matches!(late.append(rule(3)).await, Err(LedgerError::Corrupt { .. })));
     late.close().await;
     store.close().await;
 }
@@ -95,7 +95,7 @@ async fn a_place_that_is_the_last_of_all_is_no_panic() {
 async fn a_lease_that_a_trigger_changes_is_no_other_machines() {
     let Some(database) = Database::new().await else { return };
     let store = database.open("here").await;
-    for does in ["RETURN NULL", "NEW.until_ms := 0; RETURN NEW", "NEW.owner := ''somebody''; RETURN NEW"] {
+    for does in ["RETURN NULL", "NEW.until_ms := 0; RETURN NEW", "NEW.owner := ''other''; RETURN NEW"] {
         database
             .run(&format!(
                 "CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {does}; END'; \

@@ -1,5 +1,5 @@
-//! A database with rewritten statements: rules and triggers that keep rows from the tables, or in them. Nothing is
-//! acknowledged that is not there. Needs the server that `scripts/services start postgres` starts.
+//! A database with rewritten statements: rules and triggers that keep rows from the tables, or in them. The ledger
+//! acknowledges nothing that is not stored. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]
 
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::postgres::support;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
-use quorate_ledger::retention::Settings;
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, LedgerError};
+use quorate_ledger::retention::RetentionSettings;
 use quorate_ledger::signing::{ExternalKeys, SecretKey};
 use quorate_ledger::store::WipeMode;
 use quorate_ledger::{Store, keys};
@@ -38,7 +38,7 @@ fn append(run: &str, from: u64, kind: Kind) -> Append {
 }
 
 /// Why a write was refused.
-fn refused<T>(done: Result<T, Error>, table: &str) -> String {
+fn refused<T>(done: Result<T, LedgerError>, table: &str) -> String {
     let error = done.map(drop).expect_err(table);
     let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     format!("{error}: {source}")
@@ -86,7 +86,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
         store.sign_run(&run.as_str().into(), key.clone());
         database.run(&format!("CREATE {made}")).await;
         let said = refused(store.append(append(&run, 0, Kind::RunOpened)).await, made);
-        // Postgres itself refuses to give back what a rule has put elsewhere.
+        // Postgres itself refuses to return rows that a rule redirected.
         assert!(
             said.contains(&format!("`{table}` took 0 of 1 rows")) || said.contains("RETURNING"),
             "{made}: {said}"
@@ -121,7 +121,7 @@ async fn what_a_table_keeps_is_not_called_erased() {
     for (table, verb) in [("record", "UPDATE"), ("body", "DELETE")] {
         database.run(&trigger(table, verb)).await;
         let said = refused(erase(&store).await, table);
-        assert!(said.contains(&format!("`{table}` keeps what was erased")), "{said}");
+        assert!(said.contains(&format!("`{table}` still contains the erased rows")), "{said}");
         assert_eq!(database.count("record WHERE kind = 'ledger.erased'").await, 0);
         database.run(&format!("DROP TRIGGER away ON {table}")).await;
     }
@@ -134,17 +134,18 @@ fn trigger(table: &str, verb: &str) -> String {
     format!("CREATE TRIGGER away BEFORE {verb} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
 }
 
-async fn erase(store: &Store) -> Result<(), Error> {
+async fn erase(store: &Store) -> Result<(), LedgerError> {
     let unsaid = |_: &quorate_kernel::record::RunOpened| Some(1);
     let now_ms = 10 * 86_400_000;
-    let plan =
-        store.plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: None }).await?;
+    let plan = store
+        .plan_erasure(&RetentionSettings { now_ms, default_days: &unsaid, conversation_days: None })
+        .await?;
     assert!(!plan.erasures.is_empty());
     store.erase(plan, now_ms, WipeMode::InPlace, Some(&*key_of(store))).await.map(drop)
 }
 
 /// The ledger's key.
 fn key_of(store: &Store) -> Arc<SecretKey> {
-    let keys = keys::Directory::new(store.dir());
-    Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
+    let keys = keys::KeyDirectory::new(store.dir());
+    Arc::new(keys.load(keys::KeyPurpose::Ledger).expect("readable").expect("it is there"))
 }

@@ -1,18 +1,20 @@
-//! TLS to the server, which has a certificate for 127.0.0.1 of an authority of its own. Needs the server that
-//! `scripts/services start postgres` starts.
+//! TLS to the server, whose certificate for 127.0.0.1 is by its own authority. Needs the server that `scripts/services
+//! start postgres` starts.
 
 #![cfg(feature = "postgres")]
 
 use crate::postgres::support;
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use support::Database;
 
-/// Opens the ledger with these parameters; gives whether its connection is encrypted, or why there is none.
+/// Opens the ledger with these parameters. Returns whether its connection is encrypted, or why there is none.
 async fn is_encrypted(database: &Database, host: &str, parameters: &str) -> Result<bool, String> {
-    let Address::Postgres { url, dir } = database.address("here") else { unreachable!("it is a server") };
+    let StoreAddress::Postgres { url, dir } = database.address("here") else {
+        unreachable!("it is a server")
+    };
     let url = format!("{}?{parameters}", url.replace("127.0.0.1", host));
-    let opened = Store::open_at(&Address::Postgres { url, dir }).await.map_err(|error| {
+    let opened = Store::open_at(&StoreAddress::Postgres { url, dir }).await.map_err(|error| {
         let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         format!("{error}: {source}")
     })?;
@@ -38,7 +40,7 @@ async fn the_servers_certificate_is_verified_as_the_address_says() {
     ] {
         assert_eq!(is_encrypted(&database, host, &parameters).await, Ok(encrypted), "{host} {parameters}");
     }
-    // The certificate is for another name, and of an authority that the system does not know.
+    // The certificate is for another name, and by an authority that the system does not know.
     for (host, parameters) in
         [("localhost", format!("sslmode=verify-full&{own}")), ("127.0.0.1", "sslmode=verify-full".to_owned())]
     {

@@ -1,17 +1,16 @@
-//! What a ledger in a Postgres database waits for has an end: a server that says nothing, a lock that another has, a
-//! connection to nowhere. Needs the server that `scripts/services start postgres` starts.
+//! Every wait of a ledger in a Postgres database ends: for a silent server, for another's lock, for a connection to an
+//! unreachable host. Needs the server that `scripts/services start postgres` starts.
 
 #![cfg(feature = "postgres")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::postgres::proxy;
-use crate::postgres::support;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use crate::postgres::{proxy, support};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
 use quorate_ledger::Store;
 use quorate_ledger::signing::{ExternalKeys, SecretKey};
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::lease::LockOutcome;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, PgConnection};
@@ -21,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use proxy::{Forwarding, Proxy};
 
-/// What takes no longer than this was not waited for.
+/// A wait that ends within this time did not time out.
 const SOON: Duration = Duration::from_secs(5);
 
 fn append(run: &str, from: u64) -> Append {
@@ -29,17 +28,17 @@ fn append(run: &str, from: u64) -> Append {
     Append::one(&run.into(), from, Entry { kind: Kind::Rule, at_ms: 1_000, data }, Durability::Synced)
 }
 
-/// A ledger behind a connection that can fall silent, with one record.
+/// A ledger with one record, behind a connection that can stop responding.
 async fn behind(database: &Database) -> (Proxy, Arc<Store>) {
     let proxy = Proxy::of(&database.url).await;
-    let Address::Postgres { dir, .. } = database.address("here") else { unreachable!("it is a server") };
-    let address = Address::Postgres { url: proxy.url.clone(), dir };
+    let StoreAddress::Postgres { dir, .. } = database.address("here") else { unreachable!("it is a server") };
+    let address = StoreAddress::Postgres { url: proxy.url.clone(), dir };
     let store = Store::open_at(&address).await.expect("it opens").store;
     store.append(append("r1", 0)).await.expect("appended");
     (proxy, Arc::new(store))
 }
 
-/// Waits for something that a silent server answers, without taking the time: the clock runs when nothing else does.
+/// Waits for a result from a silent server without taking the time: the paused clock advances when all tasks are idle.
 async fn out_of_time<T>(work: impl Future<Output = T>) -> (T, Duration) {
     tokio::time::pause();
     let began = Instant::now();
@@ -56,7 +55,7 @@ async fn a_silent_server_is_given_up_and_the_ledger_goes_on_when_it_answers() {
     proxy.set_forwarding(Forwarding::Nothing);
     let (refused, took) = out_of_time(store.append(append("r1", 1))).await;
     let refused = refused.unwrap_err();
-    assert!(matches!(refused, Error::InDoubt { .. }), "it may have been written: {refused:?}");
+    assert!(matches!(refused, LedgerError::InDoubt { .. }), "it may have been written: {refused:?}");
     let said = refused.to_string();
     assert!(said.contains("took record r1/1: ") && said.contains("did not answer within 30s"), "{said}");
     assert!(took >= Duration::from_secs(30) && took < Duration::from_secs(32), "{took:?}");
@@ -76,7 +75,7 @@ async fn a_write_without_an_answer_is_in_doubt_until_it_is_read() {
     store.set_external_keys(move || Ok(ExternalKeys { keyring: None, signers: signers.clone() }));
     store.sign_run(&"signed".into(), key);
     store.append(append("signed", 0)).await.expect("appended");
-    // What is signed is written in a transaction, everything else by one statement.
+    // Signed records are written in a transaction, all others by one statement.
     let ways = [
         ("r1", Forwarding::ToRecord, Forwarding::BeforeRecord),
         ("signed", Forwarding::ToCommit, Forwarding::BeforeCommit),
@@ -95,12 +94,12 @@ async fn a_write_without_an_answer_is_in_doubt_until_it_is_read() {
             let refused = refused.unwrap();
             let refused = refused.unwrap_err();
             assert!(
-                matches!(&refused, Error::InDoubt { run: of, .. } if &**of == run),
+                matches!(&refused, LedgerError::InDoubt { run: of, .. } if &**of == run),
                 "{lets:?}: {refused:?}"
             );
             assert!(refused.to_string().contains("cannot tell whether the ledger"), "{refused}");
             proxy.set_forwarding(Forwarding::All);
-            // The first was written, the second was not.
+            // The first append was written, the second was not.
             assert_eq!(store.records(&run.into()).await.unwrap().len(), 2, "{lets:?}");
         }
         assert_eq!(store.append(append(run, 2)).await.unwrap(), 3);
@@ -116,12 +115,12 @@ async fn a_write_whose_connection_is_lost_is_done_once() {
         assert_eq!(store.append(append("r1", from)).await.unwrap(), from + 1, "{lets:?}");
         assert_eq!(store.records(&"r1".into()).await.unwrap().len() as u64, from + 1, "{lets:?}");
     }
-    // Another writer took the place while the connection was gone: it is not mistaken for our own record.
+    // Another writer took the place while the connection was lost. Its record is not mistaken for this one's.
     let other = database.open("there").await;
     other.append(append("r1", 3)).await.unwrap();
     proxy.set_forwarding(Forwarding::CutBeforeRecord);
     let refused = store.append(append("r1", 3)).await.unwrap_err();
-    assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
+    assert!(matches!(refused, LedgerError::Conflict { .. }), "{refused}");
     assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 4);
 }
 
@@ -149,7 +148,7 @@ async fn a_server_that_accepts_and_says_nothing_is_no_ledger() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let url = format!("postgres://ada:s3cret@{}/q", listener.local_addr().unwrap());
-    let address = Address::Postgres { url, dir: dir.path().to_owned() };
+    let address = StoreAddress::Postgres { url, dir: dir.path().to_owned() };
     let (opened, took) = out_of_time(Store::open_at(&address)).await;
     let error = opened.map(drop).unwrap_err();
     let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -165,11 +164,11 @@ async fn a_transaction_that_comes_to_nothing_lets_go_of_the_lock() {
     let LockOutcome::Acquired(_held) = one.lock_run(&"r1".into()).await.unwrap() else {
         panic!("it is free")
     };
-    // It has asked for the lease inside of a transaction, and got none.
+    // It has requested the lease inside of a transaction, and did not get it.
     assert!(matches!(two.lock_run(&"r1".into()).await.unwrap(), LockOutcome::HeldRemotely { .. }));
     timeout(SOON, one.append(append("r1", 0))).await.expect("the lock is free").unwrap();
 
-    // One that is dropped on its way, while it waits for a table.
+    // An append dropped while it waits for a table.
     let mut blocker = PgConnection::connect(&database.url).await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK TABLE checkpoint IN ACCESS EXCLUSIVE MODE")
         .execute(&mut blocker)

@@ -1,5 +1,5 @@
-//! Sixteen processes that write one ledger at once, each its own run, while another process reads: nothing is lost, nothing comes
-//! twice, and the places have no gap.
+//! Sixteen processes write one ledger at once, each its own run, while another process reads: no record is lost or
+//! duplicated, and positions have no gaps.
 //!
 //! Each process runs this test binary again, with its role in an environment variable.
 
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::merkle::{Tree, leaf, root};
+use quorate_ledger::merkle::{MerkleTree, leaf, root};
 use quorate_protocol::Name;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
@@ -22,7 +22,7 @@ fn entry(run: &str, n: u64) -> Entry {
     Entry { kind: Kind::Rule, at_ms: 1_000, data }
 }
 
-/// What a process does: one record after the other, every fiftieth synced.
+/// The work of a process: one record after another, every fiftieth synced.
 async fn write(path: &Path, run: &str) {
     let store = Store::open(path).await.expect("it opens").store;
     let name: Name = run.into();
@@ -58,7 +58,7 @@ async fn many_processes_write_one_ledger() {
     let reader = Store::open(&path).await.unwrap().store;
     let mut seen = 0;
     while children.iter_mut().any(|child| child.try_wait().unwrap().is_none()) {
-        // A reader during a write sees a run from its start to somewhere, and each time no less.
+        // A reader during a write sees a prefix of a run, which never shrinks.
         let there = reader.records(&"r3".into()).await.unwrap().len();
         assert!(there >= seen, "{there} records where there were {seen}");
         seen = there;
@@ -83,6 +83,6 @@ async fn many_processes_write_one_ledger() {
     let places: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(places, (1..=i64::try_from(rows.len()).unwrap()).collect::<Vec<_>>(), "no gap, nothing twice");
     let size = usize::try_from(sealed.tree.size).unwrap();
-    let tree: Tree = rows[..size].iter().map(|row| leaf(row.get::<&str, _>(1).as_bytes())).collect();
+    let tree: MerkleTree = rows[..size].iter().map(|row| leaf(row.get::<&str, _>(1).as_bytes())).collect();
     assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root, "sixteen sealed one tree");
 }

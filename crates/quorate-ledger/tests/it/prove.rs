@@ -1,4 +1,4 @@
-//! Proofs (D2, D3): what is proven can be checked without the ledger, and nothing else is.
+//! Proofs (D2, D3): a proven record can be checked without the ledger, and other records cannot pass as proven.
 
 use crate::export::world;
 use quorate_kernel::ports::ledger::Kind;
@@ -22,7 +22,7 @@ async fn a_proof_holds_without_the_ledger() {
         assert_eq!(proven.tree.size, 15);
         let stranger = TrustedKey::Public(SecretKey::from_seed(&[9; 32]).public());
         assert_eq!(
-            check_proof(&text, &[stranger], &[]).expect("it holds against its own key").trusted_key,
+            check_proof(&text, &[stranger], &[]).expect("it verifies with its own key").trusted_key,
             None
         );
         let asked = check_proof(&text, &[world.trusted()], &world.signers());
@@ -97,7 +97,7 @@ async fn what_was_put_together_by_hand_does_not_hold() {
         let checked = check_proof(&changed.text().unwrap(), &[world.trusted()], &[]);
         assert!(checked.is_err(), "{what}");
     }
-    // Records of several runs may be in one file, and some may be missing.
+    // One file may contain records of several runs, and may omit some.
     let mut picked = signed.clone();
     picked.records.remove(2);
     picked.records.extend(plain.records.iter().skip(3).cloned());
@@ -128,7 +128,7 @@ async fn what_is_no_proof_is_said_to_be_none() {
 
 #[tokio::test]
 async fn a_proof_from_a_long_ledger_takes_no_time() {
-    // D2: what grows with the ledger is a few hashes. `QUORATE_RECORDS` says how long it is.
+    // D2: a proof grows by a few hashes with the ledger. `QUORATE_RECORDS` sets the ledger's size.
     let wanted = std::env::var("QUORATE_RECORDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4_000);
     let world = World::empty().await;
     for from in (0..wanted).step_by(1_000) {
@@ -177,18 +177,18 @@ async fn a_ledger_that_was_changed_proves_nothing() {
     let world = World::full().await;
     world.sql("UPDATE record SET n = 99 WHERE run = 'r0000000000p1' AND n = 4").await;
     let failed = world.store.prove(&PLAIN.into(), Some(99), &[]).await.unwrap_err().to_string();
-    assert!(failed.contains("its head is of another record"), "{failed}");
+    assert!(failed.contains("its head belongs to another record"), "{failed}");
     let world = World::full().await;
     world.sql("UPDATE tile SET hashes = CAST(substr(hashes, 1, 320) || zeroblob(32) || substr(hashes, 353) AS BLOB)").await;
     let failed = world.store.prove(&PLAIN.into(), Some(0), &[]).await.unwrap_err().to_string();
-    assert!(failed.contains("its root is not the checkpoint's"), "{failed}");
+    assert!(failed.contains("its root differs from the checkpoint's"), "{failed}");
 }
 
 #[test]
 fn a_proof_is_read_up_to_64_mebibytes() {
     const MOST: usize = 64 * 1024 * 1024;
     let mut text = " ".repeat(MOST);
-    for (longer, said) in [(false, "no line end"), (true, "more than the maximum")] {
+    for (longer, said) in [(false, "does not end in a line end"), (true, "more than the maximum")] {
         if longer {
             text.push(' ');
         }

@@ -1,13 +1,13 @@
-//! Checkpoints of a ledger on disk: what they are over, that the stored tree is the records', and that an older file
-//! opens and is sealed.
+//! Checkpoints of a ledger on disk: which records they cover, that the stored tree matches the records, and that an
+//! older file opens and can be sealed.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
-use quorate_ledger::merkle::{Tree, leaf, root};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
+use quorate_ledger::merkle::{MerkleTree, leaf, root};
 use quorate_ledger::note::{Checkpoint, Verifier};
-use quorate_ledger::runs::Filter;
+use quorate_ledger::runs::RunFilter;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::{Store, keys};
 use quorate_protocol::Name;
@@ -43,8 +43,8 @@ async fn heads(path: &Path) -> Vec<String> {
 }
 
 fn ledger_key(path: &Path) -> Arc<SecretKey> {
-    let keys = keys::Directory::new(path.parent().expect("it lies somewhere"));
-    Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("made with the ledger"))
+    let keys = keys::KeyDirectory::new(path.parent().expect("it lies somewhere"));
+    Arc::new(keys.load(keys::KeyPurpose::Ledger).expect("readable").expect("made with the ledger"))
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_checkpoint_is_over_all_records_in_their_order() {
         next += count;
         let sealed = store.seal(&[Arc::clone(&key)], 2_000, false, Durability::Synced).await.unwrap();
         assert!(sealed.is_new);
-        let tree: Tree = heads(&path).await[..usize::try_from(sealed.tree.size).unwrap()]
+        let tree: MerkleTree = heads(&path).await[..usize::try_from(sealed.tree.size).unwrap()]
             .iter()
             .map(|head| leaf(head.as_bytes()))
             .collect();
@@ -91,7 +91,7 @@ async fn a_spoilt_stored_tree_is_made_anew_and_changed_records_are_not_sealed() 
     append(&store, "r1", 600, 2).await;
     let sealed = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
     assert_eq!(sealed.tree.size, 603);
-    assert_eq!(sealed.note, None, "without a key there is no signature");
+    assert_eq!(sealed.note, None, "without a key, no signature");
 
     sqlx::query("UPDATE record SET head = replace(head, 'rule', 'ruin') WHERE seq = 3")
         .execute(&mut sqlite)
@@ -100,7 +100,7 @@ async fn a_spoilt_stored_tree_is_made_anew_and_changed_records_are_not_sealed() 
     sqlx::query("DELETE FROM tile").execute(&mut sqlite).await.unwrap();
     append(&store, "r1", 602, 1).await;
     let refused = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+    assert!(matches!(refused, LedgerError::Corrupt { .. }), "{refused}");
     append(&store, "r1", 603, 1).await;
     store.close().await;
 }
@@ -123,7 +123,7 @@ async fn a_run_that_begins_signed_stays_signed() {
 
     let store = open(&path).await;
     let refused = store.append(Append::one(&run, 3, entry(3), Durability::Synced)).await.unwrap_err();
-    assert!(matches!(refused, Error::NoSigningKey { .. }), "{refused}");
+    assert!(matches!(refused, LedgerError::NoSigningKey { .. }), "{refused}");
     store.sign_run(&run, Arc::new(SecretKey::generate()));
     append(&store, "r1", 3, 1).await;
     store.close().await;
@@ -158,19 +158,19 @@ async fn the_runs_of_an_older_ledger_have_their_origin() {
     let producer = "UPDATE record SET data = json_set(data, '$.producer', json('{\"operator\": \"ada\", \"trying\": []}')) WHERE n = 0";
     sqlx::raw_sql(producer).execute(&mut sqlite).await.unwrap();
     let origin = async |store: &Store| {
-        let listed = store.listed_runs(&Filter::default(), 10).await.unwrap();
+        let listed = store.listed_runs(&RunFilter::default(), 10).await.unwrap();
         (listed[0].mode.clone(), listed[0].producer.clone())
     };
     assert_eq!(origin(&store).await, ("council".to_owned(), String::new()));
     store.close().await;
-    // As the version before this table left it.
+    // In the state that the version before this table left.
     sqlx::raw_sql("DROP TABLE run_origin; PRAGMA user_version = 3").execute(&mut sqlite).await.unwrap();
     let read = Store::open_read_only(&path.as_path().into()).await.unwrap();
     assert_eq!(origin(&read).await, ("council".to_owned(), "ada".to_owned()));
     read.close().await;
     let version = sqlx::query("PRAGMA user_version").fetch_one(&mut sqlite).await.unwrap();
     assert_eq!(version.get::<i64, _>(0), 3, "reading changes nothing");
-    // A body that is no JSON has no origin, and stops nothing.
+    // A body that is not JSON has no origin, and stops nothing.
     sqlx::raw_sql("UPDATE record SET data = 'no JSON' WHERE n = 0").execute(&mut sqlite).await.unwrap();
     let store = open(&path).await;
     assert_eq!(origin(&store).await, (String::new(), String::new()));
@@ -226,7 +226,7 @@ async fn an_unsigned_checkpoint_is_signed_over_by_who_has_the_key() {
 
 #[tokio::test]
 async fn what_is_new_is_verified_before_it_is_sealed() {
-    // D2: of unsigned runs, too.
+    // D2: the same is true for unsigned runs.
     for statement in [
         "UPDATE record SET data = NULL WHERE seq = 6",
         "UPDATE record SET data = '{\"n\":9}' WHERE seq = 6",
@@ -241,8 +241,8 @@ async fn what_is_new_is_verified_before_it_is_sealed() {
         append(&store, "r1", 3, 3).await;
         change(&path, statement).await;
         let refused = store.seal(&[key], 2_000, false, Durability::Synced).await.unwrap_err();
-        assert!(matches!(refused, Error::Corrupt { .. }), "{statement}: {refused}");
-        assert!(refused.to_string().contains("it cannot be sealed"), "{statement}: {refused}");
+        assert!(matches!(refused, LedgerError::Corrupt { .. }), "{statement}: {refused}");
+        assert!(refused.to_string().contains("cannot seal it"), "{statement}: {refused}");
         store.close().await;
     }
 }
@@ -261,12 +261,12 @@ async fn nothing_is_appended_behind_a_place_without_a_record() {
         change(&path, statement).await;
         let late = open(&path).await;
         let refused = late.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await;
-        assert!(matches!(refused, Err(Error::Corrupt { .. })), "{statement}: {refused:?}");
+        assert!(matches!(refused, Err(LedgerError::Corrupt { .. })), "{statement}: {refused:?}");
         late.close().await;
         if statement.starts_with("INSERT") {
-            // One statement, for a run whose end is known.
+            // One statement, for a run with a known tail.
             let refused = store.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await;
-            assert!(matches!(refused, Err(Error::Corrupt { .. })), "{statement}: {refused:?}");
+            assert!(matches!(refused, Err(LedgerError::Corrupt { .. })), "{statement}: {refused:?}");
             change(&path, "DELETE FROM record WHERE run = 'x'").await;
             append(&store, "r1", 3, 1).await;
         }

@@ -1,15 +1,15 @@
-//! Signatures over records (D3): keys and their texts, what is signed, and which signatures count when. The vectors of
-//! RFC 8032 are beside the keys, where messages other than leaves can be signed.
+//! Signatures over records (D3): keys and their texts, the signed bytes, and which signatures count when. The vectors
+//! of RFC 8032 are beside the keys, where messages other than leaves can be signed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{Hash, leaf};
 use quorate_ledger::signing::{
-    Context, InsertError, InvalidKey, InvalidSignature, Key, KeyId, Keyring, PublicKey, RejectedSignature,
-    SecretKey, Signature,
+    InsertError, InvalidKey, InvalidSignature, KeyId, Keyring, KeyringEntry, PublicKey, RejectedSignature,
+    SecretKey, Signature, SigningContext,
 };
 
-const OTHER: Context = Context::new("application/vnd.quorate.test");
+const OTHER: SigningContext = SigningContext::new("application/vnd.quorate.test");
 
 fn key(seed: u8) -> SecretKey {
     SecretKey::from_seed(&[seed; 32])
@@ -39,7 +39,7 @@ fn keys_read_back_from_their_texts() {
 
 #[test]
 fn texts_have_one_form() {
-    // D3: these texts are in files from now on.
+    // D3: files contain these texts from now on.
     let (seed, public) = (key(1), key(1).public());
     assert_eq!(&*seed.to_text(), "quorate:ed25519:seed:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=");
     assert_eq!(public.to_string(), "quorate:ed25519:public:iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=");
@@ -49,7 +49,7 @@ fn texts_have_one_form() {
     let prefix = Err(InvalidKey::Prefix { expected });
     let bad = |text: &str| SecretKey::from_text(text).map(|_| ());
     assert_eq!(bad(""), prefix);
-    assert_eq!(bad(&public.to_string()), prefix, "a public key is no secret one");
+    assert_eq!(bad(&public.to_string()), prefix, "a public key is not a secret one");
     assert_eq!(bad(&text.to_uppercase()), prefix);
     assert_eq!(bad(&format!(" {}", *text)), prefix);
     let rest = ["", "\n\n", "\r\n", " "]
@@ -57,7 +57,7 @@ fn texts_have_one_form() {
     for text in rest {
         assert_eq!(bad(&text), Err(InvalidKey::Encoding), "{text:?}");
     }
-    // The last letter carries two bits that belong to nothing; set, they would be a second text of the same key.
+    // The last letter has two unused bits. Set, they would make a second text of the same key.
     assert_eq!(bad(&text.replace("QE=", "QF=")), Err(InvalidKey::Encoding));
     assert_eq!(bad(&text.replace("QE=", "QEB")), Err(InvalidKey::Encoding), "33 bytes");
     assert_eq!(bad(&format!("{expected}{}", "-".repeat(44))), Err(InvalidKey::Encoding));
@@ -104,17 +104,17 @@ fn weak_and_impossible_public_keys_are_refused() {
 fn a_signature_is_for_one_leaf_one_purpose_and_one_key() {
     // D3
     let (secret, public) = (key(1), key(1).public());
-    let signature = secret.sign(Context::RECORD, &record());
+    let signature = secret.sign(SigningContext::RECORD, &record());
     let forged = Err(InvalidSignature::Forged);
-    assert_eq!(public.verify(Context::RECORD, &record(), &signature), Ok(()));
+    assert_eq!(public.verify(SigningContext::RECORD, &record(), &signature), Ok(()));
     assert_eq!(public.verify(OTHER, &record(), &signature), forged);
-    assert_eq!(public.verify(Context::RECORD, &leaf(b"other"), &signature), forged);
-    assert_eq!(key(2).public().verify(Context::RECORD, &record(), &signature), forged);
+    assert_eq!(public.verify(SigningContext::RECORD, &leaf(b"other"), &signature), forged);
+    assert_eq!(key(2).public().verify(SigningContext::RECORD, &record(), &signature), forged);
     for bit in 0..512 {
         let mut bytes = *signature.as_bytes();
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(
-            public.verify(Context::RECORD, &record(), &Signature::from_bytes(bytes)),
+            public.verify(SigningContext::RECORD, &record(), &Signature::from_bytes(bytes)),
             forged,
             "bit {bit}"
         );
@@ -122,15 +122,15 @@ fn a_signature_is_for_one_leaf_one_purpose_and_one_key() {
     for bit in (0..256).step_by(5) {
         let mut other = record();
         other[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(public.verify(Context::RECORD, &other, &signature), forged, "bit {bit}");
+        assert_eq!(public.verify(SigningContext::RECORD, &other, &signature), forged, "bit {bit}");
     }
 }
 
 #[test]
 fn what_is_signed_is_an_envelopes_payload() {
-    // D3: DSSE's encoding, put together here by hand, under another implementation of the same signature.
-    let signature = key(1).sign(Context::RECORD, &record());
-    let name = Context::RECORD.name();
+    // D3: DSSE's encoding, built by hand here and signed by another implementation.
+    let signature = key(1).sign(SigningContext::RECORD, &record());
+    let name = SigningContext::RECORD.name();
     let mut message = format!("DSSEv1 {} {name} 32 ", name.len()).into_bytes();
     message.extend(record());
     let plain = ed25519_dalek::VerifyingKey::from_bytes(key(1).public().as_bytes()).unwrap();
@@ -145,11 +145,14 @@ fn what_is_signed_is_an_envelopes_payload() {
 #[test]
 fn signatures_read_back_from_their_texts() {
     // D3
-    let signature = key(1).sign(Context::RECORD, &record());
+    let signature = key(1).sign(SigningContext::RECORD, &record());
     let text = signature.to_string();
     assert_eq!(Signature::from_text(&text), Ok(signature));
     let zeros = Signature::from_bytes([0; 64]);
-    assert_eq!(key(1).public().verify(Context::RECORD, &record(), &zeros), Err(InvalidSignature::Forged));
+    assert_eq!(
+        key(1).public().verify(SigningContext::RECORD, &record(), &zeros),
+        Err(InvalidSignature::Forged)
+    );
     for bad in
         ["", "AAAA", &text[1..], &format!("{text}\n"), &"A".repeat(88), &"=".repeat(88), &"A".repeat(1 << 20)]
     {
@@ -160,17 +163,17 @@ fn signatures_read_back_from_their_texts() {
 #[test]
 fn a_keyring_says_which_signatures_count_and_why_not() {
     // D3, D9
-    let bounded = Key {
+    let bounded = KeyringEntry {
         public: key(1).public(),
         not_before_ms: Some(100),
         not_after_ms: Some(200),
         revoked_at_ms: Some(150),
     };
-    let expiring = Key { revoked_at_ms: None, public: key(2).public(), ..bounded };
+    let expiring = KeyringEntry { revoked_at_ms: None, public: key(2).public(), ..bounded };
     let mut ring = Keyring::new();
     let one = ring.insert(bounded).unwrap();
     let two = ring.insert(expiring).unwrap();
-    let three = ring.insert(Key::unbounded(key(3).public())).unwrap();
+    let three = ring.insert(KeyringEntry::unbounded(key(3).public())).unwrap();
     let stranger = key(4).public().id();
     let early = |id| Err(RejectedSignature::NotYetValid { id, not_before_ms: 100 });
     let late = |id| Err(RejectedSignature::Expired { id, not_after_ms: 200 });
@@ -190,20 +193,20 @@ fn a_keyring_says_which_signatures_count_and_why_not() {
     ] {
         assert_eq!(ring.may_sign(id, at_ms), expected, "{id} at {at_ms}");
         let secret = if id == one { key(1) } else { key(2) };
-        let signature = secret.sign(Context::RECORD, &record());
+        let signature = secret.sign(SigningContext::RECORD, &record());
         assert_eq!(
-            ring.verify(id, at_ms, Context::RECORD, &record(), &signature),
+            ring.verify(id, at_ms, SigningContext::RECORD, &record(), &signature),
             expected,
             "{id} at {at_ms}"
         );
     }
     for at_ms in [i64::MIN, 0, i64::MAX] {
         assert!(ring.may_sign(three, at_ms).is_ok());
-        let others = key(2).sign(Context::RECORD, &record());
+        let others = key(2).sign(SigningContext::RECORD, &record());
         let forged = Err(RejectedSignature::Forged { id: three });
-        assert_eq!(ring.verify(three, at_ms, Context::RECORD, &record(), &others), forged);
+        assert_eq!(ring.verify(three, at_ms, SigningContext::RECORD, &record(), &others), forged);
         let elsewhere = key(3).sign(OTHER, &record());
-        assert_eq!(ring.verify(three, at_ms, Context::RECORD, &record(), &elsewhere), forged);
+        assert_eq!(ring.verify(three, at_ms, SigningContext::RECORD, &record(), &elsewhere), forged);
     }
 }
 
@@ -211,16 +214,23 @@ fn a_keyring_says_which_signatures_count_and_why_not() {
 fn a_keyring_takes_a_key_once_and_with_times_that_agree() {
     // D9
     let mut ring = Keyring::new();
-    let free = Key::unbounded(key(1).public());
+    let free = KeyringEntry::unbounded(key(1).public());
     let id = ring.insert(free).unwrap();
-    assert_eq!(ring.insert(Key { revoked_at_ms: Some(0), ..free }), Err(InsertError::Duplicate { id }));
-    let backwards = Key { not_before_ms: Some(2), not_after_ms: Some(1), ..Key::unbounded(key(2).public()) };
+    assert_eq!(
+        ring.insert(KeyringEntry { revoked_at_ms: Some(0), ..free }),
+        Err(InsertError::Duplicate { id })
+    );
+    let backwards = KeyringEntry {
+        not_before_ms: Some(2),
+        not_after_ms: Some(1),
+        ..KeyringEntry::unbounded(key(2).public())
+    };
     let id = key(2).public().id();
     assert_eq!(
         ring.insert(backwards),
         Err(InsertError::EndsBeforeStart { id, not_before_ms: 2, not_after_ms: 1 })
     );
-    let moment = Key { not_after_ms: Some(2), ..backwards };
+    let moment = KeyringEntry { not_after_ms: Some(2), ..backwards };
     assert_eq!(ring.insert(moment), Ok(id));
     assert!(ring.may_sign(id, 2).is_ok());
     let all: Vec<KeyId> = ring.keys().map(|(id, _)| id).collect();

@@ -1,5 +1,5 @@
-//! Every statement of this crate is understood by both engines, and gives columns of the types that both have: integers
-//! of 64 bits, texts, bytes. The statements are found in the source, so that a new one is covered without a change here.
+//! Both engines understand every statement of this crate, and return columns of the types that both have: integers of
+//! 64 bits, texts, bytes. The statements are extracted from the source, so a new one is covered without a change here.
 
 #![cfg(feature = "postgres")]
 
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use crate::postgres::support;
 use sqlx::{
-    AssertSqlSafe, Column as _, Connection as _, Executor as _, PgConnection, SqlSafeStr as _, TypeInfo as _,
+    AssertSqlSafe, Column as _, Connection as _, Executor as _, PgConnection, SqlSafeStr as _, SqlStr,
+    SqliteConnection, Statement as _, TypeInfo as _,
 };
-use sqlx::{SqlStr, SqliteConnection, Statement as _};
 use support::Database;
 
-/// What only one engine is asked.
+/// Statements for one engine only.
 const SQLITE: [&str; 8] =
     ["ZEROBLOB", "pragma_", "sqlite_master", "?", " log ", " log_line", " log_seat", "dbstat"];
 const POSTGRES: [&str; 9] = [
@@ -27,7 +27,7 @@ const POSTGRES: [&str; 9] = [
     " quota",
 ];
 
-/// The statements in all files below a directory, with where they stand.
+/// The statements in all files below a directory, with their locations.
 fn statements(dir: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -41,7 +41,7 @@ fn statements(dir: &Path, found: &mut Vec<(String, String)>) {
                 literals(&text)
                     .into_iter()
                     .filter(|literal| verbs.iter().any(|verb| literal.starts_with(verb)))
-                    // The beginnings of statements that are put together, and several in one.
+                    // The first parts of concatenated statements, and texts with several statements.
                     .filter(|literal| !literal.ends_with(' ') && !literal.contains(';'))
                     .filter(|literal| !literal.contains('{') && literal.contains(' '))
                     .map(|literal| (place.clone(), literal)),
@@ -50,7 +50,7 @@ fn statements(dir: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The string literals of a source text. `concat!` with a macro inside is left out: its parts are no statements.
+/// The string literals of a source text. Skips `concat!` with a macro inside, because its parts are not statements.
 fn literals(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut rest = text;
@@ -66,7 +66,7 @@ fn literals(text: &str) -> Vec<String> {
                     break;
                 }
                 '\\' => match characters.next() {
-                    // The line continues where the next one's text begins.
+                    // A backslash at the end of a line skips the next line's indentation.
                     Some((_, '\n')) => {
                         let skipped = characters.as_str().len() - characters.as_str().trim_start().len();
                         (0..skipped).for_each(|_| _ = characters.next());
@@ -77,12 +77,13 @@ fn literals(text: &str) -> Vec<String> {
                 character => literal.push(character),
             }
         }
-        // A character literal of a quote begins no text.
+        // A character literal of a quote does not begin a text.
         if before.ends_with('\'') {
             rest = &after[1..];
             continue;
         }
-        // The list of columns of a statement that a macro completes. Tests of the audit run it on the one engine that has it.
+        // The list of columns of a statement that a macro completes. Tests of the audit run it on the only engine that
+        // uses it.
         let is_part = ["counted_lines!(", "reviews!("].iter().any(|name| before.trim_end().ends_with(name));
         let follows = after.get(end..).unwrap_or_default().trim_start();
         let ends_elsewhere = follows.starts_with(',') && follows[1..].trim_start().starts_with("now!()");

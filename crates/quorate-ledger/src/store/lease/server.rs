@@ -1,37 +1,36 @@
-//! A lease: its row in the database, and its renewal.
+//! A lease: its row in the database, its renewal, and the clock for both.
 
 use std::sync::Weak;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::entropy;
-use quorate_kernel::ports::fence::Drives;
-use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::ports::ledger::{Drives, LedgerError};
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::DURATION_MS;
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
 use crate::store::engine::{Column, Value, rows_lost_error, sql, sql_rows};
-use crate::store::leases::{Leases, OwnLease, now};
-use crate::store::machine_id::machine_id;
-use crate::store::postgres::call::LeaseCall;
+use crate::store::lease::{Leases, OwnLease, now};
+use crate::store::postgres::machine_id;
+use crate::store::postgres::server::LeaseCall;
 
-use super::{DURATION_MS, clock};
-
-/// How long after it was renewed it is certain that no other process has the run: a call takes a moment to be sent.
+/// The time after a renewal during which no other process can have the run. It is shorter than the lease, because a
+/// request takes time to arrive.
 const FENCE_LIMIT: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() - 1_000);
-/// How often a lease that may have ended is looked at.
+/// The interval of checks for a lease that may have ended.
 const FENCE_POLL: Duration = Duration::from_millis(20);
-/// How often it is renewed.
+/// The interval of renewals.
 const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
 
 const RENEW_HEAD: &str = concat!("UPDATE lease SET until_ms = ", now!(), " + ours.duration_ms FROM (VALUES ");
 const RENEW_TAIL: &str = ") AS ours (run, owner, duration_ms) WHERE lease.run = ours.run AND lease.owner = ours.owner \
      RETURNING lease.run";
 
-/// The row of a run that this process drives. Dropping it takes the row away.
+/// The row of a run that this process drives. Dropping it deletes the row.
 pub(super) struct Lease {
     run: Name,
     owner: String,
@@ -39,11 +38,11 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Takes a run's lease; if another process has it, returns its expiry.
+    /// Acquires a run's lease. If another process has it, returns its expiry.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(super) async fn acquire(store: &Store, run: &Name) -> Result<Result<Lease, i64>, Error> {
+    pub(super) async fn acquire(store: &Store, run: &Name) -> Result<Result<Lease, i64>, LedgerError> {
         let owner = entropy::run_id().to_string();
         let call = LeaseCall {
             run: run.to_string(),
@@ -52,7 +51,7 @@ impl Lease {
             duration_ms: DURATION_MS,
         };
         let mut connection = store.writer().await;
-        let since = clock::now();
+        let since = now();
         let called = connection.write_call(&call).await;
         let Some((lease, _)) = called.map_err(|error| store.error(error))? else {
             return Err(store.error(rows_lost_error("lease", 0, 1)));
@@ -60,13 +59,13 @@ impl Lease {
         match lease.held {
             Some((holder, _)) if lease.was_taken && holder == owner => {}
             Some((_, until_ms)) if !lease.was_taken => return Ok(Err(until_ms)),
-            // A trigger can have put another's name into the row, or another time.
+            // A trigger may have put another name or time into the row.
             _ => return Err(store.error(rows_lost_error("lease", 0, 1))),
         }
         Ok(Ok(Lease::registered(store, &connection.leases, run, owner, since)))
     }
 
-    /// A lease whose row this process has made already; it asked for it at `since`, by [`clock::now`].
+    /// A lease whose row this process has inserted, requested at `since`, by [`now`].
     pub(super) async fn adopt(store: &Store, run: &Name, owner: &str, since: Duration) -> Lease {
         let connection = store.writer().await;
         Lease::registered(store, &connection.leases, run, owner.to_owned(), since)
@@ -81,7 +80,7 @@ impl Lease {
     }
 }
 
-/// A run's lease of this process, as executors ask for it.
+/// This process's lease of a run, for executors.
 pub(super) struct LeaseFence {
     pub(super) run: Name,
     pub(super) leases: Leases,
@@ -95,8 +94,8 @@ impl Drives for LeaseFence {
                 // No other process can take it over.
                 None => return true,
                 Some(lease) if lease.is_lost => return false,
-                Some(lease) if clock::now().saturating_sub(lease.since) < FENCE_LIMIT => return true,
-                // It is about to be renewed, or to be known as lost.
+                Some(lease) if now().saturating_sub(lease.since) < FENCE_LIMIT => return true,
+                // It is about to be renewed, or to be reported as lost.
                 Some(_) if Instant::now() >= until => return false,
                 Some(_) => tokio::time::sleep(FENCE_POLL).await,
             }
@@ -112,7 +111,7 @@ impl std::fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A row that remains expires soon. Closing the ledger waits for this task, which has the connection.
+        // A remaining row expires soon. Closing the ledger waits for this task, which has the connection.
         let (Some(connection), Ok(runtime)) =
             (self.connection.upgrade(), tokio::runtime::Handle::try_current())
         else {
@@ -132,7 +131,7 @@ async fn release(connection: &mut Connection, run: &Name, owner: &str) -> Result
     release.bind(&**run).bind(owner).execute(connection.engine().await?).await
 }
 
-/// Renews the leases of a process, all at once, as long as it has any.
+/// Renews all leases of a process at once, as long as there are any.
 async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
     loop {
         tokio::time::sleep(RENEW_INTERVAL).await;
@@ -143,7 +142,7 @@ async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
             vec![Value::from(&**run), lease.owner.clone().into(), DURATION_MS.into()]
         };
         let renew = sql_rows(RENEW_HEAD, ours.iter().map(row), RENEW_TAIL);
-        let since = clock::now();
+        let since = now();
         // Every append checks the lease again; the next one reopens a lost connection.
         if let Ok(engine) = connection.engine().await
             && let Ok(rows) = renew.rows(engine, &[Column::Text]).await
@@ -152,4 +151,22 @@ async fn renew(leases: Leases, connection: Weak<Mutex<Connection>>) {
             leases.renewed(&ours, &renewed, since);
         }
     }
+}
+
+/// The time since the machine started.
+#[cfg(target_os = "linux")]
+pub(in crate::store) fn now() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// The time since the first call in this process.
+#[cfg(not(target_os = "linux"))]
+pub(in crate::store) fn now() -> Duration {
+    use std::sync::OnceLock;
+    use tokio::time::Instant;
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed()
 }

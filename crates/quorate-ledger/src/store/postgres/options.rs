@@ -1,6 +1,6 @@
 //! The options in a database address: accepted parameters, contradictions between them, and whether the server's
-//! certificate is verified. The client itself ignores unknown parameters, and a misspelt `sslmode` would leave a connection
-//! unprotected.
+//! certificate is verified. The client itself ignores unknown parameters, so a misspelt `sslmode` would leave a
+//! connection unprotected.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
-/// The parameters that an address may have, with `options[NAME]` for settings of the session.
+/// The parameters that an address may have; `options[NAME]` is for session settings.
 const KNOWN_PARAMETERS: [&str; 12] = [
     "application_name",
     "dbname",
@@ -25,10 +25,10 @@ const KNOWN_PARAMETERS: [&str; 12] = [
     "sslrootcert",
     "user",
 ];
-/// The values of `sslmode`. `allow` is not among them: the client would never use TLS with it.
+/// The accepted values of `sslmode`. `allow` is missing, because the client would never use TLS with it.
 const SSL_MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "verify-full"];
 
-/// Why an address is refused, and what to do about it. No value of a parameter is in it but that of `sslmode`.
+/// Why an address is refused, with the remedy. The text contains no parameter value except that of `sslmode`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct InvalidAddress {
@@ -40,10 +40,10 @@ fn refused<T>(what: impl Into<String>, help: impl Into<String>) -> Result<T, Inv
     Err(InvalidAddress { what: what.into(), help: help.into() })
 }
 
-/// How a database is connected to.
+/// The client's options for a database.
 ///
 /// # Errors
-/// When the address cannot be read, or has parameters that are unknown or contradict each other.
+/// If the address is malformed, or has parameters that are unknown or contradict each other.
 pub(in crate::store) fn connect_options(address: &str) -> Result<PgConnectOptions, InvalidAddress> {
     let Ok(url) = Url::parse(address) else {
         return refused("it is not a URL", "write it as `postgres://user@host/database?sslmode=verify-full`");
@@ -52,8 +52,8 @@ pub(in crate::store) fn connect_options(address: &str) -> Result<PgConnectOption
     check_contradictions(&url, &parameters)?;
     let options = match PgConnectOptions::from_str(address) {
         Ok(options) => options.disable_statement_logging(),
-        // What the client says may have the value in it, which may be a password.
-        Err(_) => return refused("a part of it cannot be read", "check its port, `port` and `hostaddr`"),
+        // The client's message may contain the value, which may be a password.
+        Err(_) => return refused("a part of it cannot be parsed", "check its port, `port` and `hostaddr`"),
     };
     let options = match options.get_application_name() {
         None => options.application_name("quorate"),
@@ -102,7 +102,7 @@ fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Res
         ("dbname", !matches!(url.path(), "" | "/")),
     ];
     if let Some((key, _)) = before.iter().find(|(key, given)| *given && has(key)) {
-        return refused(format!("`{key}` is both before and after the `?`"), "give it once");
+        return refused(format!("`{key}` occurs before and after the `?`"), "give it once");
     }
     for (one, other) in [("host", "hostaddr"), ("options", "options[")] {
         if has(one) && parameters.keys().any(|key| key.starts_with(other)) {
@@ -113,7 +113,7 @@ fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Res
         }
     }
     if has("sslcert") != has("sslkey") {
-        return refused("it has one of `sslcert` and `sslkey` alone", "give the certificate and its key");
+        return refused("it has only one of `sslcert` and `sslkey`", "give the certificate and its key");
     }
     let Some(mode) = parameters.get("sslmode") else { return Ok(()) };
     if mode == "allow" {
@@ -133,8 +133,8 @@ fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Res
     Ok(())
 }
 
-/// A connection that leaves this machine is encrypted and the server's certificate verified, unless the address or
-/// `PGSSLMODE` says another mode than `prefer`, which is what the client takes where nothing is said.
+/// Encrypts a connection that leaves this machine and verifies the server's certificate, unless the address or
+/// `PGSSLMODE` sets another mode than `prefer`, which is the client's default.
 fn require_tls(
     options: PgConnectOptions,
     parameters: &BTreeMap<String, String>,
@@ -219,16 +219,16 @@ mod tests {
             ("postgres://db/q?sslmode=disable&sslcert=/a&sslkey=/b", "uses no certificate"),
             ("postgres://db/q?sslcert=/a", "one of `sslcert` and `sslkey`"),
             ("postgres:///q?host=/run/pg&sslmode=verify-full", "Unix socket"),
-            ("postgres://db/q?host=other", "both before and after the `?`"),
-            ("postgres://db/q?hostaddr=192.0.2.7", "both before and after the `?`"),
-            ("postgres://db:5432/q?port=5433", "both before and after the `?`"),
-            ("postgres://ada@db/q?user=bob", "both before and after the `?`"),
-            ("postgres://ada:s3cret@db/q?password=s3cret", "both before and after the `?`"),
-            ("postgres://db/q?dbname=other", "both before and after the `?`"),
+            ("postgres://db/q?host=other", "before and after the `?`"),
+            ("postgres://db/q?hostaddr=192.0.2.7", "before and after the `?`"),
+            ("postgres://db:5432/q?port=5433", "before and after the `?`"),
+            ("postgres://ada@db/q?user=bob", "before and after the `?`"),
+            ("postgres://ada:s3cret@db/q?password=s3cret", "before and after the `?`"),
+            ("postgres://db/q?dbname=other", "before and after the `?`"),
             ("postgres:///q?host=a&hostaddr=192.0.2.7", "both `host` and `hostaddr`"),
             ("postgres://db/q?options=-ca%3D1&options[b]=2", "both `options` and `options`"),
             ("postgres://db/q#s3cret", "it has a `#`"),
-            ("postgres:///q?hostaddr=s3cret", "cannot be read"),
+            ("postgres:///q?hostaddr=s3cret", "cannot be parsed"),
             ("postgres://db:s3cret", "not a URL"),
         ] {
             let error = connect_options(address).expect_err(address);

@@ -1,4 +1,4 @@
-//! The connection to a server, which is made again when it is lost.
+//! The connection to a server, which is reopened after a loss, and the server's functions that write.
 
 use std::io;
 use std::sync::Arc;
@@ -8,29 +8,30 @@ use quorate_kernel::ports::ledger::Durability;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{ConnectOptions as _, Connection as _, Postgres};
+use sqlx::{ConnectOptions as _, Connection as _, Postgres, Row as _};
 use tokio::time::Instant;
 
 use crate::store::timeouts::{RESPONSE_TIMEOUT, RESTART_TIMEOUT, Timeouts};
 
-/// How long connecting may take.
+/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long disconnecting may take.
+/// The timeout for disconnecting.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long rewriting a table may take.
+/// The timeout for rewriting a table.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// Settings of a connection. A wait for a lock ends at the server before the client gives the server up, and is then
-/// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. No statement goes
-/// on for long after its client is gone. A server that acknowledges before it has synced is configured not to.
+/// Settings of a connection. A wait for a lock times out on the server before the client gives up on the server, and is
+/// then retried. A client that has the lock and is silent loses it, and so does one whose machine disappears. No
+/// statement continues for long after its client disappears. A server configured to acknowledge before it syncs is set
+/// to sync first.
 const SESSION: &str = "SET lock_timeout = '15s'; SET statement_timeout = '10min'; \
     SET idle_in_transaction_session_timeout = '30s'; \
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '25s'; \
     SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
-/// A writer is alone until the end of its transaction: the key is the table's own. While a table is being rewritten
-/// nothing can be written to it: that is waited for here, where a wait that took too long can be begun again.
+/// Locks out other writers until the end of the transaction; the key is the table's own. Nothing can be written to a
+/// table that is being rewritten, so writers wait for that here, where they can retry after a timeout.
 macro_rules! lock {
     () => {
         "SELECT pg_advisory_xact_lock(8173521 * 4294967296 + CAST('record'::regclass::oid AS BIGINT)); \
@@ -40,23 +41,23 @@ macro_rules! lock {
 
 /// A connection to a server.
 pub(crate) struct Server {
-    /// Dropped as soon as it is lost, so that the server rolls back its transaction and releases its locks.
+    /// Dropped on a connection loss, so that the server rolls back its transaction and releases its locks.
     connection: Option<PgConnection>,
     options: PgConnectOptions,
     log_index: SqliteConnection,
     timeouts: Arc<Timeouts>,
-    /// Whether a transaction is open, or was when its connection was lost: what belongs to it must not be done outside of
-    /// it, so nothing connects again before it has been given up.
+    /// Whether a transaction is open, or was when its connection was lost. Its statements must not run outside of it,
+    /// so the connection is reopened only after the transaction was given up.
     in_transaction: bool,
-    /// How often it has connected.
+    /// The number of connections so far.
     connects: u64,
 }
 
-/// What is done to begin a transaction that writes. What was looked up before it began may be out of date; what is looked
-/// up after it has the lock is not.
+/// Begins a writing transaction. Values read before it began may be outdated; values read while it holds the lock are
+/// not.
 pub(in crate::store) fn begin_statement(durability: Durability) -> &'static str {
     match durability {
-        // The server's process writes it later: it survives the death of this process, not that of the server.
+        // The server's process writes it later: it survives a crash of this process, but not of the server.
         Durability::Written => {
             concat!("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off; ", lock!())
         }
@@ -68,7 +69,7 @@ impl Server {
     /// Connects to a server.
     ///
     /// # Errors
-    /// When the server does not answer, or the log's index cannot be opened.
+    /// If the server does not answer, or the log's index cannot be opened.
     pub(super) async fn connect(
         options: PgConnectOptions,
         log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,
@@ -85,7 +86,7 @@ impl Server {
         })
     }
 
-    /// The connection, with what waits for the server on it; an error where it was lost.
+    /// The connection, with the timeouts for waits on it; an error if it was lost.
     pub(in crate::store) fn connection_and_wait(&mut self) -> Result<(&mut PgConnection, Wait), sqlx::Error> {
         let wait = Wait { timeouts: self.timeouts.clone(), limit: RESPONSE_TIMEOUT };
         match &mut self.connection {
@@ -96,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Begins to read in one snapshot, waiting for tables that are being rewritten.
+    /// Begins to read in one snapshot. Waits for tables that are being rewritten.
     pub(in crate::store) async fn begin_read(&mut self) -> Result<(), sqlx::Error> {
         const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
             LOCK TABLE record, body IN ACCESS SHARE MODE";
@@ -114,18 +115,17 @@ impl Server {
         }
     }
 
-    /// Pauses before something is tried again that another process was in the way of since `began`; `false` where that
-    /// has been going on for too long.
+    /// Pauses before a retry of an operation that another process has blocked since `began`; `false` after a timeout.
     pub(in crate::store) async fn pause_before_retry(&self, began: tokio::time::Instant) -> bool {
         self.timeouts.pause_before_retry(began).await
     }
 
-    /// Whether there is a connection: one that was lost is made again by the next use.
+    /// Whether the connection is open. The next use reopens a lost one.
     pub(in crate::store) fn is_connected(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// How often it has connected: what was seen on an earlier connection may be gone.
+    /// The number of connections so far. Facts from an earlier connection may be outdated.
     pub(in crate::store) fn connects(&self) -> u64 {
         self.connects
     }
@@ -153,7 +153,7 @@ impl Server {
         self.track_result(done)
     }
 
-    /// All rows of an answer.
+    /// All rows of a result.
     pub(in crate::store) async fn all_rows(
         &mut self,
         query: Query<'_, Postgres, PgArguments>,
@@ -167,7 +167,7 @@ impl Server {
         &mut self.log_index
     }
 
-    /// Notes the result of a statement.
+    /// Records the result of a statement.
     pub(in crate::store) fn track_result<T>(
         &mut self,
         done: Result<T, sqlx::Error>,
@@ -178,8 +178,8 @@ impl Server {
         done
     }
 
-    /// Connects again where the connection was lost. A server that refuses is waited for, since it may be about to start;
-    /// one that is silent is not, since that took its time.
+    /// Reconnects if the connection was lost. Retries a server that refuses connections, because it may be starting,
+    /// but not a silent one, which already used up its timeout.
     pub(in crate::store) async fn reconnect(&mut self) -> Result<(), sqlx::Error> {
         let began = Instant::now();
         while self.connection.is_none() {
@@ -211,7 +211,7 @@ impl Server {
     }
 }
 
-/// A wait for the server.
+/// Waits for the server.
 pub(in crate::store) struct Wait {
     timeouts: Arc<Timeouts>,
     limit: Duration,
@@ -222,7 +222,7 @@ impl Wait {
         Wait { timeouts, limit }
     }
 
-    /// Waits for an answer; a server that is silent for too long counts as lost.
+    /// Waits for an answer. A server that is silent for too long counts as lost.
     pub(in crate::store) async fn on<T>(
         &self,
         answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -235,7 +235,7 @@ impl Wait {
                 let what = format!("the server did not answer within {:.0?}", began.elapsed());
                 Err(io_error(io::ErrorKind::TimedOut, what))
             })
-            .map_err(super::server_error::without_line_number)
+            .map_err(super::without_line_number)
     }
 }
 
@@ -243,7 +243,7 @@ fn io_error(kind: io::ErrorKind, what: String) -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(kind, what))
 }
 
-/// Whether the server says that a lock was not available in time.
+/// Whether the server reports a lock timeout.
 pub(in crate::store) fn is_locked(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("55P03"))
 }
@@ -268,7 +268,7 @@ pub(super) async fn open(
     Wait { timeouts: patience.clone(), limit: CONNECT_TIMEOUT }.on(connecting).await
 }
 
-/// Whether a server is not there, or not ready: it refuses connections, ends them, starts or stops.
+/// Whether a server is missing or not ready: it refuses connections, closes them, starts or stops.
 pub(in crate::store) fn is_absent(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
@@ -277,8 +277,8 @@ pub(in crate::store) fn is_absent(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the connection is lost, or in an unknown state: an error of the system or of the
-/// protocol, or of classes 08 (connection) and 57P (ended by the operator) of Postgres.
+/// Whether the connection is lost or in an unknown state: an error of the system or of the protocol, or an error of
+/// Postgres's class 08 (connection) or 57P (operator intervention).
 pub(in crate::store) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => error
@@ -286,4 +286,109 @@ pub(in crate::store) fn is_lost(error: &sqlx::Error) -> bool {
             .is_some_and(|code| code.starts_with("08") || code.starts_with("57P") || code == "25P03"),
         error => matches!(error, sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)),
     }
+}
+
+/// The appends of one statement.
+#[derive(Debug, Default)]
+pub(in crate::store) struct AppendCall {
+    /// Whether the server syncs before it acknowledges.
+    pub(in crate::store) synced: bool,
+    /// One entry per append: its run, the number of its first record, the leaf of the record before that, the owner
+    /// name of this process's lease, and its number of records.
+    pub(in crate::store) runs: Vec<String>,
+    pub(in crate::store) firsts: Vec<i64>,
+    pub(in crate::store) ends: Vec<Option<String>>,
+    pub(in crate::store) owners: Vec<Option<String>>,
+    pub(in crate::store) counts: Vec<i64>,
+    /// One entry per record.
+    pub(in crate::store) kinds: Vec<String>,
+    pub(in crate::store) heads: Vec<String>,
+    pub(in crate::store) datas: Vec<String>,
+    /// One entry per body, with the index of its append, from 1.
+    pub(in crate::store) hashes: Vec<String>,
+    pub(in crate::store) texts: Vec<String>,
+    pub(in crate::store) body_of: Vec<i64>,
+    /// The changes of the index, as JSON.
+    pub(in crate::store) changes: String,
+}
+
+/// A request for a run's lease.
+#[derive(Debug)]
+pub(in crate::store) struct LeaseCall {
+    pub(in crate::store) run: String,
+    pub(in crate::store) owner: String,
+    pub(in crate::store) place: String,
+    pub(in crate::store) duration_ms: i64,
+}
+
+/// The lease of a run after a request for it.
+#[derive(Debug)]
+pub(in crate::store) struct LeaseRow {
+    pub(in crate::store) was_taken: bool,
+    /// The owner, and the expiry in milliseconds since the Unix epoch; `None` if the run is free.
+    pub(in crate::store) held: Option<(String, i64)>,
+}
+
+/// A writing function of the schema.
+pub(in crate::store) trait WriteCall {
+    type Output;
+
+    /// Calls the function. `known` is the position up to which no gap was found. Returns the function's result, and the
+    /// position of the last record.
+    fn call(
+        &self,
+        server: &mut Server,
+        known: Option<i64>,
+    ) -> impl Future<Output = Result<(Self::Output, i64), sqlx::Error>> + Send;
+}
+
+impl WriteCall for AppendCall {
+    /// Whether each append fits its run. The others are not written.
+    type Output = Vec<bool>;
+
+    async fn call(
+        &self,
+        server: &mut Server,
+        known: Option<i64>,
+    ) -> Result<(Self::Output, i64), sqlx::Error> {
+        const CALL: &str = "SELECT fits, place FROM \
+            quorate_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+        let call = sqlx::query(CALL).bind(self.synced).bind(known);
+        let call = call.bind(&self.runs).bind(&self.firsts).bind(&self.ends);
+        let call =
+            call.bind(&self.owners).bind(&self.counts).bind(&self.kinds).bind(&self.heads).bind(&self.datas);
+        let call = call.bind(&self.hashes).bind(&self.texts).bind(&self.body_of).bind(&self.changes);
+        let rows = server.all_rows(call).await?;
+        let fits = rows.iter().map(|row| Ok(row.try_get::<i64, _>("fits")? == 1));
+        Ok((fits.collect::<Result<_, sqlx::Error>>()?, last_place(&rows)?))
+    }
+}
+
+impl WriteCall for LeaseCall {
+    type Output = LeaseRow;
+
+    async fn call(
+        &self,
+        server: &mut Server,
+        known: Option<i64>,
+    ) -> Result<(Self::Output, i64), sqlx::Error> {
+        const CALL: &str = "SELECT place, taken, holder, until FROM quorate_take_lease($1, $2, $3, $4, $5)";
+        let call = sqlx::query(CALL).bind(known).bind(&self.run).bind(&self.owner);
+        let rows = server.all_rows(call.bind(&self.place).bind(self.duration_ms)).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        let holder: Option<String> = row.try_get("holder")?;
+        let until: Option<i64> = row.try_get("until")?;
+        let lease = LeaseRow { was_taken: row.try_get::<i64, _>("taken")? == 1, held: holder.zip(until) };
+        Ok((lease, last_place(&rows)?))
+    }
+}
+
+/// The position of the last record, which is in each row of a result.
+pub(in crate::store) fn last_place(rows: &[PgRow]) -> Result<i64, sqlx::Error> {
+    rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get("place")
+}
+
+/// Whether a function refused to write after a gap.
+pub(in crate::store) fn is_gap(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("QU001"))
 }

@@ -1,21 +1,21 @@
-//! Appending on a server: one statement, which has the writers' lock while it is carried out and not for longer. What is
-//! remembered of a run's end is enough to chain a record to it, since the server compares its number with the run's next.
+//! Appending on a server, with one statement that holds the writers' lock only while it runs. A cached tail is enough
+//! to chain a record to its run, because the server compares the record's number with the run's next one.
 
 use std::collections::BTreeMap;
 
-use quorate_kernel::ports::ledger::{Durability, Error};
+use quorate_kernel::ports::ledger::{Durability, LedgerError};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::super::connection::Connection;
 use super::super::engine::{Column, Engine, sql};
 use super::super::index::Change;
-use super::super::postgres::call::AppendCall;
+use super::super::postgres::server::AppendCall;
 use super::super::run_signers::KeyEvent;
 use super::{AppendRules, ChainedAppend, PreparedAppend, Reply, chain};
 
-/// Whether an append can be part of one call: it is not signed, which needs what the ledger says of keys and checkpoints,
-/// and changes no more than its run.
+/// Whether an append can be part of one call. It must be unsigned, because signing needs the ledger's keys and
+/// checkpoints, and must change no more than its own run.
 pub(super) fn is_one_call(append: &PreparedAppend) -> bool {
     let is_of_run = |change: &Change| {
         !matches!(change, Change::Held { .. } | Change::Released { .. } | Change::Imported { .. })
@@ -24,7 +24,7 @@ pub(super) fn is_one_call(append: &PreparedAppend) -> bool {
     append.key.is_none() && append.key_events.values().all(opens) && append.changes.iter().all(is_of_run)
 }
 
-/// Writes all that fit their runs or, after an error, none; returns the result of each.
+/// Writes all appends that fit their runs or, after an error, none. Returns the result of each.
 pub(super) async fn append(
     connection: &mut Connection,
     appends: Vec<PreparedAppend>,
@@ -50,15 +50,15 @@ pub(super) async fn append(
     }
     let Some((fits, was_repeated)) = connection.write_call(&call).await? else { return Ok(results) };
     if was_repeated {
-        // What was remembered was seen on a connection that is gone.
+        // The cached values come from a lost connection.
         tails.clear();
     }
     for ((at, links), fits) in chained.into_iter().zip(fits) {
-        // The call that was lost may have written it: then it is there, to the byte.
+        // The lost call may have written the records. If so, they are in the ledger, byte for byte.
         let is_there = was_repeated && !fits && is_written(connection.engine().await?, &links).await?;
         if !fits && !is_there {
             ahead.remove(&links.run);
-            results[at] = Err(Error::Conflict { run: links.run });
+            results[at] = Err(LedgerError::Conflict { run: links.run });
         }
     }
     tails.extend(ahead.into_iter().filter(|(_, ahead)| !ahead.ends).map(|(run, ahead)| (run, ahead.tail)));
@@ -66,14 +66,14 @@ pub(super) async fn append(
     Ok(results)
 }
 
-/// Whether the last record of an append is the one at its place in the ledger.
+/// Whether the last record of an append is at its position in the ledger.
 async fn is_written(engine: &mut Engine, links: &ChainedAppend) -> Result<bool, sqlx::Error> {
     let Some(last) = links.records.last() else { return Ok(false) };
     let there = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(&*links.run).bind(last.n);
     Ok(there.row(engine, &[Column::Text]).await?.is_some_and(|row| row.text(0) == last.head))
 }
 
-/// The call that writes appends; takes what they change and their bodies out of them.
+/// The call that writes appends. Takes their changes and bodies out of them.
 fn append_call<'a>(
     chained: impl Iterator<Item = &'a mut ChainedAppend>,
     durability: Durability,
@@ -103,7 +103,7 @@ fn append_call<'a>(
     call
 }
 
-/// What changes in a run's row, as the server's function reads it.
+/// The changes of a run's row, in the format of the server's function.
 fn change_entry(change: Change, at: i64) -> Option<Json> {
     Some(match change {
         Change::Opened { at_ms, columns } => {

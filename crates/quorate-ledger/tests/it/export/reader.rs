@@ -1,10 +1,10 @@
-//! What the reader of an export says of each line, and which damage it names where.
+//! The verdict of an export's reader on each line, and the location that it names for each damage.
 
 use std::io::Cursor;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_ledger::export::read::{InvalidExport, Reader};
+use quorate_ledger::export::jsonl::{ExportReader, InvalidExport};
 use quorate_ledger::prove::{SignedCheckpoint, TrustedKey};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::world::{PLAIN, SIGNED, World, entry};
 use super::{all, only, read, rewritten, since};
 
 fn open(text: &str) -> Result<(), InvalidExport> {
-    Reader::open(Cursor::new(text.as_bytes()), &[]).map(drop)
+    ExportReader::open(Cursor::new(text.as_bytes()), &[]).map(drop)
 }
 
 #[tokio::test]
@@ -28,12 +28,12 @@ async fn a_line_that_is_wrong_is_named_by_its_number() {
         };
         assert_eq!(line, at as u64 + 1);
     }
-    // So is one that the file ends in.
+    // So does an end of the file within a line.
     let end = text.lines().take(5).map(|line| line.len() + 1).sum::<usize>() - 1;
     let cut = read(&text[..end], &[]);
     assert!(matches!(cut, Err(InvalidExport::InvalidLine { line: 5, .. })), "{cut:?}");
-    // Once the last line has come, all is there, and the hash of the file is known.
-    let mut reader = Reader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
+    // After the last line everything is present, and the hash of the file is known.
+    let mut reader = ExportReader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
     assert_eq!(reader.file_sha256(), None);
     while reader.next_entry().expect("it reads").is_some() {}
     assert_eq!(reader.file_sha256(), Some(&*sha256_hex(text.as_bytes())));
@@ -53,7 +53,7 @@ async fn a_header_says_what_can_be() {
         assert!(open(&with(&part, "/runs", runs.clone())).is_err(), "{runs}");
     }
     open(&with(&part, "/runs", json!([PLAIN, SIGNED]))).expect("it opens");
-    // An export from a place on proves that what came before is of the same ledger.
+    // An export from a later start proves that earlier records are of the same ledger.
     world.append("turns/t/1", 0, vec![entry(Kind::Turn, json!({}))], vec![]).await;
     world.seal().await;
     let tail = world.export(&since(15)).await;
@@ -72,13 +72,13 @@ async fn a_header_says_what_can_be() {
 
 #[tokio::test]
 async fn records_of_several_runs_are_in_the_ledgers_order() {
-    // D2: the records of a part lead to no root by themselves.
+    // D2: the records of a part alone lead to no root.
     let world = World::full().await;
     let both = quorate_ledger::export::Selection { runs: vec![SIGNED.into(), PLAIN.into()], since: 0 };
     let text = world.export(&both).await;
     read(&text, &[]).expect("it holds");
     let of = |line: &Value, run: &str| line["head"].as_str().is_some_and(|head| head.contains(run));
-    // The last record of the first run behind all of the second: each run is still whole.
+    // The last record of the first run is after all of the second. Each run is still complete.
     let swapped = rewritten(&text, |_, lines| {
         let last = lines.iter().rposition(|line| of(line, SIGNED)).expect("there");
         let moved = lines.remove(last);
@@ -103,7 +103,7 @@ async fn the_ledgers_own_records_need_no_signer_of_runs() {
 
 #[tokio::test]
 async fn a_checkpoint_is_signed_by_its_keys_and_no_others() {
-    // D2: otherwise a bit of what came with it could be another.
+    // D2: otherwise a bit of the accompanying key could differ.
     let world = World::full().await;
     let text = world.export(&all()).await;
     let header: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
@@ -119,7 +119,7 @@ async fn a_checkpoint_is_signed_by_its_keys_and_no_others() {
     assert!(SignedCheckpoint::open(&signed_by_more, &keys).is_err());
     assert!(SignedCheckpoint::open(note, &[keys[0].clone(), their_key.clone()]).is_err());
     assert!(SignedCheckpoint::open(note, &[]).is_err());
-    // A key is trusted under the name of its log, or wherever it signs.
+    // A key is trusted under the name of its log, or for any log.
     let trusts = |key: &str| opened.trusted_key(&[TrustedKey::from_text(key).expect("a key")]).is_some();
     assert!(trusts(&keys[0]) && trusts(&world.ledger_key().public().to_string()));
     assert!(!trusts(&their_key) && !trusts(&other.ledger_key().public().to_string()));
@@ -133,5 +133,5 @@ async fn a_record_under_another_number_is_not_exported() {
     let mut out = Vec::new();
     let format = quorate_ledger::export::ExportFormat::Jsonl;
     let refused = world.store.export(&only(PLAIN), format, &world.signers(), &mut out).await.unwrap_err();
-    assert!(refused.to_string().contains("its head is of another record"), "{refused}");
+    assert!(refused.to_string().contains("its head belongs to another record"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! A ledger to export from: signed and unsigned runs, a stream beside them, texts, an erased body.
+//! A ledger to export from: signed and unsigned runs, another stream, texts, an erased body.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use std::io::Cursor;
@@ -10,7 +10,7 @@ use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledge
 use quorate_ledger::Store;
 use quorate_ledger::export::{ExportFormat, ExportSummary, Selection};
 use quorate_ledger::import::{ImportError, ImportOptions, ImportSummary};
-use quorate_ledger::keys::{Directory, Purpose};
+use quorate_ledger::keys::{KeyDirectory, KeyPurpose};
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{PublicKey, SecretKey};
 use quorate_ledger::store::CheckpointRecord;
@@ -52,7 +52,7 @@ impl World {
         world
     }
 
-    /// A run with so many consultations.
+    /// A run with this number of consultations.
     pub(crate) async fn run(&self, run: &str, audit: Option<Json>, consultations: u64) {
         let sha256 = sha256_hex(TEXT.as_bytes());
         let mut opened = json!({
@@ -89,8 +89,8 @@ impl World {
     }
 
     pub(crate) fn ledger_key(&self) -> Arc<SecretKey> {
-        let keys = Directory::new(self.dir.path());
-        Arc::new(keys.load(Purpose::Ledger).expect("readable").expect("made with the ledger"))
+        let keys = KeyDirectory::new(self.dir.path());
+        Arc::new(keys.load(KeyPurpose::Ledger).expect("readable").expect("made with the ledger"))
     }
 
     pub(crate) fn trusted(&self) -> TrustedKey {
@@ -125,7 +125,7 @@ impl World {
         self.store.import(|| Ok(Cursor::new(file.as_bytes().to_vec())), &terms).await
     }
 
-    /// Statements past the program.
+    /// Executes statements without the program.
     pub(crate) async fn sql(&self, statement: &'static str) {
         let mut sqlite = sqlite(&self.dir.path().join("ledger.db")).await;
         sqlx::raw_sql(statement).execute(&mut sqlite).await.expect("it is done");

@@ -1,12 +1,12 @@
-//! Structured damages of exports and proofs: fields that are absent, null or of another type, lines that are missing, twice,
-//! moved or added. Counts and hash of the last line are made to fit again, so that they hide nothing.
+//! Structured damages of exports and proofs: fields that are absent, null or of another type; lines that are missing,
+//! duplicated, moved or added. Counts and hash of the last line are updated, so that they do not reveal the damage.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use quorate_kernel::canonical;
 use quorate_kernel::entropy::sha256_hex;
 use serde_json::{Value, json};
 
-/// A damaged document, and what was done to it.
+/// A damaged document and its damage.
 pub(crate) struct Damaged {
     pub(crate) what: String,
     pub(crate) text: String,
@@ -44,7 +44,7 @@ pub(crate) fn damaged_proofs(text: &str) -> Vec<Damaged> {
     damaged.chain(damaged_texts(text)).filter(|damaged| damaged.text != text).collect()
 }
 
-/// An export or a proof without any signature over a record, and a last line that fits.
+/// An export or a proof without any signature over a record, and with an updated last line.
 pub(crate) fn unsigned(text: &str) -> String {
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     for line in &mut lines {
@@ -61,7 +61,7 @@ pub(crate) fn unsigned(text: &str) -> String {
     written(&lines, true)
 }
 
-/// The lines of an export as a text; with a last line that counts and hashes them, where that is wanted.
+/// The lines of an export as a text; optionally with a last line with correct counts and hash.
 fn written(lines: &[Value], fits: bool) -> String {
     let mut text = String::new();
     let counted = |key: &str| lines.iter().filter(|line| line.get(key).is_some()).count();
@@ -84,7 +84,7 @@ fn line_of(value: &Value) -> String {
     canonical::text(value).expect("it can be written") + "\n"
 }
 
-/// A value with one thing of it changed, wherever in it.
+/// A value with one change at any depth.
 fn damaged_values(value: &Value, path: &str) -> Vec<(String, Value)> {
     let mut all: Vec<(String, Value)> =
         others(value).into_iter().map(|other| (format!("{path} is {other}"), other)).collect();
@@ -108,7 +108,7 @@ fn damaged_values(value: &Value, path: &str) -> Vec<(String, Value)> {
             for (what, changed) in damaged_arrays(array) {
                 all.push((format!("{path} {what}"), Value::Array(changed)));
             }
-            // The rest of a long one is like its beginning.
+            // The rest of a long list is like its start.
             for (at, inner) in array.iter().enumerate().take(3) {
                 for (what, changed) in damaged_values(inner, &format!("{path}/{at}")) {
                     let mut other = array.clone();
@@ -138,7 +138,7 @@ fn damaged_arrays(array: &[Value]) -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// What might be in a value's place.
+/// Replacements for a value.
 fn others(value: &Value) -> Vec<Value> {
     let mut all =
         vec![Value::Null, json!(true), json!(0), json!(-1), json!(1.5), json!(""), json!([]), json!({})];
@@ -166,7 +166,7 @@ fn others(value: &Value) -> Vec<Value> {
     all
 }
 
-/// Lines missing, twice, moved, of another export, or added.
+/// Lines that are missing, duplicated, moved, from another export, or added.
 fn damaged_lines(lines: &[Value]) -> Vec<(String, Vec<Value>)> {
     let mut all = Vec::new();
     for at in 0..lines.len() {
@@ -200,7 +200,7 @@ fn damaged_lines(lines: &[Value]) -> Vec<(String, Vec<Value>)> {
     all
 }
 
-/// Other texts for the same values, and more than there is.
+/// Other texts for the same values, and additional content.
 fn damaged_texts(text: &str) -> Vec<Damaged> {
     let changes = [
         ("a mark at its beginning", format!("\u{feff}{text}")),

@@ -1,5 +1,5 @@
-//! The pages' verifier, `crates/quorate-web/src/assets/verify.js`, beside the other two: all three judge damaged proofs of
-//! signed runs, of rotated keys, and in trees of more than 2^32 leaves alike.
+//! The web pages' verifier, `crates/quorate-web/src/assets/verify.js`, compared with the other two. All three agree on
+//! damaged proofs of signed runs, of rotated keys, and in trees of more than 2^32 leaves.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,10 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_ledger::merkle::{Hash, Tree, TreeHead, inclusion, leaf, node, root};
+use quorate_ledger::merkle::{Hash, MerkleTree, TreeHead, inclusion, leaf, node, root};
 use quorate_ledger::note::{Checkpoint, Signer};
 use quorate_ledger::prove::{Proof, TrustedKey};
-use quorate_ledger::signing::{Context, SecretKey, Voucher};
+use quorate_ledger::signing::{SecretKey, SigningContext, Voucher};
 use quorate_protocol::Json;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ use super::{Judgement, Rng, flipped, judge_proof, python_judges, small};
 
 const SKIPPED: i32 = 3;
 
-/// What the script says of documents; `None` where it cannot be asked.
+/// The script's verdict on documents; `None` if it cannot run.
 fn javascript_judges(documents: &[Json]) -> Option<Vec<Judgement>> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("batch.jsonl");
@@ -64,7 +64,7 @@ struct Case {
     trusted: String,
 }
 
-/// A run that a second key continued, for which the first one vouches.
+/// A run that a second key continued, with the first one's voucher.
 async fn continued() -> Case {
     let world = World::empty().await;
     let (first, second) = (world.signer.clone(), std::sync::Arc::new(SecretKey::from_seed(&[8; 32])));
@@ -72,7 +72,7 @@ async fn continued() -> Case {
     let audit = json!({"signing": "required", "signer": first.public().id().to_string(), "keyring": [first.public().to_string()]});
     world.run(SIGNED, Some(audit), 1).await;
     world.store.sign_run(&SIGNED.into(), second.clone());
-    let vouched = Voucher::sign(Context::VOUCHER, &first, &second.public(), 1_700_000_000_000);
+    let vouched = Voucher::sign(SigningContext::VOUCHER, &first, &second.public(), 1_700_000_000_000);
     let keyring = json!({"vouched": [serde_json::to_value(&vouched).expect("JSON")]});
     let more =
         vec![entry(Kind::Keyring, keyring), entry(Kind::Override, json!({"verdict": "HOLD", "by": "ada"}))];
@@ -115,7 +115,7 @@ fn in_a_large_tree(text: &str, size: u64) -> Case {
     Case { name: "large", proof: proof.text().expect("a text"), trusted }
 }
 
-/// Points of small order and signatures that are not canonical, in the places of keys and signatures.
+/// Points of small order and non-canonical signatures in place of keys and signatures.
 fn weakened(text: &str) -> Vec<Damaged> {
     let small = [
         [0; 32],
@@ -160,7 +160,7 @@ fn canonical(value: &Value) -> String {
     quorate_kernel::canonical::text(value).expect("it can be written") + "\n"
 }
 
-/// Adds the order of the group to a number of 32 bytes, the least first.
+/// Adds the order of the group to a 32-byte little-endian number.
 fn add_order(number: &mut [u8]) {
     let order =
         quorate_kernel::entropy::unhex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
@@ -220,7 +220,7 @@ async fn three_verifiers_agree_on_damaged_proofs() {
 
 #[test]
 fn the_pages_verifier_agrees_on_trees() {
-    let mut tree = Tree::new();
+    let mut tree = MerkleTree::new();
     (0..1025_u32).for_each(|at| tree.push(leaf(&at.to_be_bytes())));
     let (mut asked, mut expected) = (Vec::new(), Vec::new());
     for size in (1..=33).chain([63, 64, 65, 128, 257, 513, 1024, 1025]) {

@@ -1,4 +1,4 @@
-//! Numbers and times at the edges of what a head may say: both verifiers draw the line at the same place.
+//! Numbers and times at the limits of a head: both verifiers have the same limits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use super::{Judgement, judge_proof, python, python_judges};
 const ORIGIN: &str = "quorate/limits";
 const HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A proof of one record with a given head, below a correctly signed checkpoint.
+/// A proof of one record with a given head, under a correctly signed checkpoint.
 fn proof(key: &SecretKey, n: u64, at: &str) -> String {
     let head = format!(
         r#"{{"at":"{at}","data_sha256":"{HASH}","kind":"outcome","n":{n},"prev":"{HASH}","run":"overlays/a","v":1}}"#
@@ -75,7 +75,7 @@ fn both_end_the_numbers_and_the_calendar_at_the_same_place() {
 
 #[test]
 fn a_count_past_what_a_double_holds_is_none() {
-    // D2: 2^53 + 2 is a double, and so canonical JSON as it stands.
+    // D2: 2^53 + 2 is a double, so it is canonical JSON.
     let key = SecretKey::from_seed(&[4; 32]);
     let text = proof(&key, 1, "2026-05-18T12:00:00.000Z");
     let (mut asked, mut ours) = (Vec::new(), Vec::new());

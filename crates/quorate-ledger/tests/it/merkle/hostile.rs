@@ -1,4 +1,4 @@
-//! Proofs with something changed, and proofs out of the air: none of them holds, and none stops the program.
+//! Altered proofs and random proofs: all are refused, and none stops the program.
 
 use proptest::prelude::*;
 use quorate_ledger::merkle::{
@@ -8,7 +8,7 @@ use quorate_ledger::merkle::{
 
 use crate::merkle::oracle::{Oracle, StridedHashes, leaf_of};
 
-/// A path with one thing changed: each way of changing it, one after another.
+/// A path with one change, in each possible way.
 fn spoilt(path: &[Hash]) -> Vec<Vec<Hash>> {
     let mut all = Vec::new();
     for at in 0..path.len() {
@@ -122,7 +122,7 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    // D2: whatever a stranger sends is answered, and hashes out of the air prove nothing.
+    // D2: any input is answered, and random hashes prove nothing.
     #[test]
     fn hostile_proofs_are_refused(
         index in number(),
@@ -138,7 +138,7 @@ proptest! {
         prop_assert!(proof.verify(&older, &tree).is_err());
     }
 
-    // D2: the ranges of a proof are the whole tree but for what is proven, whatever the numbers.
+    // D2: the ranges of a proof are the whole tree except for the proven part, for all numbers.
     #[test]
     fn the_ranges_of_any_proof_can_be_listed(index in number(), size in number()) {
         let ranges = inclusion_ranges(index, size);

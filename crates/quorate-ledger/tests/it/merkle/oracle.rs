@@ -1,4 +1,4 @@
-//! What the tree is compared with: RFC 9162's definitions as they are there, and sources that keep one thing or another.
+//! The reference for the tree: RFC 9162's definitions, and sources that store different levels.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,7 +13,8 @@ pub(crate) fn leaf_of(index: u64) -> Hash {
     leaf(&index.to_be_bytes())
 }
 
-/// RFC 9162, section 2.1, as recursive as it is there. Roots of ranges are remembered, or it would take all day.
+/// RFC 9162, section 2.1, with its recursion. Roots of ranges are cached, because computing them again would take
+/// hours.
 #[derive(Default)]
 pub(crate) struct Oracle {
     roots: HashMap<Range<u64>, Hash>,
@@ -78,7 +79,7 @@ fn largest_power_below(n: u64) -> u64 {
     k
 }
 
-/// A source that keeps each so-manieth level, and counts what is read from it.
+/// A source that stores every n-th level, and counts its reads.
 pub(crate) struct StridedHashes {
     stride: u32,
     pub(crate) levels: Vec<Vec<Hash>>,

@@ -1,7 +1,7 @@
 //! The vectors that Certificate Transparency's implementations share.
 
 use quorate_kernel::entropy::{hex, unhex};
-use quorate_ledger::merkle::{EMPTY, Hash, Tree, consistency, inclusion, leaf};
+use quorate_ledger::merkle::{EMPTY, Hash, MerkleTree, consistency, inclusion, leaf};
 
 /// D2: the trees of the leaves that Certificate Transparency's own tests use.
 const ENTRIES: [&[u8]; 8] = [b"", b"\x00", b"\x10", b" !", b"01", b"@ABC", b"PQRSTUVW", b"`abcdefghijklmno"];
@@ -25,7 +25,7 @@ fn vector(hashes: &[&str]) -> Vec<Hash> {
 #[test]
 fn the_vectors_of_certificate_transparency_hold() {
     // D2
-    let mut tree = Tree::new();
+    let mut tree = MerkleTree::new();
     assert_eq!(hex(&EMPTY), ROOTS[0]);
     assert_eq!(tree.frontier().root(), EMPTY);
     for (entry, expected) in ENTRIES.iter().zip(&ROOTS[1..]) {

@@ -1,4 +1,4 @@
-//! What is no note, no checkpoint, or no longer what was signed.
+//! Inputs that are not a note, not a checkpoint, or not the signed text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ fn every_change_of_a_byte_is_found() {
             };
             let byte = note.as_bytes()[at];
             assert!(!believed(&with(byte ^ 1)) && !believed(&with(byte ^ 32)), "byte {at}");
-            // All others are another text or another signature, or no note: nothing of a note is read and forgotten.
+            // Any other input is another text or another signature, or not a note: parsing ignores no byte of a note.
             for other in (0..=u8::MAX).map(with) {
                 if let Ok(read) = Note::parse(&other) {
                     assert_eq!(read.to_string().into_bytes(), other);
@@ -175,7 +175,7 @@ fn a_signed_note_that_is_no_checkpoint_is_not_opened() {
 }
 
 proptest! {
-    // D2: what is read is written the same, and nothing stops the program.
+    // D2: a parsed note formats to the same text, and no input stops the program.
     #[test]
     fn any_bytes_are_a_note_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         if let Ok(note) = Note::parse(&bytes) {

@@ -1,5 +1,5 @@
-//! A connection to the server that can fall silent: bytes go through until a test stops them, as from a machine that
-//! was stopped, or behind a network that lost its way.
+//! A connection to the server that can stop responding: it forwards bytes until a test stops it, like a stopped machine
+//! or a network failure.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,25 +8,25 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What goes through.
+/// Which bytes are forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Forwarding {
-    /// Everything.
+    /// All of them.
     All,
-    /// Nothing, in neither direction.
+    /// None, in neither direction.
     Nothing,
-    /// Everything until a `COMMIT` comes, and that; no answer to it.
+    /// All until and including a `COMMIT`, but not its answer.
     ToCommit,
-    /// Everything until a `COMMIT` comes, and nothing from then on.
+    /// All until a `COMMIT`, and nothing from then on.
     BeforeCommit,
-    /// Everything until a record comes, and that; no answer to it.
+    /// All until and including a record, but not its answer.
     ToRecord,
-    /// Everything until a record comes, and nothing from then on.
+    /// All until a record, and nothing from then on.
     BeforeRecord,
-    /// Everything until a record comes, and that; then the connection ends, and later ones are let through.
+    /// All until and including a record. Then the connection ends, and later ones are forwarded.
     CutAfterRecord,
-    /// Everything until a record comes; then the connection ends, and later ones are let through.
+    /// All until a record. Then the connection ends, and later ones are forwarded.
     CutBeforeRecord,
 }
 
@@ -42,18 +42,18 @@ impl Forwarding {
         Forwarding::CutBeforeRecord,
     ];
 
-    /// What a part of what a client sends is to be recognized by.
+    /// A client's message that changes the proxy's mode.
     fn trigger(self) -> Option<&'static [u8]> {
         match self {
             Forwarding::All | Forwarding::Nothing => None,
-            // As the last word of what is asked, not in the name of an isolation level.
+            // As the last word of a query, not in the name of an isolation level.
             Forwarding::ToCommit | Forwarding::BeforeCommit => Some(b"COMMIT\0"),
-            // Every record's head has it.
+            // Every record's head contains it.
             _ => Some(b"\"data_sha256\""),
         }
     }
 
-    /// Whether that part goes through, and what does from then on.
+    /// Whether that message is forwarded, and the mode after it.
     fn after(self) -> (bool, Forwarding) {
         let passes = matches!(self, Forwarding::ToCommit | Forwarding::ToRecord | Forwarding::CutAfterRecord);
         (passes, if self.cuts() { Forwarding::All } else { Forwarding::Nothing })
@@ -64,7 +64,7 @@ impl Forwarding {
     }
 }
 
-/// A server behind a connection like that.
+/// A server behind such a connection.
 pub(crate) struct Proxy {
     /// Its address, with a database's name and without a scheme.
     pub(crate) url: String,
@@ -72,7 +72,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Before the server of a database.
+    /// Starts before the server of a database.
     pub(crate) async fn of(url: &str) -> Proxy {
         let (before, database) = url.rsplit_once('/').expect("it ends with a database");
         let server = before.rsplit_once('@').expect("it names a user").1.to_owned();
@@ -94,17 +94,17 @@ impl Proxy {
                 });
             }
         });
-        // What goes through is read.
+        // The proxied bytes are read.
         let url = format!("postgres://quorate@127.0.0.1:{port}/{database}?sslmode=disable");
         Proxy { url, lets }
     }
 
-    /// Whether nothing goes through any more.
+    /// Whether forwarding has stopped.
     pub(crate) fn is_silent(&self) -> bool {
         self.lets.load(Ordering::SeqCst) == Forwarding::Nothing as u8
     }
 
-    /// From now on this goes through.
+    /// Sets the mode.
     pub(crate) fn set_forwarding(&self, lets: Forwarding) {
         self.lets.store(lets as u8, Ordering::SeqCst);
     }

@@ -1,9 +1,9 @@
-//! A database of a test's own on the server that `QUORATE_TEST_POSTGRES` names.
+//! A database for one test, on the server that `QUORATE_TEST_POSTGRES` names.
 
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// A new one; `None`, which is said, where no server is named.
+    /// Creates one; `None`, with a message, if no server is named.
     pub(crate) async fn new() -> Option<Database> {
         let Ok(server) = std::env::var("QUORATE_TEST_POSTGRES") else {
             eprintln!("SKIPPED: QUORATE_TEST_POSTGRES names no server (scripts/services start postgres)");
@@ -30,9 +30,9 @@ impl Database {
         Some(Database { url: format!("{base}/{name}"), server, name, machines })
     }
 
-    /// Where it is, for a machine.
-    pub(crate) fn address(&self, machine: &str) -> Address {
-        Address::Postgres { url: self.url.clone(), dir: self.machines.path().join(machine) }
+    /// Its address, for a machine.
+    pub(crate) fn address(&self, machine: &str) -> StoreAddress {
+        StoreAddress::Postgres { url: self.url.clone(), dir: self.machines.path().join(machine) }
     }
 
     /// The ledger in it, as a machine opens it.
@@ -40,7 +40,7 @@ impl Database {
         Store::open_at(&self.address(machine)).await.expect("it opens").store
     }
 
-    /// Does something in it.
+    /// Executes statements in it.
     pub(crate) async fn run(&self, statement: &str) {
         run(&self.url, statement).await;
     }
@@ -93,7 +93,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         let (server, statement) =
             (self.server.clone(), format!("DROP DATABASE IF EXISTS \"{}\" WITH (FORCE)", self.name));
-        // A test's own runtime cannot be waited for in here.
+        // A test's own runtime cannot be blocked on in here.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(run(&server, &statement));

@@ -1,32 +1,32 @@
-//! Records that do not continue their run, under no checkpoint and under one: which record is named, and that nothing else is
-//! said of it.
+//! Records that do not continue their run, with and without a checkpoint over them: the report names the right record
+//! and nothing else.
 
-use quorate_kernel::ports::ledger::{Entry, Kind as Word};
+use quorate_kernel::ports::ledger::{Entry, Kind};
 use quorate_ledger::record;
-use quorate_ledger::verify::{Kind, Options, Part, Report, StartPoint};
+use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyOptions, VerifyReport};
 use serde_json::json;
 
 use super::world::{A, B, C, World, entry};
 
-/// Kind, part, run, number, first and last place.
-type Found<'a> = (Kind, Part, Option<&'a str>, Option<u64>, Option<u64>, Option<u64>);
+/// Kind, part, run, number, first and last position of a divergence.
+type Found<'a> = (DivergenceKind, LedgerPart, Option<&'a str>, Option<u64>, Option<u64>, Option<u64>);
 
-fn found(report: &Report) -> Vec<Found<'_>> {
+fn found(report: &VerifyReport) -> Vec<Found<'_>> {
     let found = report.divergences.iter();
     found
         .map(|found| (found.kind, found.part, found.run.as_deref(), found.n, found.seq, found.last_seq))
         .collect()
 }
 
-fn of_record(kind: Kind, run: &str, n: u64, seq: u64) -> Found<'_> {
-    (kind, Part::Record, Some(run), Some(n), Some(seq), None)
+fn of_record(kind: DivergenceKind, run: &str, n: u64, seq: u64) -> Found<'_> {
+    (kind, LedgerPart::Record, Some(run), Some(n), Some(seq), None)
 }
 
 fn rule() -> Entry {
-    entry(Word::Rule, json!({"rule": "policy"}))
+    entry(Kind::Rule, json!({"rule": "policy"}))
 }
 
-/// Writes a record at a place, with a number and the hash of a predecessor of the writer's choice.
+/// Writes a record at a position, with a chosen number and predecessor hash.
 async fn put(world: &World, seq: u64, (run, n): (&str, u64), prev: Option<&str>, entry: Entry) -> String {
     let forged = record::encode(run, n, prev, entry, &mut Default::default()).expect("a record");
     let (kind, head, data) = (forged.kind, &forged.head, &forged.data);
@@ -38,26 +38,36 @@ async fn put(world: &World, seq: u64, (run, n): (&str, u64), prev: Option<&str>,
 
 #[tokio::test]
 async fn a_run_without_a_gap_in_its_hashes_may_still_have_lost_records() {
-    // D2: who takes the last records of a run out writes the next one with the hash of what is left.
+    // D2: an attacker who removes the last records of a run writes the next one with the hash of the remaining last
+    // record.
     let world = World::new().await;
     let stream = "turns/t/1";
     let first = put(&world, 26, (stream, 0), None, rule()).await;
     assert_eq!(found(&world.verify(world.options()).await), []);
     put(&world, 27, (stream, 5), Some(&first), rule()).await;
-    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Removed, stream, 1, 27)]);
-    // Nor does a stream begin later than with its first record.
+    assert_eq!(
+        found(&world.verify(world.options()).await),
+        [of_record(DivergenceKind::Removed, stream, 1, 27)]
+    );
+    // A stream must not begin after its first record either.
     let world = World::new().await;
     put(&world, 26, (stream, 5), None, rule()).await;
-    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Removed, stream, 0, 26)]);
-    // Its first record follows none.
+    assert_eq!(
+        found(&world.verify(world.options()).await),
+        [of_record(DivergenceKind::Removed, stream, 0, 26)]
+    );
+    // Its first record must follow no other.
     let world = World::new().await;
     put(&world, 26, (stream, 0), Some(&first), rule()).await;
-    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Changed, stream, 0, 26)]);
+    assert_eq!(
+        found(&world.verify(world.options()).await),
+        [of_record(DivergenceKind::Changed, stream, 0, 26)]
+    );
 }
 
 #[tokio::test]
 async fn an_unsealed_record_that_was_replaced_is_named() {
-    // D2: no tree tells which of two records was changed, so the one whose hash is not named is.
+    // D2: no tree shows which of two records was changed, so the report blames the one whose hash is not named.
     let world = World::new().await;
     let stream = "turns/t/1";
     let first = put(&world, 26, (stream, 0), None, rule()).await;
@@ -65,8 +75,11 @@ async fn an_unsealed_record_that_was_replaced_is_named() {
     put(&world, 28, (stream, 2), Some(&second), rule()).await;
     assert_eq!(found(&world.verify(world.options()).await), []);
     world.sql("DELETE FROM record WHERE seq = 27").await;
-    put(&world, 27, (stream, 1), Some(&first), entry(Word::Rule, json!({"rule": "another"}))).await;
-    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Changed, stream, 1, 27)]);
+    put(&world, 27, (stream, 1), Some(&first), entry(Kind::Rule, json!({"rule": "another"}))).await;
+    assert_eq!(
+        found(&world.verify(world.options()).await),
+        [of_record(DivergenceKind::Changed, stream, 1, 27)]
+    );
 }
 
 #[tokio::test]
@@ -88,15 +101,18 @@ async fn of_two_sealed_records_the_one_that_is_not_in_the_tree_was_changed() {
     let before = hash(&copy, 15).await;
     copy.sql("DELETE FROM record WHERE seq = 16").await;
     put(&copy, 16, ("playbooks", 1), Some(&before), rule()).await;
-    assert_eq!(found(&copy.verify(copy.options()).await)[0], of_record(Kind::Changed, "playbooks", 1, 16));
-    // It names another record than the one before it.
+    assert_eq!(
+        found(&copy.verify(copy.options()).await)[0],
+        of_record(DivergenceKind::Changed, "playbooks", 1, 16)
+    );
+    // It names another record than the preceding one.
     let copy = world.copy();
     copy.sql("DELETE FROM record WHERE seq = 17").await;
     put(&copy, 17, ("playbooks", 2), Some(&before), rule()).await;
     let report = copy.verify(copy.options()).await;
-    assert_eq!(found(&report)[0], of_record(Kind::Changed, "playbooks", 2, 17));
+    assert_eq!(found(&report)[0], of_record(DivergenceKind::Changed, "playbooks", 2, 17));
     assert_eq!(report.divergences[0].what, "it does not name its predecessor's hash");
-    // The one before it was not walked over, and is not to blame.
+    // The preceding record is before the start of the walk and is not blamed.
     let copy = world.copy();
     let stream = "turns/t/1";
     put(&copy, 26, (stream, 0), None, rule()).await;
@@ -104,13 +120,20 @@ async fn of_two_sealed_records_the_one_that_is_not_in_the_tree_was_changed() {
     copy.seal(&store, false).await;
     store.close().await;
     put(&copy, 28, (stream, 1), Some(&before), rule()).await;
-    let since = Options { since: Some(StartPoint::Size(26)), ..copy.options() };
-    assert_eq!(found(&copy.verify(since).await), [of_record(Kind::Changed, stream, 1, 28)]);
-    // One that a person remembers, and that the ledger is too short for.
-    let since = Options { since: Some(StartPoint::Size(500)), ..copy.options() };
+    let since = VerifyOptions { since: Some(StartPoint::Size(26)), ..copy.options() };
+    assert_eq!(found(&copy.verify(since).await), [of_record(DivergenceKind::Changed, stream, 1, 28)]);
+    // A checkpoint that a person remembers, and that the ledger is too short for.
+    let since = VerifyOptions { since: Some(StartPoint::Size(500)), ..copy.options() };
     let report = copy.verify(since).await;
     assert!(
-        found(&report).contains(&(Kind::Cut, Part::Checkpoint, None, None, Some(29), Some(500))),
+        found(&report).contains(&(
+            DivergenceKind::Cut,
+            LedgerPart::Checkpoint,
+            None,
+            None,
+            Some(29),
+            Some(500)
+        )),
         "{report:?}"
     );
 }
@@ -119,7 +142,9 @@ async fn of_two_sealed_records_the_one_that_is_not_in_the_tree_was_changed() {
 async fn each_missing_record_is_named_at_its_place() {
     // D2
     let world = World::new().await;
-    let removed = |run, n, seq, last| (Kind::Removed, Part::Record, Some(run), Some(n), Some(seq), last);
+    let removed = |run, n, seq, last| {
+        (DivergenceKind::Removed, LedgerPart::Record, Some(run), Some(n), Some(seq), last)
+    };
     let cases: [(&str, Vec<Found<'_>>); 4] = [
         ("seq IN (7, 8)", vec![removed(A, 3, 7, Some(8))]),
         ("seq IN (5, 7)", vec![removed(A, 2, 5, None), removed(A, 3, 7, None)]),
@@ -130,35 +155,39 @@ async fn each_missing_record_is_named_at_its_place() {
         let copy = world.copy();
         copy.sql(&format!("DELETE FROM record WHERE {places}")).await;
         let report = copy.verify(copy.options()).await;
-        let missing: Vec<_> = found(&report).into_iter().filter(|found| found.0 == Kind::Removed).collect();
+        let missing: Vec<_> =
+            found(&report).into_iter().filter(|found| found.0 == DivergenceKind::Removed).collect();
         assert_eq!(missing, wanted, "{places}");
     }
     let copy = world.copy();
     copy.sql("DELETE FROM record WHERE seq IN (7, 8)").await;
     let found = copy.first_divergence(copy.options()).await;
-    assert_eq!(found.what, "there are no records at 2 places");
+    assert_eq!(found.what, "the records at 2 places are missing");
 }
 
 #[tokio::test]
 async fn a_row_is_named_as_it_is_found_where_it_fits() {
-    // D2: the head says another run, and the row is where its run goes on.
+    // D2: the head names another run, and the row's run continues.
     let world = World::new().await;
     for (change, n) in [(format!("'{A}', '{B}'"), 2), ("'\"n\":2', '\"n\":4'".to_owned(), 2)] {
         let copy = world.copy();
         copy.sql(&format!("UPDATE record SET head = replace(head, {change}) WHERE seq = 5")).await;
         let report = copy.verify(copy.options()).await;
-        assert_eq!(found(&report)[0], of_record(Kind::Changed, A, n, 5), "{change}");
+        assert_eq!(found(&report)[0], of_record(DivergenceKind::Changed, A, n, 5), "{change}");
     }
 }
 
 #[tokio::test]
 async fn a_record_that_does_not_hold_says_nothing_of_its_run() {
-    // D2: its data is not what was recorded, so that the table of runs is not held against it.
+    // D2: its data differs from the recorded data, so the table of runs is not compared with it.
     let world = World::new().await;
     world.sql("UPDATE record SET data = replace(data, 'SHIP', 'HOLD') WHERE seq = 8").await;
-    let consequence = of_record(Kind::Inserted, A, 5, 9);
-    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Changed, A, 4, 8), consequence]);
-    // One that is only at another place does.
+    let consequence = of_record(DivergenceKind::Inserted, A, 5, 9);
+    assert_eq!(
+        found(&world.verify(world.options()).await),
+        [of_record(DivergenceKind::Changed, A, 4, 8), consequence]
+    );
+    // A record that only has another position does.
     let world = World::new().await;
     world
         .sql(
@@ -168,7 +197,7 @@ async fn a_record_that_does_not_hold_says_nothing_of_its_run() {
         .await;
     let report = world.verify(world.options()).await;
     let parts: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
-    assert!(parts.contains(&(Kind::Changed, Part::Index)), "{:?}", report.divergences);
+    assert!(parts.contains(&(DivergenceKind::Changed, LedgerPart::Index)), "{:?}", report.divergences);
 }
 
 #[tokio::test]
@@ -176,23 +205,23 @@ async fn a_record_that_its_run_does_not_allow_is_found() {
     // D2
     let world = World::new().await;
     let n = world.forge(A, rule(), None).await;
-    assert_eq!(found(&world.verify(world.options()).await), [of_record(Kind::Inserted, A, n, 26)]);
+    assert_eq!(found(&world.verify(world.options()).await), [of_record(DivergenceKind::Inserted, A, n, 26)]);
     let world = World::new().await;
     world.forge("rddddddddddd0", rule(), None).await;
     assert_eq!(
         found(&world.verify(world.options()).await),
-        [of_record(Kind::Changed, "rddddddddddd0", 0, 26)]
+        [of_record(DivergenceKind::Changed, "rddddddddddd0", 0, 26)]
     );
-    // What a stream says of keys and signatures is no run's word.
+    // A stream's records about keys and signatures have no effect on a run.
     let world = World::new().await;
     let says = json!({"audit": {"signing": "required", "keyring": []}});
-    world.forge("notes", entry(Word::Rule, says), None).await;
+    world.forge("notes", entry(Kind::Rule, says), None).await;
     assert_eq!(found(&world.verify(world.options()).await), []);
 }
 
 #[tokio::test]
 async fn what_is_missing_in_one_run_says_nothing_of_another() {
-    // D2: a record was taken out of one run without a gap, and one of another is behind the next of its run.
+    // D2: one run lost a record without a gap, and a record of another run is after its successor.
     let world = World::new().await;
     world
         .sql(
@@ -204,9 +233,9 @@ async fn what_is_missing_in_one_run_says_nothing_of_another() {
     let report = world.verify(world.options()).await;
     let found: Vec<_> =
         report.divergences.iter().map(|found| (found.kind, found.run.as_deref(), found.n)).collect();
-    assert!(found.contains(&(Kind::Removed, Some("playbooks"), Some(1))), "{found:?}");
-    assert!(found.contains(&(Kind::Reordered, Some(C), Some(1))), "{found:?}");
-    // A gap is where the next record of its run is behind it.
+    assert!(found.contains(&(DivergenceKind::Removed, Some("playbooks"), Some(1))), "{found:?}");
+    assert!(found.contains(&(DivergenceKind::Reordered, Some(C), Some(1))), "{found:?}");
+    // There is a gap if the next record of the run is after it.
     let world = World::new().await;
     world
         .sql(
@@ -215,6 +244,6 @@ async fn what_is_missing_in_one_run_says_nothing_of_another() {
         )
         .await;
     let report = world.verify(world.options()).await;
-    let gap = report.divergences.iter().find(|found| found.what == "there is no record at this place");
+    let gap = report.divergences.iter().find(|found| found.what == "the record at this place is missing");
     assert_eq!(gap.map(|gap| (gap.run.as_deref(), gap.n, gap.seq)), Some((Some(B), Some(3), Some(10))));
 }

@@ -1,30 +1,30 @@
-//! Erasures, holds and imports that must not be recorded (D11), and those that an older version did.
+//! Erasures, holds and imports that must not be recorded (D11), and those that an older version recorded.
 
-use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind as Word};
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_kernel::record::RunOpened;
 use quorate_ledger::Store;
-use quorate_ledger::retention::Settings;
+use quorate_ledger::retention::RetentionSettings;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::WipeMode;
-use quorate_ledger::verify::{Kind, Options, Part};
+use quorate_ledger::verify::{DivergenceKind, LedgerPart, VerifyOptions};
 use serde_json::{Value, json};
 
 use super::world::{A, AT_MS, B, World, append, entry, review};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// An erasure of the one answer of a run, so many days after its end.
+/// An erasure of a run's only answer, this number of days after the run's end.
 fn erased(run: &str, days: i64) -> Entry {
     let data = json!({"run": run, "records": [[2, 2]], "bodies": [], "reason": "retention", "days": 1});
-    Entry { at_ms: AT_MS + days * DAY_MS, ..entry(Word::Erased, data) }
+    Entry { at_ms: AT_MS + days * DAY_MS, ..entry(Kind::Erased, data) }
 }
 
 async fn nulled(world: &World, run: &str) {
     world.sql(&format!("UPDATE record SET data = NULL WHERE run = '{run}' AND n = 2")).await;
 }
 
-/// Holds that neither verifying nor sealing takes what is in the stream.
-async fn is_found(world: &World, n: u64, part: Part) {
+/// Holds that neither verification nor sealing accepts the stream.
+async fn is_found(world: &World, n: u64, part: LedgerPart) {
     let report = world.verify(world.options()).await;
     let found = report
         .divergences
@@ -33,7 +33,7 @@ async fn is_found(world: &World, n: u64, part: Part) {
     assert_eq!(found.map(|divergence| divergence.part), Some(part), "{:?}", report.divergences);
 }
 
-async fn seal(world: &World) -> Result<(), Error> {
+async fn seal(world: &World) -> Result<(), LedgerError> {
     let store = Store::open(&world.db()).await.expect("it opens").store;
     let sealed = store.seal(&[world.key()], AT_MS + 9 * DAY_MS, false, Durability::Synced).await;
     store.close().await;
@@ -48,17 +48,17 @@ async fn what_the_ledgers_key_did_not_sign_erases_nothing() {
     for by in [None, Some(&stranger), Some(&SecretKey::from_seed(&[5; 32]))] {
         for data in [
             erased(A, 2),
-            entry(Word::Held, json!({"run": A, "by": "ada"})),
-            entry(Word::Released, json!({"run": A, "by": "ada"})),
-            entry(Word::Imported, json!({"runs": [A], "erased": {A: [2]}})),
+            entry(Kind::Held, json!({"run": A, "by": "ada"})),
+            entry(Kind::Released, json!({"run": A, "by": "ada"})),
+            entry(Kind::Imported, json!({"runs": [A], "erased": {A: [2]}})),
         ] {
             let copy = world.copy();
             let kind = data.kind;
             let n = copy.forge("ledger", data, by).await;
             nulled(&copy, A).await;
-            is_found(&copy, n, Part::Signature).await;
+            is_found(&copy, n, LedgerPart::Signature).await;
             let refused = seal(&copy).await.unwrap_err();
-            assert!(matches!(refused, Error::Corrupt { n: at, .. } if at == n), "{kind:?}: {refused}");
+            assert!(matches!(refused, LedgerError::Corrupt { n: at, .. } if at == n), "{kind:?}: {refused}");
         }
     }
     // A signature of the key over another record is invalid for this one.
@@ -67,18 +67,18 @@ async fn what_the_ledgers_key_did_not_sign_erases_nothing() {
     let m = copy.forge("ledger", erased(B, 2), None).await;
     nulled(&copy, B).await;
     copy.sql(&format!("INSERT INTO signature SELECT run, {m}, key, signature FROM signature WHERE run = 'ledger' AND n = {n}")).await;
-    is_found(&copy, m, Part::Signature).await;
+    is_found(&copy, m, LedgerPart::Signature).await;
     assert!(seal(&copy).await.is_err());
-    // What comes after a signed record is signed as well, whatever a later checkpoint is over.
+    // Records after a signed record must be signed as well, whatever a later checkpoint covers.
     let copy = world.copy();
     copy.forge("ledger", erased(A, 2), Some(&*copy.key())).await;
     let n = copy.forge("ledger", erased(B, 2), None).await;
-    is_found(&copy, n, Part::Signature).await;
+    is_found(&copy, n, LedgerPart::Signature).await;
 }
 
 #[tokio::test]
 async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
-    // D4, D11: hold, retention, time, and the plan that is named.
+    // D4, D11: hold, retention, time, and the plan that the erasure names.
     let world = World::new().await;
     let with = |key: &str, value: Value| {
         let mut entry = erased(A, 2);
@@ -95,23 +95,23 @@ async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
         with("run", json!("rzzzzzzzzzzzz")),
         with("records", json!([[2, 99]])),
         with("records", json!("all")),
-        // A text that a run of the same age needs, which is on hold.
+        // A text that another run of the same age needs, which is on hold.
         with("bodies", json!([text])),
     ] {
         let copy = world.copy();
-        copy.forge("ledger", entry(Word::Held, json!({"run": B, "by": "ada"})), Some(&*copy.key())).await;
+        copy.forge("ledger", entry(Kind::Held, json!({"run": B, "by": "ada"})), Some(&*copy.key())).await;
         copy.sql(&format!("INSERT INTO held VALUES ('{B}')")).await;
         let n = copy.forge("ledger", wrong.clone(), Some(&*copy.key())).await;
         nulled(&copy, A).await;
-        is_found(&copy, n, Part::Record).await;
+        is_found(&copy, n, LedgerPart::Record).await;
     }
-    // Under a hold, and after it.
+    // Under a hold, and after its release.
     for released in [false, true] {
         let copy = world.copy();
-        copy.forge("ledger", entry(Word::Held, json!({"run": A, "by": "ada"})), Some(&*copy.key())).await;
+        copy.forge("ledger", entry(Kind::Held, json!({"run": A, "by": "ada"})), Some(&*copy.key())).await;
         match released {
             true => {
-                copy.forge("ledger", entry(Word::Released, json!({"run": A})), Some(&*copy.key())).await;
+                copy.forge("ledger", entry(Kind::Released, json!({"run": A})), Some(&*copy.key())).await;
             }
             false => copy.sql(&format!("INSERT INTO held VALUES ('{A}')")).await,
         }
@@ -119,7 +119,7 @@ async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
         nulled(&copy, A).await;
         match released {
             true => assert_eq!(copy.verify(copy.options()).await.divergences, []),
-            false => is_found(&copy, n, Part::Record).await,
+            false => is_found(&copy, n, LedgerPart::Record).await,
         }
     }
     // An outcome is never erased.
@@ -127,7 +127,11 @@ async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
     copy.forge("ledger", with("records", json!([4])), Some(&*copy.key())).await;
     copy.sql(&format!("UPDATE record SET data = NULL WHERE run = '{A}' AND n = 4")).await;
     let found = copy.first_divergence(copy.options()).await;
-    assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Record, Some(4)), "{found}");
+    assert_eq!(
+        (found.kind, found.part, found.n),
+        (DivergenceKind::Removed, LedgerPart::Record, Some(4)),
+        "{found}"
+    );
 }
 
 #[tokio::test]
@@ -136,14 +140,14 @@ async fn what_was_erased_as_it_should_holds_and_is_sealed() {
     let world = World::new().await;
     let store = Store::open(&world.db()).await.unwrap().store;
     store
-        .append_ledger_record(entry(Word::Held, json!({"run": B, "by": "ada"})), &world.key())
+        .append_ledger_record(entry(Kind::Held, json!({"run": B, "by": "ada"})), &world.key())
         .await
         .unwrap();
-    // Who takes the run out of the index of holds takes it out of no hold.
+    // Removing a run from the index of holds does not end its hold.
     world.sql("DELETE FROM held").await;
     let unsaid = |opened: &RunOpened| opened.audit.is_none().then_some(1);
     let now_ms = AT_MS + 2 * DAY_MS;
-    let terms = Settings { now_ms, default_days: &unsaid, conversation_days: None };
+    let terms = RetentionSettings { now_ms, default_days: &unsaid, conversation_days: None };
     let plan = store.plan_erasure(&terms).await.unwrap();
     assert!(
         store.erase(plan, now_ms, WipeMode::Rebuild, None).await.is_err(),
@@ -156,10 +160,10 @@ async fn what_was_erased_as_it_should_holds_and_is_sealed() {
     store.close().await;
     seal(&world).await.unwrap();
     assert_eq!(world.verify(world.options()).await.divergences, []);
-    // The text that the others need is still there, and missed otherwise.
+    // The text that the others need still exists, and would otherwise be reported.
     world.sql("DELETE FROM body").await;
     let found = world.first_divergence(world.options()).await;
-    assert_eq!((found.kind, found.part), (Kind::Removed, Part::Body), "{found}");
+    assert_eq!((found.kind, found.part), (DivergenceKind::Removed, LedgerPart::Body), "{found}");
 }
 
 #[tokio::test]
@@ -168,8 +172,8 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     let world = World::new().await;
     let n = world.forge("ledger", erased(A, 2), None).await;
     nulled(&world, A).await;
-    // Its key vouches for it once the user has accepted it.
-    is_found(&world, n, Part::Signature).await;
+    // Its key vouches for it after the user has accepted it.
+    is_found(&world, n, LedgerPart::Signature).await;
     assert!(seal(&world).await.is_err());
     // An older version has sealed it.
     let old = world.copy();
@@ -180,32 +184,32 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     store.close().await;
     seal(&old).await.unwrap();
     assert_eq!(old.verify(old.options()).await.divergences, []);
-    // Under a signed checkpoint it is the same: it looks like a signed record that was altered.
+    // Under a signed checkpoint the result is the same: the record looks like a signed record that was altered.
     old.sql("DELETE FROM signature WHERE run = 'ledger'").await;
-    is_found(&old, n, Part::Signature).await;
+    is_found(&old, n, LedgerPart::Signature).await;
     let store = Store::open(&old.db()).await.unwrap().store;
     assert_eq!(store.sign_unsigned_ledger_records(&old.key()).await.unwrap(), [n]);
     store.close().await;
     assert_eq!(old.verify(old.options()).await.divergences, []);
     // A missing key is reported.
-    let report = world.verify(Options::default()).await;
+    let report = world.verify(VerifyOptions::default()).await;
     assert!(!report.is_clean(), "the checkpoints name one");
 }
 
 #[tokio::test]
 async fn answers_of_a_conversation_go_once_they_are_settled_and_of_age() {
-    // D4, D11: each of them ages by itself.
+    // D4, D11: each record has its own period.
     let world = World::new().await;
     let talk = "turns/t/1";
-    let answer = |at_ms: i64| Entry { at_ms, ..entry(Word::Consultation, json!({"text": "It will do."})) };
-    let (turn, late) = (entry(Word::Turn, json!({})), AT_MS + DAY_MS / 2);
+    let answer = |at_ms: i64| Entry { at_ms, ..entry(Kind::Consultation, json!({"text": "It will do."})) };
+    let (turn, late) = (entry(Kind::Turn, json!({})), AT_MS + DAY_MS / 2);
     for said in [answer(AT_MS), turn.clone(), answer(late), turn, answer(AT_MS)] {
         world.forge(talk, said, None).await;
     }
     let erase = async |records: Value, n: &[u64], at_ms: i64| {
         let copy = world.copy();
         let data = json!({"run": talk, "records": records, "bodies": [], "reason": "retention", "days": 1});
-        let at = copy.forge("ledger", Entry { at_ms, ..entry(Word::Erased, data) }, Some(&*copy.key())).await;
+        let at = copy.forge("ledger", Entry { at_ms, ..entry(Kind::Erased, data) }, Some(&*copy.key())).await;
         for n in n {
             copy.sql(&format!("UPDATE record SET data = NULL WHERE run = '{talk}' AND n = {n}")).await;
         }
@@ -214,7 +218,7 @@ async fn answers_of_a_conversation_go_once_they_are_settled_and_of_age() {
         match report.is_clean() {
             true => true,
             false => {
-                is_found(&copy, at, Part::Record).await;
+                is_found(&copy, at, LedgerPart::Record).await;
                 false
             }
         }
@@ -225,7 +229,7 @@ async fn answers_of_a_conversation_go_once_they_are_settled_and_of_age() {
     assert!(!erase(json!([0, 2]), &[0, 2], late + DAY_MS - 1).await, "the other is not a day old");
     assert!(!erase(json!([0, 4]), &[0, 4], late + DAY_MS).await, "no turn has settled the last one");
     assert!(!erase(json!([5]), &[], late + DAY_MS).await, "there is no such record");
-    // Of a run the whole may be named.
+    // An erasure may name all records of a run.
     let copy = world.copy();
     let mut whole = erased(A, 2);
     whole.data.insert("records".to_owned(), json!([[1, 5]]));
@@ -254,22 +258,26 @@ async fn a_text_goes_once_every_run_that_names_it_allows_it() {
         copy.sql("DELETE FROM body").await;
         match allowed {
             true => assert_eq!(copy.verify(copy.options()).await.divergences, []),
-            false => is_found(&copy, n, Part::Record).await,
+            false => is_found(&copy, n, LedgerPart::Record).await,
         }
     }
 }
 
 #[tokio::test]
 async fn what_was_erased_before_it_was_imported_is_missing_rightly() {
-    // D4: the ledger that it comes from says so, and this one's key signs that.
+    // D4: the other ledger's export shows it, and this ledger's key signs that.
     let world = World::new().await;
     let imported = json!({"runs": [A], "erased": {A: [2]}, "from": "quorate/other"});
-    world.forge("ledger", entry(Word::Imported, imported), Some(&*world.key())).await;
+    world.forge("ledger", entry(Kind::Imported, imported), Some(&*world.key())).await;
     world.sql(&format!("INSERT INTO imported VALUES ('{A}')")).await;
     nulled(&world, A).await;
     let report = world.verify(world.options()).await;
     assert_eq!((report.divergences, report.erased), (vec![], 1));
     world.sql(&format!("UPDATE record SET data = NULL WHERE run = '{A}' AND n = 3")).await;
     let found = world.first_divergence(world.options()).await;
-    assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Record, Some(3)), "{found}");
+    assert_eq!(
+        (found.kind, found.part, found.n),
+        (DivergenceKind::Removed, LedgerPart::Record, Some(3)),
+        "{found}"
+    );
 }

@@ -1,21 +1,21 @@
-//! Single bits of what a ledger holds, changed one at a time: none is accepted. And single bits of its file, of which
-//! nothing but an answer is asked.
+//! Single bits of a ledger's contents, changed one at a time: each change is reported. Also single bits of its file,
+//! for which verification must only give an answer.
 //!
-//! `QUORATE_FLIPS` says how many bits; `scripts/soak` has a million of them changed.
+//! `QUORATE_FLIPS` sets the number of bits; `scripts/soak` changes a million.
 
 use std::time::Duration;
 
 use quorate_kernel::entropy;
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::verify::verify;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 use super::world::World;
 
-/// How many bits are changed, over all shares of the tests.
+/// The number of changed bits, over all shares of the tests.
 const FLIPS: u64 = 4_000;
-/// How many tests share them: each is a process of its own.
+/// The number of tests that share them. Each is a separate process.
 const SHARES: u64 = 4;
 
 fn flips() -> u64 {
@@ -23,7 +23,7 @@ fn flips() -> u64 {
     all.div_ceil(SHARES)
 }
 
-/// Numbers that look like chance and are the same each time.
+/// Pseudorandom numbers with a fixed seed.
 struct Rng(u64);
 
 impl Rng {
@@ -35,7 +35,7 @@ impl Rng {
     }
 }
 
-/// A value of a row, and how it is found.
+/// A value of a row, and its location.
 struct Cell {
     table: &'static str,
     column: &'static str,
@@ -61,13 +61,13 @@ impl Cell {
         format!("UPDATE {table} SET {column} = {} WHERE {rowid} = {row}", self.literal(bytes))
     }
 
-    /// How the row is called when this is its name.
+    /// The row's label, if this is its name.
     fn renamed(&self, bytes: &[u8]) -> String {
         if self.column == self.rowid { self.literal(bytes) } else { self.row.clone() }
     }
 }
 
-/// Table, the column that its rows are named by, and what of it is changed.
+/// A table, the column that identifies its rows, and the changed column.
 const CELLS: &[(&str, &str, &[&str])] = &[
     ("record", "seq", &["seq", "run", "n", "kind", "head", "data"]),
     ("signature", "n", &["run", "n", "key", "signature"]),
@@ -121,7 +121,7 @@ async fn run(sqlite: &mut SqliteConnection, statement: &str) -> bool {
     sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(sqlite).await.is_ok()
 }
 
-/// Whether nothing vouches for a bit: the time of the very last record, which no checkpoint is over and no record follows.
+/// Whether nothing protects a bit: the time of the very last record, which no checkpoint covers and no record follows.
 fn is_free(cell: &Cell, byte: usize, last: &str) -> bool {
     const TIME: std::ops::Range<usize> = 7..31;
     cell.table == "record" && cell.column == "head" && cell.row == last && TIME.contains(&byte)
@@ -134,7 +134,7 @@ async fn share(share: u64) {
     assert!(run(&mut sqlite, "PRAGMA synchronous = OFF").await);
     let cells = cells(&mut sqlite).await;
     let bits: usize = cells.iter().map(|cell| cell.bytes.len() * 8).sum();
-    let store = Store::open_read_only(&Address::from(&*world.db())).await.expect("it opens");
+    let store = Store::open_read_only(&StoreAddress::from(&*world.db())).await.expect("it opens");
     let mut chance = Rng(0x9e37_79b9_7f4a_7c15 ^ (share + 1));
     let (mut changed, mut refused) = (0_u64, 0_u64);
     while changed < flips() {
@@ -153,7 +153,7 @@ async fn share(share: u64) {
         let mut bytes = cell.bytes.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         if !run(&mut sqlite, &cell.set(&bytes, &cell.row)).await {
-            // The database itself does not take it: a key that is there twice.
+            // The database refuses some changes, such as a duplicate key.
             refused += 1;
             assert!(refused < flips(), "most are taken");
             continue;
@@ -203,7 +203,7 @@ async fn a_broken_file_gets_an_answer() {
         let mut bytes = whole.clone();
         let length = bytes.len();
         match round % 3 {
-            // A bit, a page of nothing, a page of another place.
+            // A changed bit, an empty page, a copy of another page.
             0 => bytes[chance.below(length)] ^= 1 << chance.below(8),
             1 => {
                 let page = chance.below(length / 4096) * 4096;
@@ -219,7 +219,9 @@ async fn a_broken_file_gets_an_answer() {
         }
         std::fs::write(world.db(), &bytes).unwrap();
         let answer = async {
-            let Ok(store) = Store::open_read_only(&Address::from(&*world.db())).await else { return false };
+            let Ok(store) = Store::open_read_only(&StoreAddress::from(&*world.db())).await else {
+                return false;
+            };
             let holds = verify(&store, world.options()).await.is_ok_and(|report| report.is_clean());
             store.close().await;
             holds
@@ -230,7 +232,7 @@ async fn a_broken_file_gets_an_answer() {
         found += u32::from(!holds);
         assert_eq!(std::fs::read(world.db()).unwrap(), bytes, "nothing was written");
         if holds {
-            // What was hit is free, or belongs to no record.
+            // The change hit free space, or a page without records.
             assert_eq!(contents(&world).await, recorded, "round {round}");
         }
     }

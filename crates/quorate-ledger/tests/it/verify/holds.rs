@@ -1,12 +1,12 @@
-//! What holds, against what, and what is said of it.
+//! Valid ledgers, the keys and checkpoints that they are compared with, and the report.
 
 use quorate_kernel::entropy;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind as Word, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::merkle::TreeHead;
-use quorate_ledger::signing::{Context, Key, Keyring, SecretKey, Voucher};
+use quorate_ledger::signing::{Keyring, KeyringEntry, SecretKey, SigningContext, Voucher};
 use quorate_ledger::store::Succession;
-use quorate_ledger::store::address::Address;
-use quorate_ledger::verify::{Kind, Options, Part, StartPoint, VerifyError, verify};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyError, VerifyOptions, verify};
 use quorate_ledger::{Store, keys};
 use sqlx::{Connection as _, SqliteConnection};
 
@@ -34,25 +34,26 @@ async fn a_checkpoint_is_trusted_and_what_follows_is_held() {
     // D2
     let world = World::new().await;
     for since in [StartPoint::Size(13), StartPoint::Number(1)] {
-        let report = world.verify(Options { since: Some(since), ..world.witnessed() }).await;
+        let report = world.verify(VerifyOptions { since: Some(since), ..world.witnessed() }).await;
         assert_eq!(report.divergences, []);
         assert_eq!((report.since, report.records, report.checkpoints, report.sealed), (13, 12, 3, 24));
     }
-    let store = Store::open_read_only(&Address::from(&*world.db())).await.unwrap();
+    let store = Store::open_read_only(&StoreAddress::from(&*world.db())).await.unwrap();
     for since in [StartPoint::Size(12), StartPoint::Number(7)] {
-        let refused = verify(&store, Options { since: Some(since), ..world.options() }).await.unwrap_err();
+        let refused =
+            verify(&store, VerifyOptions { since: Some(since), ..world.options() }).await.unwrap_err();
         assert!(matches!(refused, VerifyError::Since(_)), "{refused}");
     }
     store.close().await;
-    // Before it nothing is looked at, behind it everything is.
-    let since = || Options { since: Some(StartPoint::Size(13)), ..world.options() };
+    // Records before the start are not checked, all later ones are.
+    let since = || VerifyOptions { since: Some(StartPoint::Size(13)), ..world.options() };
     world.sql("UPDATE record SET data = '{}' WHERE seq = 5").await;
     assert!(world.verify(since()).await.is_clean());
     world.sql("UPDATE record SET data = '{}' WHERE seq = 20").await;
-    assert_divergence(&world.first_divergence(since()).await, Kind::Changed, C, 2);
-    // A root that the stored tree does not have is checked against the records themselves.
+    assert_divergence(&world.first_divergence(since()).await, DivergenceKind::Changed, C, 2);
+    // A root that the stored tree lacks is compared with the records themselves.
     let tree = TreeHead { size: 13, root: [7; 32] };
-    let report = world.verify(Options { since: Some(StartPoint::Tree(tree)), ..world.options() }).await;
+    let report = world.verify(VerifyOptions { since: Some(StartPoint::Tree(tree)), ..world.options() }).await;
     assert_eq!((report.since, report.records, report.is_clean()), (0, 25, false));
 }
 
@@ -62,13 +63,17 @@ async fn a_key_that_is_given_has_to_have_signed() {
     let world = World::new().await;
     let stranger = SecretKey::from_seed(&[9; 32]).public();
     let trusted_keys = vec![world.key().public(), stranger];
-    let report = world.verify(Options { trusted_keys, ..world.options() }).await;
+    let report = world.verify(VerifyOptions { trusted_keys, ..world.options() }).await;
     assert_eq!(report.trusted_keys_signed, [true, false]);
-    assert_eq!((report.divergences[0].kind, report.divergences[0].part), (Kind::Changed, Part::Checkpoint));
-    let report = world.verify(Options { ledger_keys: vec![stranger], ..Options::default() }).await;
+    assert_eq!(
+        (report.divergences[0].kind, report.divergences[0].part),
+        (DivergenceKind::Changed, LedgerPart::Checkpoint)
+    );
+    let report =
+        world.verify(VerifyOptions { ledger_keys: vec![stranger], ..VerifyOptions::default() }).await;
     assert_eq!(report.ledger_key_signed, Some(false));
     assert!(!report.is_clean());
-    let report = world.verify(Options::default()).await;
+    let report = world.verify(VerifyOptions::default()).await;
     assert_eq!(
         (report.ledger_key_signed, report.is_clean()),
         (None, true),
@@ -81,7 +86,7 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     // D2
     let world = World::new().await;
     let old = world.key();
-    let rotated = keys::Directory::new(world.dir.path()).rotate(keys::Purpose::Ledger, 1_000).unwrap();
+    let rotated = keys::KeyDirectory::new(world.dir.path()).rotate(keys::KeyPurpose::Ledger, 1_000).unwrap();
     let new = std::sync::Arc::new(rotated.new);
     let store = Store::open(&world.db()).await.unwrap().store;
     store.seal(&[old.clone(), new.clone()], 2_000, true, Durability::Synced).await.unwrap();
@@ -90,13 +95,18 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     store.close().await;
     for ledger_keys in [vec![new.public()], vec![new.public(), old.public()]] {
         let report = world
-            .verify(Options { ledger_keys, trusted_keys: vec![old.public()], ..Options::default() })
+            .verify(VerifyOptions {
+                ledger_keys,
+                trusted_keys: vec![old.public()],
+                ..VerifyOptions::default()
+            })
             .await;
         assert_eq!(report.divergences, []);
         assert_eq!((report.checkpoints, report.unsigned), (7, 1));
         assert!(report.signed < report.sealed);
     }
-    let report = world.verify(Options { ledger_keys: vec![old.public()], ..Options::default() }).await;
+    let report =
+        world.verify(VerifyOptions { ledger_keys: vec![old.public()], ..VerifyOptions::default() }).await;
     assert_eq!(report.ledger_key_signed, Some(false));
 }
 
@@ -114,9 +124,9 @@ async fn a_new_key_follows_by_the_word_of_the_old_one_alone() {
     };
     for vouched in [
         Vec::new(),
-        vec![word(Context::VOUCHER, &old, &new)],
-        vec![word(Context::LEDGER_VOUCHER, &new, &new)],
-        vec![word(Context::LEDGER_VOUCHER, &old, &third)],
+        vec![word(SigningContext::VOUCHER, &old, &new)],
+        vec![word(SigningContext::LEDGER_VOUCHER, &new, &new)],
+        vec![word(SigningContext::LEDGER_VOUCHER, &old, &third)],
     ] {
         let refused = seal(&new, vouched).await.unwrap_err().to_string();
         assert!(
@@ -126,13 +136,16 @@ async fn a_new_key_follows_by_the_word_of_the_old_one_alone() {
             "{refused}"
         );
     }
-    let chain = vec![word(Context::LEDGER_VOUCHER, &old, &new), word(Context::LEDGER_VOUCHER, &new, &third)];
+    let chain = vec![
+        word(SigningContext::LEDGER_VOUCHER, &old, &new),
+        word(SigningContext::LEDGER_VOUCHER, &new, &third),
+    ];
     let sealed = seal(&third, chain).await.unwrap();
     assert!(seal(&old, Vec::new()).await.is_err() && seal(&new, Vec::new()).await.is_err());
     seal(&third, Vec::new()).await.unwrap();
     store.close().await;
     for since in [None, Some(StartPoint::Size(sealed.tree.size))] {
-        let options = Options { ledger_keys: vec![third.public()], since, ..Options::default() };
+        let options = VerifyOptions { ledger_keys: vec![third.public()], since, ..VerifyOptions::default() };
         let report = world.verify(options).await;
         assert_eq!((report.divergences, report.ledger_key_signed), (Vec::new(), Some(true)));
     }
@@ -144,22 +157,26 @@ async fn the_times_of_a_key_count() {
     let world = World::new().await;
     let public = SecretKey::from_seed(&[5; 32]).public();
     let at_ms = 1_795_000_000_000;
-    let within = Key { not_before_ms: Some(at_ms), not_after_ms: Some(at_ms), ..Key::unbounded(public) };
+    let within = KeyringEntry {
+        not_before_ms: Some(at_ms),
+        not_after_ms: Some(at_ms),
+        ..KeyringEntry::unbounded(public)
+    };
     for (key, holds) in [
-        (Key::unbounded(public), true),
+        (KeyringEntry::unbounded(public), true),
         (within, true),
-        (Key { not_before_ms: Some(at_ms + 1), ..Key::unbounded(public) }, false),
-        (Key { not_after_ms: Some(at_ms - 1), ..Key::unbounded(public) }, false),
-        (Key { revoked_at_ms: Some(at_ms), ..Key::unbounded(public) }, false),
-        (Key::unbounded(SecretKey::from_seed(&[6; 32]).public()), false),
+        (KeyringEntry { not_before_ms: Some(at_ms + 1), ..KeyringEntry::unbounded(public) }, false),
+        (KeyringEntry { not_after_ms: Some(at_ms - 1), ..KeyringEntry::unbounded(public) }, false),
+        (KeyringEntry { revoked_at_ms: Some(at_ms), ..KeyringEntry::unbounded(public) }, false),
+        (KeyringEntry::unbounded(SecretKey::from_seed(&[6; 32]).public()), false),
     ] {
         let mut keyring = Keyring::new();
         keyring.insert(key).unwrap();
-        let report = world.verify(Options { keyring: Some(keyring), ..world.options() }).await;
+        let report = world.verify(VerifyOptions { keyring: Some(keyring), ..world.options() }).await;
         assert_eq!(report.is_clean(), holds, "{:?}", report.divergences.first());
         if !holds {
-            assert_eq!(report.divergences[0].part, Part::Signature);
-            assert_divergence(&report.divergences[0], Kind::Changed, C, 0);
+            assert_eq!(report.divergences[0].part, LedgerPart::Signature);
+            assert_divergence(&report.divergences[0], DivergenceKind::Changed, C, 0);
         }
     }
     let report = world.verify(world.options()).await;
@@ -175,16 +192,16 @@ async fn a_torn_witness_is_said_and_another_ledgers_differs() {
     let report = world.verify(world.witnessed()).await;
     let witness = report.witness.unwrap();
     assert_eq!((report.divergence_count, witness.checkpoints, witness.fragments), (0, 3, 1));
-    let theirs = Options { witness: other.witnessed().witness, ..world.options() };
+    let theirs = VerifyOptions { witness: other.witnessed().witness, ..world.options() };
     let report = world.verify(theirs).await;
     assert!(
-        report.divergences.iter().all(|divergence| divergence.part == Part::Witness),
+        report.divergences.iter().all(|divergence| divergence.part == LedgerPart::Witness),
         "{:?}",
         report.divergences
     );
     assert_eq!(
         report.divergence_count, 4,
-        "each checkpoint is of another ledger, and nothing else is said of it"
+        "each checkpoint is of another ledger, and there are no other divergences"
     );
     assert!(report.divergences.iter().all(|divergence| divergence.what.contains("is of another ledger")));
     assert_eq!(report.witness.unwrap().checkpoints, 0);
@@ -199,8 +216,8 @@ async fn a_ledger_of_schema_1_holds_and_stays_as_it_is() {
     sqlx::raw_sql(include_str!("../fixtures/schema-1.sql")).execute(&mut sqlite).await.unwrap();
     sqlite.close().await.unwrap();
     let before = sha256(&path);
-    let store = Store::open_read_only(&Address::from(&*path)).await.unwrap();
-    let report = verify(&store, Options::default()).await.unwrap();
+    let store = Store::open_read_only(&StoreAddress::from(&*path)).await.unwrap();
+    let report = verify(&store, VerifyOptions::default()).await.unwrap();
     store.close().await;
     assert_eq!(report.divergences, []);
     assert_eq!((report.records, report.sealed, report.unsealed, report.origin), (25, 0, 25, None));
@@ -213,14 +230,14 @@ async fn an_open_run_is_said_and_no_divergence() {
     let world = World::new().await;
     let store = Store::open(&world.db()).await.unwrap().store;
     let run = entropy::run_id();
-    let entry = Entry { kind: Word::RunOpened, at_ms: 3_000, data: serde_json::Map::new() };
+    let entry = Entry { kind: Kind::RunOpened, at_ms: 3_000, data: serde_json::Map::new() };
     store.append(Append::one(&run, 0, entry, Durability::Synced)).await.unwrap();
     store.close().await;
     let report = world.verify(world.options()).await;
     assert_eq!(report.divergences, []);
     assert_eq!((report.open, report.open_runs, report.unsealed), (1, vec![run], 1));
     assert_eq!(
-        world.verify(Options { ledger_keys: Vec::new(), ..world.witnessed() }).await.divergence_count,
+        world.verify(VerifyOptions { ledger_keys: Vec::new(), ..world.witnessed() }).await.divergence_count,
         0
     );
 }

@@ -1,11 +1,11 @@
-//! A ledger of several pages and stored rows: what is in the second of each is looked at as what is in the first.
+//! A ledger with several pages and several stored rows: the second of each is checked like the first.
 
 use std::time::Duration;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Kind as Word, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::verify::{Kind, Options, Part, Report, StartPoint};
+use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyOptions, VerifyReport};
 use serde_json::json;
 
 use super::world::{AT_MS, World, entry};
@@ -14,12 +14,12 @@ const TALK: &str = "turns/t/1";
 /// More records than a page has, and more hashes than eight stored rows have.
 const TURNS: u64 = 2_100;
 
-/// Turns alone, sealed twice, the first time before the last hundred.
+/// Conversation turns only, sealed twice, the first time before the last hundred.
 async fn long_talk() -> World {
     let world = World { dir: tempfile::tempdir().expect("a directory") };
     let store = Store::open(&world.db()).await.expect("it opens").store;
     let append = async |from: u64, to: u64| {
-        let entries = (from..to).map(|n| entry(Word::Turn, json!({"n": n}))).collect();
+        let entries = (from..to).map(|n| entry(Kind::Turn, json!({"n": n}))).collect();
         let run = TALK.into();
         let append = Append { run, from, entries, bodies: Vec::new(), durability: Durability::Written };
         store.append(append).await.expect("appended");
@@ -32,10 +32,10 @@ async fn long_talk() -> World {
     world
 }
 
-/// Kind, part, record, first and last place.
-type Found = (Kind, Part, Option<u64>, Option<u64>, Option<u64>);
+/// Kind, part, record, first and last position of a divergence.
+type Found = (DivergenceKind, LedgerPart, Option<u64>, Option<u64>, Option<u64>);
 
-fn found(report: &Report) -> Vec<Found> {
+fn found(report: &VerifyReport) -> Vec<Found> {
     let found = report.divergences.iter();
     found.map(|found| (found.kind, found.part, found.n, found.seq, found.last_seq)).collect()
 }
@@ -48,7 +48,7 @@ async fn every_stored_hash_is_compared() {
     assert_eq!((found(&report), report.records, report.signed), (vec![], TURNS + 2, TURNS + 1));
     assert!(report.records_duration > Duration::ZERO);
     let since = || Some(StartPoint::Size(TURNS - 100));
-    let report = world.verify(Options { since: since(), ..world.witnessed() }).await;
+    let report = world.verify(VerifyOptions { since: since(), ..world.witnessed() }).await;
     assert_eq!((found(&report), report.records), (vec![], 102));
     let zeroed = |level: u32, idx: u64, at: usize| {
         format!(
@@ -58,12 +58,12 @@ async fn every_stored_hash_is_compared() {
             rest = at * 32 + 33,
         )
     };
-    let leaf = |n: u64, seq: u64| vec![(Kind::Changed, Part::Tree, Some(n), Some(seq), None)];
-    let upper = |seq: u64| vec![(Kind::Changed, Part::Tree, None, Some(seq), None)];
-    let counted = vec![(Kind::Changed, Part::Tree, None, None, None)];
+    let leaf = |n: u64, seq: u64| vec![(DivergenceKind::Changed, LedgerPart::Tree, Some(n), Some(seq), None)];
+    let upper = |seq: u64| vec![(DivergenceKind::Changed, LedgerPart::Tree, None, Some(seq), None)];
+    let counted = vec![(DivergenceKind::Changed, LedgerPart::Tree, None, None, None)];
     let cases: Vec<(String, Vec<Found>)> = vec![
         (zeroed(0, 1, 44), leaf(300, 301)),
-        // The first checkpoint has the place 2001.
+        // The first checkpoint is at position 2001.
         (zeroed(0, 7, 255), leaf(2046, 2048)),
         (zeroed(0, 8, 40), leaf(2087, 2089)),
         (zeroed(8, 0, 0), upper(256)),
@@ -82,8 +82,8 @@ async fn every_stored_hash_is_compared() {
         let copy = world.copy();
         copy.sql(&statement).await;
         assert_eq!(found(&copy.verify(copy.options()).await), wanted, "{statement}");
-        // From a checkpoint on the upper hashes before it are not computed again; how many there are is.
-        let options = Options { since: since(), ..copy.options() };
+        // After a trusted checkpoint the upper hashes before it are not computed again; only their number is checked.
+        let options = VerifyOptions { since: since(), ..copy.options() };
         let found = found(&copy.verify(options).await);
         let is_after = wanted[0].3.is_none_or(|seq| seq > TURNS - 100 && wanted[0].2.is_some());
         assert!(!is_after || found.contains(&wanted[0]), "{statement}: {found:?}");
@@ -98,7 +98,7 @@ async fn stored_leaves_are_in_whole_rows_without_gaps() {
     for (statement, seq) in [
         ("UPDATE tile SET idx = -1 WHERE level = 0 AND idx = 0", leaves + 1),
         ("UPDATE tile SET idx = 9 WHERE level = 0 AND idx = 8", leaves + 1),
-        // As many as there are, and a row that is not full before the last one.
+        // All existing ones, and an incomplete row before the last one.
         (
             "UPDATE tile SET hashes = CAST(hashes || zeroblob(32) AS BLOB) WHERE level = 0 AND idx = 1; \
              UPDATE tile SET hashes = substr(hashes, 1, 255 * 32) WHERE level = 0 AND idx = 2",
@@ -112,7 +112,7 @@ async fn stored_leaves_are_in_whole_rows_without_gaps() {
         copy.sql(statement).await;
         let found = found(&copy.verify(copy.options()).await);
         assert!(
-            found.contains(&(Kind::Removed, Part::Tree, None, Some(seq), None)),
+            found.contains(&(DivergenceKind::Removed, LedgerPart::Tree, None, Some(seq), None)),
             "{statement}: {found:?}"
         );
     }
@@ -120,19 +120,19 @@ async fn stored_leaves_are_in_whole_rows_without_gaps() {
 
 #[tokio::test]
 async fn what_follows_missing_records_is_still_compared() {
-    // D2: the stored leaves stand for them, as far as there are any.
+    // D2: the stored leaves replace them, as far as they exist.
     let world = long_talk().await;
     let copy = world.copy();
     copy.sql("DELETE FROM record WHERE seq BETWEEN 300 AND 399").await;
     copy.sql("UPDATE tile SET hashes = CAST(zeroblob(32) || substr(hashes, 33) AS BLOB) WHERE level = 0 AND idx = 3").await;
     let report = copy.verify(copy.options()).await;
     let wanted = [
-        (Kind::Removed, Part::Record, Some(299), Some(300), Some(399)),
-        (Kind::Changed, Part::Tree, Some(768), Some(769), None),
+        (DivergenceKind::Removed, LedgerPart::Record, Some(299), Some(300), Some(399)),
+        (DivergenceKind::Changed, LedgerPart::Tree, Some(768), Some(769), None),
     ];
     assert_eq!(found(&report), wanted);
     assert!(report.tree.is_some(), "the root is known");
-    // A stretch of places that no leaf stands for ends that; it is passed all the same.
+    // A range of positions without leaves ends that, and is passed as well.
     for by in [70_000, 4_000_000_000_u64] {
         let copy = world.copy();
         copy.sql(&format!(
@@ -140,7 +140,7 @@ async fn what_follows_missing_records_is_still_compared() {
         ))
         .await;
         let report = copy.verify(copy.options()).await;
-        let missing = (Kind::Removed, Part::Record, None, Some(2051), Some(2050 + by));
+        let missing = (DivergenceKind::Removed, LedgerPart::Record, None, Some(2051), Some(2050 + by));
         assert!(found(&report).contains(&missing), "{:?}", found(&report));
         assert_eq!((report.tree, report.records), (None, TURNS + 2));
     }
@@ -148,7 +148,7 @@ async fn what_follows_missing_records_is_still_compared() {
 
 #[tokio::test]
 async fn tables_of_several_pages_are_compared() {
-    // D2: as many runs, each of a text of its own.
+    // D2: the same number of runs, each with its own text.
     const RUNS: usize = 1_003;
     let world = World { dir: tempfile::tempdir().expect("a directory") };
     let store = Store::open(&world.db()).await.expect("it opens").store;
@@ -163,7 +163,7 @@ async fn tables_of_several_pages_are_compared() {
         let append = Append {
             run: run.as_str().into(),
             from: 0,
-            entries: vec![entry(Word::RunOpened, opened), entry(Word::Outcome, json!({"verdict": "SHIP"}))],
+            entries: vec![entry(Kind::RunOpened, opened), entry(Kind::Outcome, json!({"verdict": "SHIP"}))],
             bodies: vec![Body { sha256, text: text.as_str().into() }],
             durability: Durability::Written,
         };
@@ -181,12 +181,15 @@ async fn tables_of_several_pages_are_compared() {
     world.sql(&format!("UPDATE body SET text = text || '.' WHERE sha256 = ({last})")).await;
     let report = world.verify(world.options()).await;
     let parts: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
-    assert_eq!(parts, [(Kind::Changed, Part::Body), (Kind::Changed, Part::Index)]);
+    assert_eq!(
+        parts,
+        [(DivergenceKind::Changed, LedgerPart::Body), (DivergenceKind::Changed, LedgerPart::Index)]
+    );
 }
 
 #[tokio::test]
 async fn what_is_before_an_unreadable_stretch_is_still_verified() {
-    // D2: a page of the file that holds records was overwritten.
+    // D2: a page of the file with records was overwritten.
     let world = long_talk().await;
     let (mut bytes, page) = with_page(&world);
     bytes[page].fill(0);
@@ -194,17 +197,17 @@ async fn what_is_before_an_unreadable_stretch_is_still_verified() {
     std::fs::write(copy.db(), bytes).expect("written");
     let report = copy.verify(copy.options()).await;
     let ended =
-        report.divergences.iter().find(|found| found.what.contains("nothing can be read from here on"));
+        report.divergences.iter().find(|found| found.what.contains("cannot read any records from here on"));
     let ended = ended.expect("it is said where").seq.expect("a place");
     assert!((1_400..=1_501).contains(&ended), "{ended}");
     assert_eq!(report.records, ended - 1, "all before it are verified");
     // A change before it is found.
     copy.sql("UPDATE record SET data = '{}' WHERE seq = 700").await;
     let found = found(&copy.verify(copy.options()).await);
-    assert_eq!(found[0], (Kind::Changed, Part::Record, Some(699), Some(700), None));
+    assert_eq!(found[0], (DivergenceKind::Changed, LedgerPart::Record, Some(699), Some(700), None));
 }
 
-/// The bytes of its file, and where in them the page is that has the turn 1,500.
+/// The bytes of its file, and the offset of the page that contains turn 1,500.
 fn with_page(world: &World) -> (Vec<u8>, std::ops::Range<usize>) {
     let bytes = std::fs::read(world.db()).expect("read");
     let head = b"\"kind\":\"turn\",\"n\":1500,";
@@ -215,17 +218,17 @@ fn with_page(world: &World) -> (Vec<u8>, std::ops::Range<usize>) {
 
 #[tokio::test]
 async fn a_file_that_gives_its_rows_in_no_order_ends_the_walk() {
-    // D2: two rows of a page changed places, which the database does not notice.
+    // D2: two rows of a page swapped, which the database does not notice.
     let world = long_talk().await;
     let (mut bytes, page) = with_page(&world);
-    // A leaf's header has eight bytes; the places of its rows follow, two bytes each.
+    // A leaf page has a header of eight bytes, followed by the offsets of its rows, two bytes each.
     let rows = &mut bytes[page][8..12];
     rows.rotate_left(2);
     let copy = world.copy();
     std::fs::write(copy.db(), bytes).expect("written");
     let report = copy.verify(copy.options()).await;
     assert!(
-        report.divergences[0].what.ends_with("the database gives its rows in no order"),
+        report.divergences[0].what.ends_with("the database returns its rows out of order"),
         "{}",
         report.divergences[0]
     );

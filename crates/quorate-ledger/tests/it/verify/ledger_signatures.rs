@@ -1,25 +1,25 @@
-//! Signatures in the ledger's own stream that were added or taken away (D11).
+//! Signatures in the ledger's own stream that were added or removed (D11).
 
-use quorate_kernel::ports::ledger::{Durability, Kind as Word};
+use quorate_kernel::ports::ledger::{Durability, Kind};
 use quorate_kernel::record::AcceptedKey;
 use quorate_ledger::local_checkpoints::{CheckpointCopy, LocalCheckpoints};
 use quorate_ledger::merkle::TreeHead;
 use quorate_ledger::note::{Checkpoint, Note, Signer};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::Succession;
-use quorate_ledger::verify::{Kind, Options, Part, StartPoint};
+use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyOptions};
 use quorate_ledger::witness::Witness;
 use quorate_ledger::{Store, keys};
 use serde_json::{Value, json};
 
 use super::world::{A, AT_MS, B, World, append, entry, review};
 
-/// A world with a hold that is sealed; gives the hold's number in the stream.
+/// A world with a sealed hold. Returns the hold's number in the stream.
 async fn world_with_hold() -> (World, u64) {
     let world = World::new().await;
     let store = Store::open(&world.db()).await.expect("it opens").store;
     store
-        .append_ledger_record(entry(Word::Held, json!({"run": A, "by": "ada"})), &world.key())
+        .append_ledger_record(entry(Kind::Held, json!({"run": A, "by": "ada"})), &world.key())
         .await
         .expect("written");
     store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.expect("written");
@@ -31,7 +31,7 @@ async fn world_with_hold() -> (World, u64) {
 
 #[tokio::test]
 async fn a_forged_signature_is_found_on_every_record() {
-    // D3, D11: a row by an unknown key, and one that is of another record.
+    // D3, D11: a signature by an unknown key, and a signature of another record.
     let (world, hold) = world_with_hold().await;
     let own = world.key().public().id();
     for key in ["00000000000000000000000000000000", &own.to_string()] {
@@ -43,23 +43,27 @@ async fn a_forged_signature_is_found_on_every_record() {
             ))
             .await;
             let found = copy.first_divergence(copy.options()).await;
-            let kind = if n == hold { Kind::Changed } else { Kind::Inserted };
-            assert_eq!((found.kind, found.part, found.n), (kind, Part::Signature, Some(n)), "{found}");
+            let kind = if n == hold { DivergenceKind::Changed } else { DivergenceKind::Inserted };
+            assert_eq!((found.kind, found.part, found.n), (kind, LedgerPart::Signature, Some(n)), "{found}");
         }
     }
 }
 
 #[tokio::test]
 async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
-    // D2, D3: who can write the file appends what fits, and an unsigned checkpoint proves nothing of it.
+    // D2, D3: an attacker with write access appends valid records, and an unsigned checkpoint proves nothing about
+    // them.
     let world = World::new().await;
-    let strict =
-        || Options { strict: true, local_checkpoints: Some(local_checkpoints(&world)), ..world.options() };
+    let strict = || VerifyOptions {
+        strict: true,
+        local_checkpoints: Some(local_checkpoints(&world)),
+        ..world.options()
+    };
     let report = world.verify(strict()).await;
     assert_eq!((report.divergences, report.unproven, report.unsigned_records), (vec![], 0, 15));
     let override_of = |reason: &str| {
         let data = json!({"verdict": "HOLD", "reason": reason, "by": "mallory", "logged": true});
-        entry(Word::Override, data)
+        entry(Kind::Override, data)
     };
     world.forge(A, override_of("Because."), None).await;
     world.sql(&format!("UPDATE run SET override = 'HOLD' WHERE run = '{A}'")).await;
@@ -72,7 +76,7 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
     let found = world.first_divergence(strict()).await;
     assert_eq!(
         (found.kind, found.part, found.seq, found.last_seq),
-        (Kind::Inserted, Part::Checkpoint, Some(26), Some(28))
+        (DivergenceKind::Inserted, LedgerPart::Checkpoint, Some(26), Some(28))
     );
     assert!(found.what.contains("quorate ledger checkpoint"), "{found}");
     let store = Store::open(&world.db()).await.unwrap().store;
@@ -81,7 +85,7 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
     assert_eq!(world.verify(strict()).await.divergences, []);
 }
 
-/// A copy of its last checkpoint, as it is kept.
+/// The saved copy of its last checkpoint.
 fn local_checkpoints(world: &World) -> LocalCheckpoints {
     let notes = Witness::parse(&std::fs::read_to_string(world.witness_path()).expect("read")).notes;
     let copy = CheckpointCopy { path: "kept".into(), note: Ok(notes.last().expect("a checkpoint").clone()) };
@@ -90,45 +94,51 @@ fn local_checkpoints(world: &World) -> LocalCheckpoints {
 
 #[tokio::test]
 async fn a_signature_that_is_gone_is_found_under_a_checkpoint() {
-    // D11: it is the first record of its kind, so no other one says that the stream is signed.
+    // D11: it is the first record of its kind, so no other record shows that the stream is signed.
     let (world, hold) = world_with_hold().await;
     world.sql("DELETE FROM signature WHERE run = 'ledger'").await;
     for since in [None, Some(StartPoint::Size(24))] {
-        let options = Options { since, ..world.options() };
+        let options = VerifyOptions { since, ..world.options() };
         let found = world.first_divergence(options).await;
         assert_eq!(
             (found.kind, found.part, found.n),
-            (Kind::Removed, Part::Signature, Some(hold)),
+            (DivergenceKind::Removed, LedgerPart::Signature, Some(hold)),
             "{found}"
         );
     }
     let found = world.first_divergence(Default::default()).await;
-    assert_eq!(found.kind, Kind::Removed, "the checkpoints name the key: {found}");
+    assert_eq!(found.kind, DivergenceKind::Removed, "the checkpoints name the key: {found}");
 }
 
 #[tokio::test]
 async fn what_was_signed_before_the_first_checkpoint_is_by_its_key() {
-    // D11: no key is known before, and none is given here.
+    // D11: no key is known from earlier, and none is given here.
     let world = World { dir: tempfile::tempdir().expect("a directory") };
     let store = Store::open(&world.db()).await.expect("it opens").store;
     append(&store, A, 0, &review(None)).await;
     append(&store, B, 0, &review(None)).await;
-    let held = |run: &str| entry(Word::Held, json!({"run": run, "by": "ada"}));
-    let own = keys::Directory::new(world.dir.path()).load_or_create(keys::Purpose::Ledger).expect("made");
+    let held = |run: &str| entry(Kind::Held, json!({"run": run, "by": "ada"}));
+    let own =
+        keys::KeyDirectory::new(world.dir.path()).load_or_create(keys::KeyPurpose::Ledger).expect("made");
     world.forge("ledger", held(A), None).await;
     store.append_ledger_record(held(B), &own).await.expect("written");
     world.sql(&format!("INSERT OR IGNORE INTO held VALUES ('{A}')")).await;
-    let report = world.verify(Options::default()).await;
+    let report = world.verify(VerifyOptions::default()).await;
     assert_eq!((report.divergences, report.unsigned_ledger_records), (vec![], 2), "nothing says which key");
-    let report = world.verify(Options { ledger_keys: vec![own.public()], ..Options::default() }).await;
+    let report =
+        world.verify(VerifyOptions { ledger_keys: vec![own.public()], ..VerifyOptions::default() }).await;
     let found: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect();
-    assert_eq!(found, [(Kind::Inserted, Part::Signature, Some(0))], "no checkpoint is over it");
+    assert_eq!(
+        found,
+        [(DivergenceKind::Inserted, LedgerPart::Signature, Some(0))],
+        "no checkpoint is over it"
+    );
     assert_eq!(report.unsigned_ledger_records, 0);
     store.sign_unsigned_ledger_records(&own).await.expect("signed");
     store.seal(&[], AT_MS, false, Durability::Synced).await.expect("sealed");
     store.seal(&[own.into()], AT_MS, true, Durability::Synced).await.expect("sealed");
     store.close().await;
-    for options in [Options::default(), world.options()] {
+    for options in [VerifyOptions::default(), world.options()] {
         assert_eq!(world.verify(options).await.divergences, []);
     }
     for forged in [
@@ -138,8 +148,12 @@ async fn what_was_signed_before_the_first_checkpoint_is_by_its_key() {
         let copy = World { dir: tempfile::tempdir().expect("a directory") };
         std::fs::copy(world.db(), copy.db()).expect("copied");
         copy.sql(&format!("UPDATE signature SET {forged} WHERE n = 1")).await;
-        let found = copy.first_divergence(Options::default()).await;
-        assert_eq!((found.kind, found.part, found.n), (Kind::Changed, Part::Signature, Some(1)), "{found}");
+        let found = copy.first_divergence(VerifyOptions::default()).await;
+        assert_eq!(
+            (found.kind, found.part, found.n),
+            (DivergenceKind::Changed, LedgerPart::Signature, Some(1)),
+            "{found}"
+        );
     }
 }
 
@@ -147,16 +161,16 @@ async fn what_was_signed_before_the_first_checkpoint_is_by_its_key() {
 async fn an_unsigned_record_behind_the_last_checkpoint_was_put_in() {
     // D11
     let world = World::new().await;
-    let n = world.forge("ledger", entry(Word::Held, json!({"run": A, "by": "mallory"})), None).await;
+    let n = world.forge("ledger", entry(Kind::Held, json!({"run": A, "by": "mallory"})), None).await;
     world.sql(&format!("INSERT INTO held VALUES ('{A}')")).await;
     let report = world.verify(world.options()).await;
     let found: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect();
-    assert_eq!(found, [(Kind::Inserted, Part::Signature, Some(n))]);
+    assert_eq!(found, [(DivergenceKind::Inserted, LedgerPart::Signature, Some(n))]);
 }
 
 #[tokio::test]
 async fn an_unsigned_checkpoint_claims_nothing_that_takes_a_signature() {
-    // D2: the last one, which nothing else is over, is rewritten without its signature.
+    // D2: the last record, which no other one covers, is rewritten without its signature.
     let world = World::new().await;
     let rewritten = async |key: &str, value: Value| {
         let copy = world.copy();
@@ -177,13 +191,13 @@ async fn an_unsigned_checkpoint_claims_nothing_that_takes_a_signature() {
         ("keys", json!(["quorate/x+00000000+AQ=="])),
     ] {
         let found = rewritten(key, value).await;
-        assert_eq!(found, [(Kind::Changed, Part::Checkpoint, Some(3))], "{key}");
+        assert_eq!(found, [(DivergenceKind::Changed, LedgerPart::Checkpoint, Some(3))], "{key}");
     }
 }
 
 #[tokio::test]
 async fn a_note_says_what_its_record_says_and_no_more() {
-    // D2: it is signed by the ledger's key all the same.
+    // D2: it is signed by the ledger's key as well.
     let world = World::new().await;
     let report = world.verify(world.options()).await;
     let notes = Witness::parse(&std::fs::read_to_string(world.witness_path()).expect("read")).notes;
@@ -205,14 +219,14 @@ async fn a_note_says_what_its_record_says_and_no_more() {
         copy.rewrite("ledger", 3, |data| drop(data.insert("note".to_owned(), json!(note)))).await;
         let report = copy.verify(copy.options()).await;
         let found: Vec<_> = report.divergences.iter().map(|found| (found.part, found.n)).collect();
-        assert_eq!(found.contains(&(Part::Checkpoint, Some(3))), !holds, "{note}: {found:?}");
+        assert_eq!(found.contains(&(LedgerPart::Checkpoint, Some(3))), !holds, "{note}: {found:?}");
         assert_eq!(report.is_clean(), holds);
     }
 }
 
 #[tokio::test]
 async fn a_key_that_the_verifier_trusts_follows_without_a_voucher() {
-    // D11: the old one was lost, and the new one is known from elsewhere.
+    // D11: the old key was lost, and the new one is known from another source.
     let world = World::new().await;
     let new = std::sync::Arc::new(SecretKey::from_seed(&[8; 32]));
     let accepted = AcceptedKey { key: new.public().to_string(), by: "ada".into(), reason: "lost".into() };
@@ -223,10 +237,10 @@ async fn a_key_that_the_verifier_trusts_follows_without_a_voucher() {
         store.seal_with(keys, AT_MS, true, Durability::Synced, says).await.expect("sealed");
     }
     store.close().await;
-    let trusted = |trusted_keys| Options { trusted_keys, ..Options::default() };
+    let trusted = |trusted_keys| VerifyOptions { trusted_keys, ..VerifyOptions::default() };
     let report = world.verify(trusted(vec![new.public()])).await;
     assert_eq!((report.divergences, report.key_changes.accepted.len()), (vec![], 1));
     assert_eq!(report.key_changes.signers, [world.key().public(), new.public()]);
     let found = world.first_divergence(trusted(Vec::new())).await;
-    assert_eq!((found.part, found.n), (Part::Checkpoint, Some(4)), "{found}");
+    assert_eq!((found.part, found.n), (LedgerPart::Checkpoint, Some(4)), "{found}");
 }

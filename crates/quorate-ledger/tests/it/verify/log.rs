@@ -1,15 +1,16 @@
-//! `council_log.jsonl` against the ledger (D6): each line of a run of this ledger is the one that follows from its records,
+//! `council_log.jsonl` compared with the ledger (D6): each line of this ledger's runs follows from the run's records,
 //! in the order in which the lines were written.
 
 use std::path::{Path, PathBuf};
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind as Word, Ledger as _, Record};
-use quorate_ledger::Store;
-use quorate_ledger::council_log::line::Event;
-use quorate_ledger::council_log::{self, view};
-use quorate_ledger::verify::{Divergence, Kind, LogCheck, Options, Part, StartPoint, verify};
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, Record};
+use quorate_ledger::council_log::line::LogEvent;
+use quorate_ledger::verify::{
+    Divergence, DivergenceKind, LedgerPart, LogCheck, StartPoint, VerifyOptions, verify,
+};
+use quorate_ledger::{Store, council_log};
 use quorate_protocol::Name;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, SqliteConnection};
@@ -26,12 +27,12 @@ struct Logged {
     store: Store,
 }
 
-/// The records of a review whose line is in this log.
+/// The records of a review with a line in this log.
 fn review(log: &Path, verdict: &str) -> Vec<Entry> {
     vec![
-        entry(Word::RunOpened, opened(log, "council/1")),
-        entry(Word::Outcome, json!({"verdict": verdict})),
-        entry(Word::RunEnded, json!({"logged": true})),
+        entry(Kind::RunOpened, opened(log, "council/1")),
+        entry(Kind::Outcome, json!({"verdict": verdict})),
+        entry(Kind::RunEnded, json!({"logged": true})),
     ]
 }
 
@@ -45,7 +46,7 @@ fn opened(log: &Path, protocol: &str) -> Value {
 
 fn overrides(verdict: &str, logged: bool) -> Entry {
     let data = json!({"verdict": verdict, "reason": "Not yet.", "by": "ada", "council_verdict": "SHIP", "logged": logged});
-    entry(Word::Override, data)
+    entry(Kind::Override, data)
 }
 
 impl Logged {
@@ -55,7 +56,7 @@ impl Logged {
         Logged { dir, store }
     }
 
-    /// With two reviews that came one after the other.
+    /// With two consecutive reviews.
     async fn new() -> Logged {
         let logged = Logged::empty().await;
         logged.append(A, &review(&logged.log(), "SHIP")).await;
@@ -84,45 +85,49 @@ impl Logged {
         self.store.append(append).await.expect("appended");
     }
 
-    /// The line that a review's first records have written.
-    async fn line(&self, run: &str, records: usize, event: Event) -> String {
+    /// The line that follows from a review's first records.
+    async fn line(&self, run: &str, records: usize, event: LogEvent) -> String {
         let run = Name::from(run);
         let records = self.records(&run).await[..records].to_vec();
         let history = History::from_records(&run, records).expect("a run");
-        view::review_line(&history, event).expect("it is decided").to_string()
+        council_log::review_line(&history, event).expect("it is decided").to_string()
     }
 
-    /// The line of a person's decision, which is record `n` of a run.
+    /// The line of a person's decision in record `n` of a run.
     async fn override_line(&self, run: &str, n: usize) -> String {
         let run = Name::from(run);
         let records = self.records(&run).await;
         let decision = records[n].read().expect("readable").expect("there");
         let history = History::from_records(&run, records[..n].to_vec()).expect("a run");
-        view::override_line(&history, records[n].at_ms, &decision).to_string()
+        council_log::override_line(&history, records[n].at_ms, &decision).to_string()
     }
 
-    /// Verifies a log of these lines.
+    /// Verifies a log with these lines.
     async fn check(&self, lines: &[&str]) -> (LogCheck, Vec<Divergence>) {
         self.check_text(&lines.iter().map(|line| format!("{line}\n")).collect::<String>()).await
     }
 
     async fn check_text(&self, text: &str) -> (LogCheck, Vec<Divergence>) {
         std::fs::write(self.log(), text).expect("written");
-        self.verify(Options { log: Some(self.log()), ..Options::default() }).await
+        self.verify(VerifyOptions { log: Some(self.log()), ..VerifyOptions::default() }).await
     }
 
-    async fn verify(&self, options: Options) -> (LogCheck, Vec<Divergence>) {
+    async fn verify(&self, options: VerifyOptions) -> (LogCheck, Vec<Divergence>) {
         let report = verify(&self.store, options).await.expect("verified");
-        assert!(report.divergences.iter().all(|found| found.part == Part::Log), "{:?}", report.divergences);
+        assert!(
+            report.divergences.iter().all(|found| found.part == LedgerPart::Log),
+            "{:?}",
+            report.divergences
+        );
         (report.log.expect("checked"), report.divergences)
     }
 }
 
-/// The lines of a log, and how they differ.
-type Case<'a> = (Vec<&'a str>, Vec<(Kind, &'a str)>);
+/// A log's lines and the expected differences.
+type Case<'a> = (Vec<&'a str>, Vec<(DivergenceKind, &'a str)>);
 
-/// How lines differ: kind, and the run that they are of.
-fn kinds(found: &[Divergence]) -> Vec<(Kind, &str)> {
+/// The differences in lines: kind, and run.
+fn kinds(found: &[Divergence]) -> Vec<(DivergenceKind, &str)> {
     found.iter().map(|found| (found.kind, found.run.as_deref().unwrap_or_default())).collect()
 }
 
@@ -130,7 +135,7 @@ fn kinds(found: &[Divergence]) -> Vec<(Kind, &str)> {
 async fn a_line_that_does_not_follow_from_its_run_is_found() {
     let world = Logged::new().await;
     world.append(A, &[overrides("HOLD", true)]).await;
-    let (a, b) = (&*world.line(A, 2, Event::Verdict).await, &*world.line(B, 2, Event::Verdict).await);
+    let (a, b) = (&*world.line(A, 2, LogEvent::Verdict).await, &*world.line(B, 2, LogEvent::Verdict).await);
     let decided = &*world.override_line(A, 3).await;
     let (log, found) = world.check(&[a, b, decided]).await;
     assert_eq!((log, found), (LogCheck { ours: 3, ..LogCheck::default() }, vec![]));
@@ -146,24 +151,27 @@ async fn a_line_that_does_not_follow_from_its_run_is_found() {
         .to_string();
     let unmarked = json!({"v": 2, "event": "verdict", "parth_override": false, "span_id": A}).to_string();
     let cases: Vec<Case<'_>> = vec![
-        (vec![], vec![(Kind::Removed, A), (Kind::Removed, A), (Kind::Removed, B)]),
-        (vec![b, decided], vec![(Kind::Removed, A)]),
-        (vec![a, b], vec![(Kind::Removed, A)]),
-        (vec![&another, b, decided], vec![(Kind::Changed, A)]),
-        (vec![a, b, &unexplained], vec![(Kind::Changed, A)]),
-        (vec![a, &spaced, decided], vec![(Kind::Changed, B)]),
-        (vec![a, a, b, decided], vec![(Kind::Inserted, A)]),
-        (vec![a, b, decided, decided], vec![(Kind::Inserted, A)]),
-        (vec![a, &marked, b, decided], vec![(Kind::Inserted, A)]),
-        // A person's decision is no verdict of the council, nor the other way round.
-        (vec![a, b, &marked], vec![(Kind::Changed, A)]),
-        (vec![b, &marked, decided], vec![(Kind::Removed, A), (Kind::Inserted, A)]),
-        (vec![&unmarked, b, decided], vec![(Kind::Changed, A)]),
-        // A line of two runs is one of both.
-        (vec![a, b, decided, &both], vec![(Kind::Inserted, A), (Kind::Inserted, B)]),
-        // The first run had its line before the second one was opened.
-        (vec![b, a, decided], vec![(Kind::Reordered, A)]),
-        (vec![decided, a, b], vec![(Kind::Reordered, A), (Kind::Reordered, B)]),
+        (
+            vec![],
+            vec![(DivergenceKind::Removed, A), (DivergenceKind::Removed, A), (DivergenceKind::Removed, B)],
+        ),
+        (vec![b, decided], vec![(DivergenceKind::Removed, A)]),
+        (vec![a, b], vec![(DivergenceKind::Removed, A)]),
+        (vec![&another, b, decided], vec![(DivergenceKind::Changed, A)]),
+        (vec![a, b, &unexplained], vec![(DivergenceKind::Changed, A)]),
+        (vec![a, &spaced, decided], vec![(DivergenceKind::Changed, B)]),
+        (vec![a, a, b, decided], vec![(DivergenceKind::Inserted, A)]),
+        (vec![a, b, decided, decided], vec![(DivergenceKind::Inserted, A)]),
+        (vec![a, &marked, b, decided], vec![(DivergenceKind::Inserted, A)]),
+        // A person's decision does not count as the council's verdict, or the other way round.
+        (vec![a, b, &marked], vec![(DivergenceKind::Changed, A)]),
+        (vec![b, &marked, decided], vec![(DivergenceKind::Removed, A), (DivergenceKind::Inserted, A)]),
+        (vec![&unmarked, b, decided], vec![(DivergenceKind::Changed, A)]),
+        // A line that names two runs is checked for both.
+        (vec![a, b, decided, &both], vec![(DivergenceKind::Inserted, A), (DivergenceKind::Inserted, B)]),
+        // The first run's line was written before the second run was opened.
+        (vec![b, a, decided], vec![(DivergenceKind::Reordered, A)]),
+        (vec![decided, a, b], vec![(DivergenceKind::Reordered, A), (DivergenceKind::Reordered, B)]),
     ];
     for (lines, wanted) in cases {
         let (_, found) = world.check(&lines).await;
@@ -176,13 +184,13 @@ async fn a_line_that_does_not_follow_from_its_run_is_found() {
 #[tokio::test]
 async fn what_is_of_no_run_here_is_counted() {
     let world = Logged::new().await;
-    let (a, b) = (world.line(A, 2, Event::Verdict).await, world.line(B, 2, Event::Verdict).await);
+    let (a, b) = (world.line(A, 2, LogEvent::Verdict).await, world.line(B, 2, LogEvent::Verdict).await);
     let elsewhere = |run: &str| a.replace(A, run);
     let (y, z) = (elsewhere("ryyyyyyyyyyyy"), elsewhere("rzzzzzzzzzzzz"));
     let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
     let other = json!({"v": 2, "event": "note", "run": A, "span_id": A}).to_string();
     let nameless = r#"{"v":2,"event":"override","verdict":"SHIP"}"#;
-    // None of these names its run as this program does.
+    // None of these lines names its run in this program's form.
     let mut unlike = y.clone();
     for line in [
         json!({"v": 2, "run": "rwwwwwwwwwwww", "span_id": "rwwwwwwwwwwww", "verdict": "SHIP"}),
@@ -204,11 +212,11 @@ async fn what_is_of_no_run_here_is_counted() {
         ..LogCheck::default()
     };
     assert_eq!((log, found), (wanted, vec![]));
-    // A last line without its end is not counted by those who read the log.
+    // Readers of the log do not count a last line without its end.
     let (log, found) = world.check_text(&format!("{a}\n{b}")).await;
     assert_eq!(
         (log.ours, found.len(), &*found[0].run.clone().unwrap(), found[0].kind),
-        (2, 1, B, Kind::Changed)
+        (2, 1, B, DivergenceKind::Changed)
     );
 }
 
@@ -216,31 +224,31 @@ async fn what_is_of_no_run_here_is_counted() {
 async fn a_line_that_need_not_be_there_yet_is_not_missed() {
     let world = Logged::new().await;
     let (c, d) = ("rcccccccccccc", "rdddddddddddd");
-    let (a, b) = (&*world.line(A, 2, Event::Verdict).await, &*world.line(B, 2, Event::Verdict).await);
-    // The outcome is there, and the end is not: a process was stopped between the two.
+    let (a, b) = (&*world.line(A, 2, LogEvent::Verdict).await, &*world.line(B, 2, LogEvent::Verdict).await);
+    // The run has an outcome but no end: the process crashed between the two.
     world.append(c, &review(&world.log(), "SHIP")[..2]).await;
     assert_eq!(world.check(&[a, b]).await.1, []);
-    let line = world.line(c, 2, Event::Verdict).await;
+    let line = world.line(c, 2, LogEvent::Verdict).await;
     assert_eq!(world.check(&[a, b, &line]).await.1, []);
     let found = world.check(&[a, b, &line.replace("\"SHIP\"", "\"HOLD\"")]).await.1;
-    assert_eq!(kinds(&found), [(Kind::Changed, c)]);
-    // So is a decision whose line is still to be written, until the run ends once more.
+    assert_eq!(kinds(&found), [(DivergenceKind::Changed, c)]);
+    // So may the line of a decision, until the run ends again.
     world.append(A, &[overrides("HOLD", false)]).await;
     let decided = &*world.override_line(A, 3).await;
     assert_eq!(world.check(&[a, b]).await.1, []);
     assert_eq!(world.check(&[a, b, decided]).await.1, []);
-    world.append(A, &[entry(Word::RunEnded, json!({"logged": true}))]).await;
+    world.append(A, &[entry(Kind::RunEnded, json!({"logged": true}))]).await;
     assert_eq!(world.check(&[a, b, decided]).await.1, []);
-    assert_eq!(kinds(&world.check(&[a, b]).await.1), [(Kind::Removed, A)]);
+    assert_eq!(kinds(&world.check(&[a, b]).await.1), [(DivergenceKind::Removed, A)]);
     // A run without an outcome has no line.
     world.append(d, &review(&world.log(), "SHIP")[..1]).await;
     let claimed = a.replace(A, d);
     let (log, found) = world.check(&[a, b, decided, &claimed]).await;
-    assert_eq!((log.unknown, kinds(&found)), (0, vec![(Kind::Inserted, d)]));
-    // What other groups decide is not logged.
+    assert_eq!((log.unknown, kinds(&found)), (0, vec![(DivergenceKind::Inserted, d)]));
+    // Decisions of other groups are not logged.
     let e = "reeeeeeeeeeee";
     let mut vote = review(&world.log(), "ADOPTED");
-    vote[0] = entry(Word::RunOpened, opened(&world.log(), "voting/1"));
+    vote[0] = entry(Kind::RunOpened, opened(&world.log(), "voting/1"));
     world.append(e, &vote).await;
     assert_eq!(world.check(&[a, b, decided]).await.1, []);
 }
@@ -249,36 +257,36 @@ async fn a_line_that_need_not_be_there_yet_is_not_missed() {
 async fn a_run_that_was_taken_up_again_has_a_line_of_that() {
     let world = Logged::empty().await;
     world.append(A, &review(&world.log(), "INCOMPLETE")).await;
-    let first = &*world.line(A, 2, Event::Verdict).await;
+    let first = &*world.line(A, 2, LogEvent::Verdict).await;
     assert_eq!(world.check(&[first]).await.1, []);
-    // Its second end as INCOMPLETE says nothing new, and the verdict does.
+    // Its second end as INCOMPLETE adds no line; a verdict does.
     let again =
-        entry(Word::RunIntent, json!({"invocations": [], "resumes": true, "supersedes": ["r1/skeptic"]}));
-    let ended = entry(Word::RunEnded, json!({"logged": true}));
-    let outcome = |verdict: &str| entry(Word::Outcome, json!({"verdict": verdict}));
+        entry(Kind::RunIntent, json!({"invocations": [], "resumes": true, "supersedes": ["r1/skeptic"]}));
+    let ended = entry(Kind::RunEnded, json!({"logged": true}));
+    let outcome = |verdict: &str| entry(Kind::Outcome, json!({"verdict": verdict}));
     world.append(A, &[again.clone(), outcome("INCOMPLETE"), ended.clone()]).await;
     assert_eq!(world.check(&[first]).await.1, []);
     world.append(A, &[again, outcome("SHIP"), ended]).await;
-    let resumed = &*world.line(A, 8, Event::Resumed).await;
+    let resumed = &*world.line(A, 8, LogEvent::Resumed).await;
     assert_eq!(world.check(&[first, resumed]).await.1, []);
-    assert_eq!(kinds(&world.check(&[first]).await.1), [(Kind::Removed, A)]);
-    assert_eq!(kinds(&world.check(&[resumed]).await.1), [(Kind::Removed, A)]);
-    assert_eq!(kinds(&world.check(&[resumed, first]).await.1), [(Kind::Reordered, A)]);
-    let as_verdict = world.line(A, 8, Event::Verdict).await;
+    assert_eq!(kinds(&world.check(&[first]).await.1), [(DivergenceKind::Removed, A)]);
+    assert_eq!(kinds(&world.check(&[resumed]).await.1), [(DivergenceKind::Removed, A)]);
+    assert_eq!(kinds(&world.check(&[resumed, first]).await.1), [(DivergenceKind::Reordered, A)]);
+    let as_verdict = world.line(A, 8, LogEvent::Verdict).await;
     let found = world.check(&[first, &as_verdict]).await.1;
-    assert_eq!(kinds(&found), [(Kind::Removed, A), (Kind::Inserted, A)]);
-    // One that is taken up without taking anything back keeps its outcome, and its line.
+    assert_eq!(kinds(&found), [(DivergenceKind::Removed, A), (DivergenceKind::Inserted, A)]);
+    // A run that is resumed without superseding anything keeps its outcome and its line.
     let world = Logged::new().await;
-    let (a, b) = (world.line(A, 2, Event::Verdict).await, world.line(B, 2, Event::Verdict).await);
-    let resumes = entry(Word::RunIntent, json!({"invocations": [], "resumes": true}));
-    world.append(B, &[resumes, entry(Word::RunEnded, json!({"logged": true}))]).await;
+    let (a, b) = (world.line(A, 2, LogEvent::Verdict).await, world.line(B, 2, LogEvent::Verdict).await);
+    let resumes = entry(Kind::RunIntent, json!({"invocations": [], "resumes": true}));
+    world.append(B, &[resumes, entry(Kind::RunEnded, json!({"logged": true}))]).await;
     assert_eq!(world.check(&[&a, &b]).await.1, []);
 }
 
 #[tokio::test]
 async fn what_is_logged_elsewhere_is_said_and_not_missed() {
     let world = Logged::new().await;
-    let (a, b) = (&*world.line(A, 2, Event::Verdict).await, &*world.line(B, 2, Event::Verdict).await);
+    let (a, b) = (&*world.line(A, 2, LogEvent::Verdict).await, &*world.line(B, 2, LogEvent::Verdict).await);
     let other = tempfile::tempdir().expect("a directory");
     let elsewhere = other.path().join("council_log.jsonl");
     std::fs::write(&elsewhere, "").expect("written");
@@ -288,28 +296,28 @@ async fn what_is_logged_elsewhere_is_said_and_not_missed() {
     let counted = |log: &LogCheck| (log.ours, log.elsewhere, log.first_elsewhere.clone());
     let (log, found) = world.check(&[a, b]).await;
     assert_eq!((counted(&log), found), ((2, 2, Some(elsewhere.clone())), vec![]));
-    // A line of such a run that is here all the same is compared.
-    let line = world.line(c, 2, Event::Verdict).await;
+    // An existing line of such a run is still compared.
+    let line = world.line(c, 2, LogEvent::Verdict).await;
     let (log, found) = world.check(&[a, b, &line]).await;
     assert_eq!((counted(&log), found), ((3, 1, Some(elsewhere.clone())), vec![]));
     let (_, found) = world.check(&[a, b, &line.replace("\"SHIP\"", "\"HOLD\"")]).await;
-    assert_eq!(kinds(&found), [(Kind::Changed, c)]);
-    // A person who decides here has it logged here, and elsewhere where the end says so.
-    let said_there = entry(Word::RunEnded, json!({"logged": true, "log_path": &elsewhere}));
+    assert_eq!(kinds(&found), [(DivergenceKind::Changed, c)]);
+    // A decision made here is logged here, or elsewhere if the run's end names another log.
+    let said_there = entry(Kind::RunEnded, json!({"logged": true, "log_path": &elsewhere}));
     world.append(A, &[overrides("HOLD", false), said_there]).await;
     world.append(c, &[overrides("REVISE", false)]).await;
-    world.append(c, &[entry(Word::RunEnded, json!({"logged": true, "log_path": world.log()}))]).await;
+    world.append(c, &[entry(Kind::RunEnded, json!({"logged": true, "log_path": world.log()}))]).await;
     let decided = &*world.override_line(c, 3).await;
     assert_eq!(world.check(&[a, b, decided]).await.1, []);
-    assert_eq!(kinds(&world.check(&[a, b]).await.1), [(Kind::Removed, c)]);
-    // The other log is gone, and a line of it is here: its lines were moved here, and those that are not here are missed.
+    assert_eq!(kinds(&world.check(&[a, b]).await.1), [(DivergenceKind::Removed, c)]);
+    // The other log is gone and one of its lines is here, so its lines were moved here. Missing ones are reported.
     std::fs::remove_file(&elsewhere).expect("removed");
     let (log, found) = world.check(&[a, b, decided]).await;
-    let missed = [(Kind::Removed, A), (Kind::Removed, c), (Kind::Removed, d)];
+    let missed = [(DivergenceKind::Removed, A), (DivergenceKind::Removed, c), (DivergenceKind::Removed, d)];
     assert_eq!((log.elsewhere, kinds(&found)), (0, missed.to_vec()));
-    // With none of its lines here, it may be anywhere.
+    // If none of its lines is here, it may be anywhere.
     let (log, found) = world.check(&[a, b]).await;
-    assert_eq!((log.elsewhere, kinds(&found)), (2, vec![(Kind::Removed, c)]));
+    assert_eq!((log.elsewhere, kinds(&found)), (2, vec![(DivergenceKind::Removed, c)]));
 }
 
 #[tokio::test]
@@ -318,7 +326,7 @@ async fn a_log_that_went_along_with_its_ledger_is_its_log() {
     let old = first.path().join("w/council_log.jsonl");
     let world = Logged::empty().await;
     world.append(A, &review(&old, "SHIP")).await;
-    let a = world.line(A, 2, Event::Verdict).await;
+    let a = world.line(A, 2, LogEvent::Verdict).await;
     world.store.close().await;
     let moved = first.path().join("moved/w");
     let other = first.path().join("moved/x");
@@ -330,19 +338,20 @@ async fn a_log_that_went_along_with_its_ledger_is_its_log() {
     let check = async |dir: &Path| {
         let store = Store::open(&dir.join("ledger.db")).await.expect("it opens").store;
         let log = Some(dir.join("council_log.jsonl"));
-        let report = verify(&store, Options { log, ..Options::default() }).await.expect("verified");
+        let report =
+            verify(&store, VerifyOptions { log, ..VerifyOptions::default() }).await.expect("verified");
         store.close().await;
         (report.log.expect("checked").elsewhere, report.divergences)
     };
-    // It lay in a directory of the same name beside its ledger: its line was taken out.
+    // It was in a directory of the same name beside its ledger, so its line was removed.
     let (elsewhere, found) = check(&moved).await;
-    assert_eq!((elsewhere, kinds(&found)), (0, vec![(Kind::Removed, A)]));
+    assert_eq!((elsewhere, kinds(&found)), (0, vec![(DivergenceKind::Removed, A)]));
     assert_eq!(check(&other).await, (1, vec![]), "another directory's log may be anywhere");
     // The old log is still there.
     std::fs::create_dir_all(old.parent().expect("a directory")).expect("made");
     std::fs::write(&old, format!("{a}\n")).expect("written");
     assert_eq!(check(&moved).await, (1, vec![]));
-    // No log lies there at all.
+    // No log exists there.
     std::fs::remove_file(&old).expect("removed");
     std::fs::remove_file(moved.join("council_log.jsonl")).expect("removed");
     assert_eq!(check(&moved).await, (1, vec![]));
@@ -351,39 +360,46 @@ async fn a_log_that_went_along_with_its_ledger_is_its_log() {
 #[tokio::test]
 async fn runs_before_the_trusted_checkpoint_and_imported_ones_are_not_compared() {
     let world = Logged::new().await;
-    let (a, b) = (&*world.line(A, 2, Event::Verdict).await, &*world.line(B, 2, Event::Verdict).await);
+    let (a, b) = (&*world.line(A, 2, LogEvent::Verdict).await, &*world.line(B, 2, LogEvent::Verdict).await);
     let d = "rddddddddddd0";
     world.append(d, &review(&world.log(), "SHIP")[..1]).await;
     world.store.seal(&[], AT_MS, false, Durability::Synced).await.expect("sealed");
     let c = "rcccccccccccc";
     world.append(c, &review(&world.log(), "SHIP")).await;
-    let line = &*world.line(c, 2, Event::Verdict).await;
-    let since = || Options { since: Some(StartPoint::Size(7)), log: Some(world.log()), ..Options::default() };
+    let line = &*world.line(c, 2, LogEvent::Verdict).await;
+    let since = || VerifyOptions {
+        since: Some(StartPoint::Size(7)),
+        log: Some(world.log()),
+        ..VerifyOptions::default()
+    };
     world.check(&[&a.replace("\"SHIP\"", "\"HOLD\""), b, line]).await;
     let (log, found) = world.verify(since()).await;
     assert_eq!((log.ours, found), (3, vec![]), "what came before is not looked at");
     std::fs::write(world.log(), format!("{a}\n{b}\n")).expect("written");
-    assert_eq!(kinds(&world.verify(since()).await.1), [(Kind::Removed, c)]);
-    // Of a run that began before it, the outcome may be from before as well.
-    world.append(d, &[entry(Word::Rule, json!({"rule": "policy"}))]).await;
+    assert_eq!(kinds(&world.verify(since()).await.1), [(DivergenceKind::Removed, c)]);
+    // If a run began before the start, its outcome may also be from before it.
+    world.append(d, &[entry(Kind::Rule, json!({"rule": "policy"}))]).await;
     std::fs::write(world.log(), format!("{a}\n{b}\n{line}\n{}\n", a.replace(A, d))).expect("written");
     let (log, found) = world.verify(since()).await;
     assert_eq!((log.unknown, found), (1, vec![]));
-    // Without a log there are no lines.
+    // A missing log has no lines.
     std::fs::remove_file(world.log()).expect("removed");
-    let missing = world.verify(Options { log: Some(world.log()), ..Options::default() }).await.1;
-    assert_eq!(kinds(&missing), [(Kind::Removed, A), (Kind::Removed, B), (Kind::Removed, c)]);
-    // A log that cannot be read is no empty one.
+    let missing = world.verify(VerifyOptions { log: Some(world.log()), ..VerifyOptions::default() }).await.1;
+    assert_eq!(
+        kinds(&missing),
+        [(DivergenceKind::Removed, A), (DivergenceKind::Removed, B), (DivergenceKind::Removed, c)]
+    );
+    // An unreadable log is not an empty one.
     std::fs::create_dir(world.log()).expect("made");
     for log in [world.log(), world.dir.path().join("ledger.db/council_log.jsonl")] {
-        verify(&world.store, Options { log: Some(log), ..Options::default() }).await.unwrap_err();
+        verify(&world.store, VerifyOptions { log: Some(log), ..VerifyOptions::default() }).await.unwrap_err();
     }
 }
 
 #[tokio::test]
 async fn counts_that_do_not_follow_from_the_log_are_found() {
     let world = Logged::new().await;
-    let (a, b) = (&*world.line(A, 2, Event::Verdict).await, &*world.line(B, 2, Event::Verdict).await);
+    let (a, b) = (&*world.line(A, 2, LogEvent::Verdict).await, &*world.line(B, 2, LogEvent::Verdict).await);
     assert_eq!(world.check(&[a, b]).await.1, []);
     council_log::sync(&world.store, &world.log()).await.expect("counted");
     assert_eq!(world.check(&[a, b]).await.1, []);
@@ -391,16 +407,17 @@ async fn counts_that_do_not_follow_from_the_log_are_found() {
     let mut sqlite = SqliteConnection::connect(&db).await.expect("it opens");
     sqlx::raw_sql("UPDATE log_line SET verdict = 'REVISE'").execute(&mut sqlite).await.expect("written");
     sqlite.close().await.expect("closed");
-    let report = verify(&world.store, Options { log: Some(world.log()), ..Options::default() })
+    let report = verify(&world.store, VerifyOptions { log: Some(world.log()), ..VerifyOptions::default() })
         .await
         .expect("verified");
-    let found: Vec<(Kind, Part)> = report.divergences.iter().map(|found| (found.kind, found.part)).collect();
-    assert_eq!(found, [(Kind::Changed, Part::LogIndex)]);
+    let found: Vec<(DivergenceKind, LedgerPart)> =
+        report.divergences.iter().map(|found| (found.kind, found.part)).collect();
+    assert_eq!(found, [(DivergenceKind::Changed, LedgerPart::LogIndex)]);
 }
 
 #[tokio::test]
 async fn a_line_with_words_that_were_erased_is_compared_by_what_is_left() {
-    // D4, D6: the answer was erased, so that the line cannot be made again; its verdict can still be read.
+    // D4, D6: the answer was erased, so the line cannot be derived again, but its verdict can still be checked.
     let world = Logged::empty().await;
     let mut entries = review(&world.log(), "SHIP");
     let answer = json!({
@@ -408,9 +425,9 @@ async fn a_line_with_words_that_were_erased_is_compared_by_what_is_left() {
         "answer": {"score": 4, "text": "It will do."}, "model": "m", "spent": {"calls": 1, "ms": 40},
     });
     entries[0].data.insert("setup".to_owned(), json!({"deliberators": ["skeptic"]}));
-    entries.insert(1, entry(Word::Consultation, answer));
+    entries.insert(1, entry(Kind::Consultation, answer));
     world.append(A, &entries).await;
-    let line = &*world.line(A, 3, Event::Verdict).await;
+    let line = &*world.line(A, 3, LogEvent::Verdict).await;
     assert!(line.contains("It will do."), "{line}");
     world.append(A, &[overrides("HOLD", true)]).await;
     let decided = &*world.override_line(A, 4).await;
@@ -421,15 +438,24 @@ async fn a_line_with_words_that_were_erased_is_compared_by_what_is_left() {
     let check = async |lines: &[&str]| {
         let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
         std::fs::write(world.log(), text).expect("written");
-        let report = verify(&world.store, Options { log: Some(world.log()), ..Options::default() }).await;
+        let report =
+            verify(&world.store, VerifyOptions { log: Some(world.log()), ..VerifyOptions::default() }).await;
         let found = report.expect("verified").divergences;
-        found.into_iter().filter(|found| found.part == Part::Log).map(|found| found.kind).collect::<Vec<_>>()
+        found
+            .into_iter()
+            .filter(|found| found.part == LedgerPart::Log)
+            .map(|found| found.kind)
+            .collect::<Vec<_>>()
     };
     assert_eq!(check(&[line, decided]).await, []);
     assert_eq!(check(&[&line.replace("It will do.", "It did."), decided]).await, [], "its words are gone");
-    assert_eq!(check(&[&line.replace("\"SHIP\"", "\"HOLD\""), decided]).await, [Kind::Changed]);
-    assert_eq!(check(&[&line.replacen(',', ", ", 1), decided]).await, [Kind::Changed]);
-    assert_eq!(check(&[line, &decided.replace("\"HOLD\"", "\"SHIP\"")]).await, [Kind::Changed]);
-    assert_eq!(check(&[line]).await, [Kind::Removed]);
-    assert_eq!(check(&[line, line]).await, [Kind::Removed, Kind::Inserted], "a verdict is no override");
+    assert_eq!(check(&[&line.replace("\"SHIP\"", "\"HOLD\""), decided]).await, [DivergenceKind::Changed]);
+    assert_eq!(check(&[&line.replacen(',', ", ", 1), decided]).await, [DivergenceKind::Changed]);
+    assert_eq!(check(&[line, &decided.replace("\"HOLD\"", "\"SHIP\"")]).await, [DivergenceKind::Changed]);
+    assert_eq!(check(&[line]).await, [DivergenceKind::Removed]);
+    assert_eq!(
+        check(&[line, line]).await,
+        [DivergenceKind::Removed, DivergenceKind::Inserted],
+        "a verdict is not an override"
+    );
 }

@@ -4,32 +4,32 @@ use std::collections::BTreeMap;
 
 use quorate_kernel::canonical;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::Store;
-use quorate_ledger::runs::{Filter, Finding, Listed};
-use quorate_ledger::store::address::Address;
+use quorate_ledger::runs::{Finding, Listed, RunFilter};
+use quorate_ledger::store::address::StoreAddress;
 use serde_json::{Map, Value, json};
 use sqlx::{Connection as _, Row as _};
 
 use super::world::{A, B, C, World, append, entry, review, seq_of};
 
-/// How many records the last checkpoint is over.
+/// The number of records that the last checkpoint covers.
 const SEALED: usize = 24;
 
 impl World {
     async fn opened(&self) -> Store {
-        Store::open_read_only(&Address::from(&*self.db())).await.expect("it opens")
+        Store::open_read_only(&StoreAddress::from(&*self.db())).await.expect("it opens")
     }
 
-    /// The verdicts of a list, by run.
+    /// The verdicts in a list, by run.
     async fn listed(&self) -> BTreeMap<String, Listed> {
         let store = self.opened().await;
-        let listed = store.listed_runs(&Filter::default(), 10).await.expect("listed");
+        let listed = store.listed_runs(&RunFilter::default(), 10).await.expect("listed");
         store.close().await;
         listed.into_iter().map(|listed| (listed.run.run.to_string(), listed)).collect()
     }
 
-    /// What a list shows in the place of the verdict.
+    /// The word that a list shows in place of the verdict.
     async fn shown(&self, run: &str) -> String {
         let listed = self.listed().await;
         let listed = listed.get(run).unwrap_or_else(|| panic!("{run} is not listed"));
@@ -37,7 +37,7 @@ impl World {
         listed.run.verdict.clone().unwrap_or_else(|| "open".to_owned())
     }
 
-    /// The word for what differs in all records of a run.
+    /// The word shown for a change in each record of a run.
     async fn whole(&self, run: &str) -> Option<&'static str> {
         let store = self.opened().await;
         let finding = store.compare_run(&run.into()).await.expect("compared");
@@ -57,11 +57,11 @@ async fn an_untouched_run_is_shown_and_sealed() {
         );
         assert_eq!(world.whole(&run).await, None);
     }
-    // Records behind the last checkpoint are compared with their chain, and the run is not called sealed.
+    // Records after the last checkpoint are compared with their chain, and the run does not count as sealed.
     let store = Store::open(&world.db()).await.expect("it opens").store;
     append(&store, "rdddddddddddd", 0, &review(None)[..2]).await;
     append(&store, "reeeeeeeeeeee", 0, &review(None)).await;
-    append(&store, A, 6, &[entry(Word::Override, json!({"verdict": "HOLD", "logged": true}))]).await;
+    append(&store, A, 6, &[entry(Kind::Override, json!({"verdict": "HOLD", "logged": true}))]).await;
     store.close().await;
     let listed = world.listed().await;
     let words = |run: &str| (listed[run].run.verdict.as_deref(), listed[run].run.overridden.as_deref());
@@ -108,7 +108,7 @@ async fn a_row_that_differs_from_its_records_is_shown_as_altered() {
             assert_eq!(copy.shown(B).await, "SHIP", "{statement}");
         }
     }
-    // A row without records, and one that repeats another run's content.
+    // Rows without records, and a row that repeats another run's content.
     let copy = world.copy();
     copy.sql(
         "INSERT INTO run SELECT 9, 'rzzzzzzzzzzzz', opened_ms, subject, artifact_type, artifact_sha256, council, log_path, \
@@ -116,7 +116,7 @@ async fn a_row_that_differs_from_its_records_is_shown_as_altered() {
     )
     .await;
     assert_eq!((copy.shown("rzzzzzzzzzzzz").await, copy.shown(A).await), ("altered".into(), "SHIP".into()));
-    // The newest row goes without a gap in the numbers of the others.
+    // The newest row disappears without a gap in the numbers of the others.
     let copy = world.copy();
     copy.sql("DELETE FROM run WHERE seq = 3").await;
     assert_eq!((copy.shown(C).await, copy.shown(A).await), ("altered".into(), "SHIP".into()));
@@ -146,7 +146,7 @@ async fn records_that_differ_from_the_tree_are_seen_by_the_row_that_shows_them()
         assert_eq!(copy.shown(A).await, "altered", "{statement}");
         assert_eq!(copy.whole(A).await, Some("altered"), "{statement}");
     }
-    // The checkpoint that covers the last run is gone; those before it still cover the others.
+    // The checkpoint that covers the last run is removed; earlier ones still cover the others.
     let copy = world.copy();
     copy.sql("DELETE FROM checkpoint WHERE size > 17").await;
     assert_eq!((copy.shown(C).await, copy.shown(A).await), ("altered".into(), "SHIP".into()));
@@ -193,7 +193,7 @@ async fn records_that_were_hashed_again_are_altered() {
             "{with_tree}"
         );
     }
-    // Behind the last checkpoint a duplicate key is found, too: readers could take either value.
+    // After the last checkpoint a duplicate key is found as well: readers could take either value.
     let copy = world.copy();
     let store = Store::open(&copy.db()).await.expect("it opens").store;
     append(&store, "rdddddddddddd", 0, &review(None)).await;
@@ -213,23 +213,23 @@ async fn records_that_were_hashed_again_are_altered() {
 
 #[tokio::test]
 async fn a_run_that_is_put_behind_the_checkpoint_is_altered() {
-    // D13: the sealed run goes, and another one of the same name is appended.
+    // D13: the sealed run is removed, and another one with the same name is appended.
     let world = World::new().await;
     let copy = world.copy();
     copy.sql("UPDATE record SET seq = seq + 100 WHERE run = 'raaaaaaaaaaaa'").await;
     assert_eq!((copy.shown(A).await.as_str(), copy.whole(A).await), ("altered", Some("altered")));
-    // A record of it may have been in the gap.
+    // One of its records may have been in the gap.
     assert_eq!(copy.shown(B).await, "altered");
 }
 
 #[tokio::test]
 async fn an_outcome_that_an_erasure_accounts_for_is_erased() {
-    // D13: only a record of the ledger that is sealed, or that its key signed, accounts for a body that is gone.
+    // D13: only a record of the ledger that is sealed or signed by its key explains a missing body.
     let world = World::new().await;
     let erased = || {
         let records = json!([[4, 4]]);
         entry(
-            Word::Erased,
+            Kind::Erased,
             json!({"run": A, "records": records, "bodies": [], "reason": "retention", "days": 3}),
         )
     };

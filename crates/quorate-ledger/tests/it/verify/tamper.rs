@@ -1,17 +1,17 @@
 //! Tampering by an attacker who can write the file.
 
-use quorate_kernel::ports::ledger::{Durability, Entry, Kind as Word};
+use quorate_kernel::ports::ledger::{Durability, Entry, Kind};
 use quorate_kernel::record::AcceptedKey;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::Succession;
-use quorate_ledger::verify::{Kind, Options, Part};
+use quorate_ledger::verify::{DivergenceKind, LedgerPart, VerifyOptions};
 use quorate_ledger::{Store, keys};
 use serde_json::json;
 
 use super::world::{A, B, C, World, assert_divergence, seq_of};
 
-/// A statement, and what it is found as: kind, run and number.
-type Case<'a> = (&'a str, Kind, &'a str, u64);
+/// A statement, and the expected divergence: kind, run and number.
+type Case<'a> = (&'a str, DivergenceKind, &'a str, u64);
 
 #[tokio::test]
 async fn a_record_that_is_touched_is_named() {
@@ -20,27 +20,37 @@ async fn a_record_that_is_touched_is_named() {
     let cases: &[Case<'_>] = &[
         (
             "UPDATE record SET data = replace(data, 'It will do', 'It won''t do') WHERE seq = 5",
-            Kind::Changed,
+            DivergenceKind::Changed,
             A,
             2,
         ),
-        ("UPDATE record SET data = '' WHERE seq = 16", Kind::Changed, "playbooks", 1),
-        ("UPDATE record SET data = NULL WHERE seq = 6", Kind::Removed, B, 2),
-        ("UPDATE record SET head = replace(head, '2026', '2027') WHERE seq = 12", Kind::Changed, B, 4),
-        ("UPDATE record SET head = replace(head, ',', ' ,') WHERE seq = 1", Kind::Changed, A, 0),
-        ("UPDATE record SET head = 'x' WHERE seq = 9", Kind::Changed, A, 5),
-        ("UPDATE record SET head = x'ff' WHERE seq = 9", Kind::Changed, "", 9),
-        ("UPDATE record SET head = replace(head, '\"v\":1', '\"v\":2') WHERE seq = 20", Kind::Changed, C, 2),
-        ("UPDATE record SET kind = 'attempt' WHERE seq = 5", Kind::Changed, A, 2),
-        ("UPDATE record SET run = 'rzzzzzzzzzzzz' WHERE seq = 9", Kind::Changed, A, 5),
-        ("UPDATE record SET n = 50 WHERE seq = 17", Kind::Changed, "playbooks", 2),
-        ("DELETE FROM record WHERE seq = 1", Kind::Removed, A, 0),
-        ("DELETE FROM record WHERE seq = 8", Kind::Removed, A, 4),
-        ("DELETE FROM record WHERE seq = 9", Kind::Removed, A, 5),
-        ("DELETE FROM record WHERE seq = 14", Kind::Removed, "ledger", 1),
-        ("DELETE FROM record WHERE seq = 25", Kind::Cut, "ledger", 3),
-        ("DELETE FROM record WHERE run = 'rbbbbbbbbbbbb'", Kind::Removed, B, 0),
-        ("DELETE FROM record WHERE run = 'rcccccccccccc'", Kind::Removed, C, 0),
+        ("UPDATE record SET data = '' WHERE seq = 16", DivergenceKind::Changed, "playbooks", 1),
+        ("UPDATE record SET data = NULL WHERE seq = 6", DivergenceKind::Removed, B, 2),
+        (
+            "UPDATE record SET head = replace(head, '2026', '2027') WHERE seq = 12",
+            DivergenceKind::Changed,
+            B,
+            4,
+        ),
+        ("UPDATE record SET head = replace(head, ',', ' ,') WHERE seq = 1", DivergenceKind::Changed, A, 0),
+        ("UPDATE record SET head = 'x' WHERE seq = 9", DivergenceKind::Changed, A, 5),
+        ("UPDATE record SET head = x'ff' WHERE seq = 9", DivergenceKind::Changed, "", 9),
+        (
+            "UPDATE record SET head = replace(head, '\"v\":1', '\"v\":2') WHERE seq = 20",
+            DivergenceKind::Changed,
+            C,
+            2,
+        ),
+        ("UPDATE record SET kind = 'attempt' WHERE seq = 5", DivergenceKind::Changed, A, 2),
+        ("UPDATE record SET run = 'rzzzzzzzzzzzz' WHERE seq = 9", DivergenceKind::Changed, A, 5),
+        ("UPDATE record SET n = 50 WHERE seq = 17", DivergenceKind::Changed, "playbooks", 2),
+        ("DELETE FROM record WHERE seq = 1", DivergenceKind::Removed, A, 0),
+        ("DELETE FROM record WHERE seq = 8", DivergenceKind::Removed, A, 4),
+        ("DELETE FROM record WHERE seq = 9", DivergenceKind::Removed, A, 5),
+        ("DELETE FROM record WHERE seq = 14", DivergenceKind::Removed, "ledger", 1),
+        ("DELETE FROM record WHERE seq = 25", DivergenceKind::Cut, "ledger", 3),
+        ("DELETE FROM record WHERE run = 'rbbbbbbbbbbbb'", DivergenceKind::Removed, B, 0),
+        ("DELETE FROM record WHERE run = 'rcccccccccccc'", DivergenceKind::Removed, C, 0),
     ];
     for (statement, kind, run, n) in cases {
         let copy = world.copy();
@@ -55,7 +65,7 @@ async fn a_record_that_is_touched_is_named() {
     }
 }
 
-/// Swaps two places.
+/// Swaps two positions.
 fn swap(one: u64, other: u64) -> String {
     format!(
         "UPDATE record SET seq = -1 WHERE seq = {one}; UPDATE record SET seq = {one} WHERE seq = {other}; \
@@ -63,14 +73,14 @@ fn swap(one: u64, other: u64) -> String {
     )
 }
 
-/// Moves everything from a place on by one.
+/// Moves all records from a position on by one.
 fn make_room(from: u64) -> String {
     format!(
         "UPDATE record SET seq = -seq WHERE seq >= {from}; UPDATE record SET seq = 1 - seq WHERE seq < 0;"
     )
 }
 
-/// Closes the gap at a place.
+/// Closes the gap at a position.
 fn close_up(from: u64) -> String {
     format!(
         "UPDATE record SET seq = -seq WHERE seq > {from}; UPDATE record SET seq = -seq - 1 WHERE seq < 0;"
@@ -89,7 +99,7 @@ async fn what_was_moved_is_reordered() {
             eprintln!("{one} and {other}: {found}");
             assert_eq!(
                 (found.kind, found.part, found.seq),
-                (Kind::Reordered, Part::Record, Some(one)),
+                (DivergenceKind::Reordered, LedgerPart::Record, Some(one)),
                 "{found}"
             );
         }
@@ -105,7 +115,7 @@ async fn what_was_taken_out_without_a_gap_is_removed() {
         copy.sql(&format!("DELETE FROM record WHERE seq = {gone}; {}", close_up(gone))).await;
         let found = copy.first_divergence(copy.options()).await;
         eprintln!("{gone}: {found}");
-        assert_eq!((found.kind, found.seq), (Kind::Removed, Some(gone)), "{found}");
+        assert_eq!((found.kind, found.seq), (DivergenceKind::Removed, Some(gone)), "{found}");
     }
 }
 
@@ -121,23 +131,23 @@ async fn what_was_put_in_is_inserted() {
             if from >= to { from + 1 } else { from },
         )
     };
-    // A record's copy later in its run.
+    // A copy of a record later in its run.
     let copy = world.copy();
     copy.sql(&copy_of(5, 9, 77)).await;
     let found = copy.first_divergence(copy.options()).await;
-    assert_eq!((found.kind, found.seq, found.n), (Kind::Inserted, Some(9), Some(2)), "{found}");
-    // Where no record can be.
+    assert_eq!((found.kind, found.seq, found.n), (DivergenceKind::Inserted, Some(9), Some(2)), "{found}");
+    // At an impossible position.
     let copy = world.copy();
     copy.sql("INSERT INTO record SELECT -3, run, 78, kind, head, data FROM record WHERE seq = 5").await;
-    assert_eq!(copy.first_divergence(copy.options()).await.kind, Kind::Inserted);
-    // A forged run that fits all its own hashes, among what is sealed.
+    assert_eq!(copy.first_divergence(copy.options()).await.kind, DivergenceKind::Inserted);
+    // A forged run with consistent hashes, inserted among sealed records.
     for at in [5, 15] {
         let copy = world.copy();
         let forged = quorate_ledger::record::encode(
             "rddddddddddddd",
             0,
             None,
-            Entry { kind: Word::Rule, at_ms: 1, data: serde_json::Map::new() },
+            Entry { kind: Kind::Rule, at_ms: 1, data: serde_json::Map::new() },
             &mut Default::default(),
         )
         .unwrap();
@@ -146,7 +156,7 @@ async fn what_was_put_in_is_inserted() {
             format!("INSERT INTO record VALUES ({at}, 'rddddddddddddd', 0, 'rule', '{head}', '{data}')");
         copy.sql(&format!("{} {insert}", make_room(at))).await;
         let found = copy.first_divergence(copy.options()).await;
-        assert_eq!((found.kind, found.seq), (Kind::Inserted, Some(at)), "{found}");
+        assert_eq!((found.kind, found.seq), (DivergenceKind::Inserted, Some(at)), "{found}");
         assert_eq!(found.run.as_deref(), Some("rddddddddddddd"));
     }
 }
@@ -163,20 +173,24 @@ async fn a_run_that_was_written_anew_is_found_by_the_tree() {
     copy.sql(&format!("UPDATE run SET verdict = 'HOLD' WHERE run = '{B}'")).await;
     for options in [copy.options(), copy.witnessed()] {
         let found = copy.first_divergence(options).await;
-        assert_divergence(&found, Kind::Changed, B, 4);
-        assert_eq!(found.part, Part::Record);
+        assert_divergence(&found, DivergenceKind::Changed, B, 4);
+        assert_eq!(found.part, LedgerPart::Record);
     }
-    // With the stored leaves as well, the checkpoints narrow it down.
+    // If the stored leaves are changed as well, the checkpoints narrow it down.
     copy.rewrite_tiles(24).await;
     let found = copy.first_divergence(copy.options()).await;
-    assert_eq!((found.kind, found.seq, found.last_seq), (Kind::Changed, Some(10), Some(13)), "{found}");
-    // A signed run is found at once.
+    assert_eq!(
+        (found.kind, found.seq, found.last_seq),
+        (DivergenceKind::Changed, Some(10), Some(13)),
+        "{found}"
+    );
+    // In a signed run it is found exactly.
     let copy = world.copy();
     copy.rewrite(C, 4, to_hold).await;
     copy.rewrite_tiles(24).await;
     let report = copy.verify(copy.options()).await;
-    let signature = report.divergences.iter().find(|one| one.part == Part::Signature).unwrap();
-    assert_divergence(signature, Kind::Changed, C, 4);
+    let signature = report.divergences.iter().find(|found| found.part == LedgerPart::Signature).unwrap();
+    assert_divergence(signature, DivergenceKind::Changed, C, 4);
 }
 
 #[tokio::test]
@@ -205,17 +219,17 @@ async fn a_checkpoint_that_is_touched_differs() {
     // D2
     let world = World::new().await;
     for (statement, kind) in [
-        ("DELETE FROM checkpoint WHERE size = 13", Kind::Removed),
-        ("UPDATE checkpoint SET root = replace(root, '0', '1') WHERE size = 13", Kind::Changed),
-        ("UPDATE checkpoint SET n = 9 WHERE size = 13", Kind::Changed),
-        ("INSERT INTO checkpoint SELECT 99, root, 4 FROM checkpoint WHERE size = 13", Kind::Cut),
+        ("DELETE FROM checkpoint WHERE size = 13", DivergenceKind::Removed),
+        ("UPDATE checkpoint SET root = replace(root, '0', '1') WHERE size = 13", DivergenceKind::Changed),
+        ("UPDATE checkpoint SET n = 9 WHERE size = 13", DivergenceKind::Changed),
+        ("INSERT INTO checkpoint SELECT 99, root, 4 FROM checkpoint WHERE size = 13", DivergenceKind::Cut),
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
         let found = copy.first_divergence(copy.options()).await;
-        assert_eq!((found.kind, found.part), (kind, Part::Checkpoint), "{statement}: {found}");
+        assert_eq!((found.kind, found.part), (kind, LedgerPart::Checkpoint), "{statement}: {found}");
     }
-    // Rewritten with all its hashes: the last one, which nothing else covers.
+    // The last record, which nothing else covers, rewritten with all its hashes.
     for (key, value) in [
         ("size", json!(23)),
         ("root", json!("00".repeat(32))),
@@ -229,10 +243,10 @@ async fn a_checkpoint_that_is_touched_differs() {
         })
         .await;
         let report = copy.verify(copy.options()).await;
-        let about = report.divergences.iter().find(|one| one.part == Part::Checkpoint);
-        assert!(about.is_some_and(|one| one.n == Some(3)), "{key}: {:?}", report.divergences);
+        let about = report.divergences.iter().find(|found| found.part == LedgerPart::Checkpoint);
+        assert!(about.is_some_and(|found| found.n == Some(3)), "{key}: {:?}", report.divergences);
     }
-    // Without its signature it is an unsigned one, which is said; the witness has seen more.
+    // Without its signature it is reported as unsigned. The witness has seen more records.
     let copy = world.copy();
     copy.rewrite("ledger", 3, |data| {
         data.insert("note".into(), json!(null));
@@ -254,7 +268,7 @@ async fn a_checkpoint_by_another_key_differs() {
     let store = Store::open(&world.db()).await.unwrap().store;
     let refused = store.seal(std::slice::from_ref(&stranger), 2_000, false, Durability::Synced).await;
     assert!(refused.unwrap_err().to_string().contains("none of its keys"), "the writer asks the verifier");
-    // The ledger's own word for the key is the stranger's word.
+    // The ledger's own acceptance of the key is signed by the attacker's key.
     let accepted = AcceptedKey {
         key: stranger.public().to_string(),
         by: "ada".into(),
@@ -268,14 +282,14 @@ async fn a_checkpoint_by_another_key_differs() {
     }
     store.close().await;
     for ledger_keys in [vec![world.key().public()], Vec::new()] {
-        let report = world.verify(Options { ledger_keys, ..Options::default() }).await;
+        let report = world.verify(VerifyOptions { ledger_keys, ..VerifyOptions::default() }).await;
         let found = &report.divergences[0];
-        assert_eq!(found.part, Part::Checkpoint);
-        assert_divergence(found, Kind::Changed, "ledger", 1);
+        assert_eq!(found.part, LedgerPart::Checkpoint);
+        assert_divergence(found, DivergenceKind::Changed, "ledger", 1);
     }
     assert!(
         !world
-            .verify(Options { ledger_keys: vec![stranger.public()], ..Options::default() })
+            .verify(VerifyOptions { ledger_keys: vec![stranger.public()], ..VerifyOptions::default() })
             .await
             .is_clean()
     );
@@ -285,40 +299,47 @@ async fn a_checkpoint_by_another_key_differs() {
 async fn a_signature_that_is_touched_differs() {
     // D3
     let world = World::new().await;
-    let other =
-        keys::Directory::new(world.dir.path()).load(keys::Purpose::Ledger).unwrap().unwrap().public().id();
+    let other = keys::KeyDirectory::new(world.dir.path())
+        .load(keys::KeyPurpose::Ledger)
+        .unwrap()
+        .unwrap()
+        .public()
+        .id();
     let insert = format!("INSERT INTO signature SELECT '{A}', 2, key, signature FROM signature WHERE n = 0");
     let stranger = format!("UPDATE signature SET key = '{other}' WHERE n = 3");
     for (statement, kind, run, n) in [
-        ("DELETE FROM signature WHERE n = 3", Kind::Removed, C, 3),
-        ("DELETE FROM signature WHERE n = 0", Kind::Removed, C, 0),
-        ("DELETE FROM signature", Kind::Removed, C, 0),
+        ("DELETE FROM signature WHERE n = 3", DivergenceKind::Removed, C, 3),
+        ("DELETE FROM signature WHERE n = 0", DivergenceKind::Removed, C, 0),
+        ("DELETE FROM signature", DivergenceKind::Removed, C, 0),
         (
             "UPDATE signature SET signature = (SELECT signature FROM signature WHERE n = 1) WHERE n = 2",
-            Kind::Changed,
+            DivergenceKind::Changed,
             C,
             2,
         ),
-        ("UPDATE signature SET signature = 'x' WHERE n = 5", Kind::Changed, C, 5),
+        ("UPDATE signature SET signature = 'x' WHERE n = 5", DivergenceKind::Changed, C, 5),
         (
             "UPDATE signature SET n = -n WHERE n IN (1, 2); UPDATE signature SET n = 3 + n WHERE n < 0",
-            Kind::Changed,
+            DivergenceKind::Changed,
             C,
             1,
         ),
-        (&stranger, Kind::Changed, C, 3),
-        (&insert, Kind::Inserted, A, 2),
+        (&stranger, DivergenceKind::Changed, C, 3),
+        (&insert, DivergenceKind::Inserted, A, 2),
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
         let found = copy.first_divergence(copy.options()).await;
-        assert_eq!(found.part, Part::Signature, "{statement}: {found}");
+        assert_eq!(found.part, LedgerPart::Signature, "{statement}: {found}");
         assert_divergence(&found, kind, run, n);
     }
     let copy = world.copy();
     copy.sql("INSERT INTO signature SELECT run, 99, key, signature FROM signature WHERE n = 0").await;
     let found = copy.first_divergence(copy.options()).await;
-    assert_eq!((found.kind, found.part, found.n), (Kind::Inserted, Part::Signature, Some(99)));
+    assert_eq!(
+        (found.kind, found.part, found.n),
+        (DivergenceKind::Inserted, LedgerPart::Signature, Some(99))
+    );
 }
 
 #[tokio::test]
@@ -326,36 +347,40 @@ async fn an_index_that_is_touched_differs() {
     // D2
     let world = World::new().await;
     for (statement, kind, part) in [
-        ("UPDATE run SET verdict = 'HOLD' WHERE seq = 1", Kind::Changed, Part::Index),
-        ("UPDATE run SET verdict = NULL WHERE seq = 1", Kind::Changed, Part::Index),
-        ("UPDATE run SET override = 'HOLD' WHERE seq = 2", Kind::Changed, Part::Index),
-        ("UPDATE run SET ended = 0 WHERE seq = 2", Kind::Changed, Part::Index),
-        ("UPDATE run SET opened_ms = 5 WHERE seq = 3", Kind::Changed, Part::Index),
-        ("UPDATE run SET decided_ms = 5 WHERE seq = 3", Kind::Changed, Part::Index),
-        ("UPDATE run SET subject = 'other.md' WHERE seq = 3", Kind::Changed, Part::Index),
-        ("UPDATE run SET log_path = '/elsewhere' WHERE seq = 3", Kind::Changed, Part::Index),
-        ("UPDATE run_origin SET producer = 'other'", Kind::Changed, Part::Index),
-        ("UPDATE run_origin SET mode = 'voting'", Kind::Changed, Part::Index),
-        ("DELETE FROM run_origin", Kind::Changed, Part::Index),
-        ("INSERT INTO run_origin VALUES ('rzzzzzzzzzzzz', 'council', 'other')", Kind::Inserted, Part::Index),
-        ("UPDATE run SET seq = 9 WHERE seq = 1", Kind::Reordered, Part::Index),
-        ("DELETE FROM run WHERE seq = 1", Kind::Removed, Part::Index),
+        ("UPDATE run SET verdict = 'HOLD' WHERE seq = 1", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET verdict = NULL WHERE seq = 1", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET override = 'HOLD' WHERE seq = 2", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET ended = 0 WHERE seq = 2", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET opened_ms = 5 WHERE seq = 3", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET decided_ms = 5 WHERE seq = 3", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET subject = 'other.md' WHERE seq = 3", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run SET log_path = '/elsewhere' WHERE seq = 3", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run_origin SET producer = 'other'", DivergenceKind::Changed, LedgerPart::Index),
+        ("UPDATE run_origin SET mode = 'voting'", DivergenceKind::Changed, LedgerPart::Index),
+        ("DELETE FROM run_origin", DivergenceKind::Changed, LedgerPart::Index),
+        (
+            "INSERT INTO run_origin VALUES ('rzzzzzzzzzzzz', 'council', 'other')",
+            DivergenceKind::Inserted,
+            LedgerPart::Index,
+        ),
+        ("UPDATE run SET seq = 9 WHERE seq = 1", DivergenceKind::Reordered, LedgerPart::Index),
+        ("DELETE FROM run WHERE seq = 1", DivergenceKind::Removed, LedgerPart::Index),
         (
             "INSERT INTO run SELECT 9, 'rzzzzzzzzzzzz', opened_ms, '', '', '', '', '', NULL, NULL, NULL, 0 FROM run WHERE seq = 1",
-            Kind::Inserted,
-            Part::Index,
+            DivergenceKind::Inserted,
+            LedgerPart::Index,
         ),
-        ("INSERT INTO held VALUES ('raaaaaaaaaaaa')", Kind::Inserted, Part::Index),
-        ("INSERT INTO imported VALUES ('raaaaaaaaaaaa')", Kind::Inserted, Part::Index),
-        ("UPDATE body SET text = text || '.'", Kind::Changed, Part::Body),
-        ("UPDATE body SET text = x'ff'", Kind::Changed, Part::Body),
-        ("DELETE FROM body", Kind::Removed, Part::Body),
+        ("INSERT INTO held VALUES ('raaaaaaaaaaaa')", DivergenceKind::Inserted, LedgerPart::Index),
+        ("INSERT INTO imported VALUES ('raaaaaaaaaaaa')", DivergenceKind::Inserted, LedgerPart::Index),
+        ("UPDATE body SET text = text || '.'", DivergenceKind::Changed, LedgerPart::Body),
+        ("UPDATE body SET text = x'ff'", DivergenceKind::Changed, LedgerPart::Body),
+        ("DELETE FROM body", DivergenceKind::Removed, LedgerPart::Body),
         (
             "INSERT INTO body VALUES ('6b23c0d5f35d1b11f9b683f0b0a617355deb11277d91ae091d399c655b87940d', 'C')",
-            Kind::Inserted,
-            Part::Body,
+            DivergenceKind::Inserted,
+            LedgerPart::Body,
         ),
-        ("DROP TABLE run", Kind::Changed, Part::Index),
+        ("DROP TABLE run", DivergenceKind::Changed, LedgerPart::Index),
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
@@ -373,7 +398,7 @@ async fn an_end_that_was_cut_off_is_cut() {
         copy.sql(&format!("DELETE FROM record WHERE seq >= {from}")).await;
         for options in [copy.options(), copy.witnessed()] {
             let found = copy.first_divergence(options).await;
-            assert_eq!(found.kind, Kind::Cut, "from {from}: {found}");
+            assert_eq!(found.kind, DivergenceKind::Cut, "from {from}: {found}");
         }
     }
 }
@@ -383,7 +408,7 @@ async fn what_was_cut_off_only_the_witness_knows() {
     // D2
     let world = World::new().await;
     let last = seq_of("ledger", 1);
-    // Everything behind the second checkpoint, and all that speaks of it.
+    // Everything after the second checkpoint, and all rows derived from it.
     world
         .sql(&format!(
             "DELETE FROM record WHERE seq > {last}; DELETE FROM checkpoint WHERE size >= {last}; DELETE FROM signature; \
@@ -395,18 +420,19 @@ async fn what_was_cut_off_only_the_witness_knows() {
     let found = world.first_divergence(world.witnessed()).await;
     assert_eq!(
         (found.kind, found.part, found.seq, found.last_seq),
-        (Kind::Cut, Part::Witness, Some(15), Some(24))
+        (DivergenceKind::Cut, LedgerPart::Witness, Some(15), Some(24))
     );
-    // Where the stored tree is left, it tells.
+    // If the stored tree remains, it shows the cut.
     let world = World::new().await;
     world
         .sql(&format!("DELETE FROM record WHERE seq > {last}; DELETE FROM checkpoint WHERE size >= {last}"))
         .await;
     let found = world.first_divergence(world.options()).await;
-    assert_eq!((found.kind, found.seq), (Kind::Cut, Some(15)), "{found}");
+    assert_eq!((found.kind, found.seq), (DivergenceKind::Cut, Some(15)), "{found}");
 }
 
-/// A record with unreadable data is not reported as valid, although all its hashes fit: an earlier version wrote such.
+/// A record with unreadable data is reported, although all its hashes are correct: an earlier version wrote such
+/// records.
 #[tokio::test]
 async fn what_cannot_be_read_does_not_hold() {
     let world = World::new().await;

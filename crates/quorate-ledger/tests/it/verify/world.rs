@@ -1,5 +1,5 @@
-//! A small ledger of everything: two runs that take turns, a stream that is no run, a signed run, and four checkpoints; as
-//! a file that each test changes a copy of.
+//! A small ledger with one of everything: two interleaved runs, another stream, a signed run, and four checkpoints.
+//! Each test changes a copy of the file.
 
 #![allow(unreachable_pub, reason = "the tests beside it use it")]
 
@@ -8,12 +8,10 @@ use std::sync::Arc;
 
 use quorate_kernel::canonical;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{
-    Append, Body, Durability, Entry, Kind as Word, Ledger as _, PlaybookEvent,
-};
-use quorate_ledger::signing::{Context, SecretKey};
-use quorate_ledger::store::address::Address;
-use quorate_ledger::verify::{Divergence, Kind, Options, Report, verify};
+use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
+use quorate_ledger::signing::{SecretKey, SigningContext};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_ledger::verify::{Divergence, DivergenceKind, VerifyOptions, VerifyReport, verify};
 use quorate_ledger::witness::Witness;
 use quorate_ledger::{Store, keys, merkle, record, witness};
 use serde_json::{Map, Value, json};
@@ -23,7 +21,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
 pub const A: &str = "raaaaaaaaaaaa";
 pub const B: &str = "rbbbbbbbbbbbb";
 pub const C: &str = "rcccccccccccc";
-/// The places of their records; those in between are other streams'.
+/// The positions of their records. Those in between belong to other streams.
 pub const SEQS: [(&str, &[u64]); 5] = [
     (A, &[1, 2, 5, 7, 8, 9]),
     (B, &[3, 4, 6, 11, 12, 13]),
@@ -32,7 +30,7 @@ pub const SEQS: [(&str, &[u64]); 5] = [
     ("ledger", &[10, 14, 24, 25]),
 ];
 
-/// The text that the runs are about.
+/// The text that the runs review.
 const TEXT: &str = "What is reviewed.";
 
 /// A ledger's directory.
@@ -40,11 +38,11 @@ pub struct World {
     pub dir: tempfile::TempDir,
 }
 
-/// When everything happens.
+/// The time of all records.
 pub const AT_MS: i64 = 1_795_000_000_000;
 
-pub fn entry(kind: Word, data: Value) -> Entry {
-    Entry { kind, at_ms: AT_MS, data: quorate_kernel::consultation::object(data) }
+pub fn entry(kind: Kind, data: Value) -> Entry {
+    Entry { kind, at_ms: AT_MS, data: quorate_kernel::attempts::object(data) }
 }
 
 /// The records of a review.
@@ -59,12 +57,12 @@ pub fn review(audit: Option<Value>) -> Vec<Entry> {
         opened["audit"] = audit;
     }
     vec![
-        entry(Word::RunOpened, opened),
-        entry(Word::RunIntent, json!({"invocations": ["r1/skeptic"]})),
-        entry(Word::Consultation, json!({"invocation": "r1/skeptic", "text": "It will do."})),
-        entry(Word::Rule, json!({"rule": "policy"})),
-        entry(Word::Outcome, json!({"verdict": "SHIP"})),
-        entry(Word::RunEnded, json!({"logged": true})),
+        entry(Kind::RunOpened, opened),
+        entry(Kind::RunIntent, json!({"invocations": ["r1/skeptic"]})),
+        entry(Kind::Consultation, json!({"invocation": "r1/skeptic", "text": "It will do."})),
+        entry(Kind::Rule, json!({"rule": "policy"})),
+        entry(Kind::Outcome, json!({"verdict": "SHIP"})),
+        entry(Kind::RunEnded, json!({"logged": true})),
     ]
 }
 
@@ -81,7 +79,7 @@ pub async fn append(store: &Store, run: &str, from: u64, entries: &[Entry]) {
 }
 
 impl World {
-    /// Makes it.
+    /// Creates it.
     pub async fn new() -> World {
         let world = World { dir: tempfile::tempdir().expect("a directory") };
         let store = Store::open(&world.db()).await.expect("it opens").store;
@@ -94,7 +92,7 @@ impl World {
         world.seal(&store, false).await;
         append(&store, B, 3, &other[3..]).await;
         world.seal(&store, false).await;
-        let event = |n: u64| entry(Word::Playbook(PlaybookEvent::Composed), json!({"n": n}));
+        let event = |n: u64| entry(Kind::Playbook(PlaybookEvent::Composed), json!({"n": n}));
         append(&store, "playbooks", 0, &[event(0), event(1), event(2)]).await;
         let key = Arc::new(SecretKey::from_seed(&[5; 32]));
         let audit = json!({
@@ -138,18 +136,18 @@ impl World {
     }
 
     pub fn key(&self) -> Arc<SecretKey> {
-        let keys = keys::Directory::new(self.dir.path());
-        Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
+        let keys = keys::KeyDirectory::new(self.dir.path());
+        Arc::new(keys.load(keys::KeyPurpose::Ledger).expect("readable").expect("it is there"))
     }
 
-    /// Seals it with its own key and has the witness see it.
+    /// Seals it with its own key and adds the checkpoint to the witness.
     pub async fn seal(&self, store: &Store, again: bool) {
         let sealed =
             store.seal(&[self.key()], 1_795_000_000_000, again, Durability::Synced).await.expect("sealed");
-        witness::append(&self.witness_path(), &sealed.note.expect("signed")).expect("taken");
+        witness::append_to_witness(&self.witness_path(), &sealed.note.expect("signed")).expect("taken");
     }
 
-    /// Runs statements on it.
+    /// Executes statements on it.
     pub async fn sql(&self, statements: &str) {
         let mut sqlite = self.sqlite().await;
         sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut sqlite).await.expect(statements);
@@ -160,32 +158,32 @@ impl World {
         SqliteConnection::connect(&format!("sqlite://{}", self.db().display())).await.expect("it opens")
     }
 
-    /// What it is compared with: its own key.
-    pub fn options(&self) -> Options {
-        Options { ledger_keys: vec![self.key().public()], ..Options::default() }
+    /// The reference for verification: its own key.
+    pub fn options(&self) -> VerifyOptions {
+        VerifyOptions { ledger_keys: vec![self.key().public()], ..VerifyOptions::default() }
     }
 
-    /// As [`World::options`], and the witness.
-    pub fn witnessed(&self) -> Options {
+    /// As [`World::options`], with the witness.
+    pub fn witnessed(&self) -> VerifyOptions {
         let text = std::fs::read_to_string(self.witness_path()).expect("read");
-        Options { witness: Some(Witness::parse(&text)), ..self.options() }
+        VerifyOptions { witness: Some(Witness::parse(&text)), ..self.options() }
     }
 
-    pub async fn verify(&self, options: Options) -> Report {
-        let store = Store::open_read_only(&Address::from(&*self.db())).await.expect("it opens");
+    pub async fn verify(&self, options: VerifyOptions) -> VerifyReport {
+        let store = Store::open_read_only(&StoreAddress::from(&*self.db())).await.expect("it opens");
         let report = verify(&store, options).await.expect("verified");
         store.close().await;
         report
     }
 
     /// The first divergence.
-    pub async fn first_divergence(&self, options: Options) -> Divergence {
+    pub async fn first_divergence(&self, options: VerifyOptions) -> Divergence {
         let report = self.verify(options).await;
         assert!(report.divergence_count >= report.divergences.len() as u64);
         report.divergences.into_iter().next().expect("something differs")
     }
 
-    /// Rewrites a run from a record on: its data, and every hash that follows from it in the run.
+    /// Rewrites a run from a record on: its data, and all later hashes of the run.
     pub async fn rewrite(&self, run: &str, from: u64, change: impl Fn(&mut Map<String, Value>)) {
         let mut sqlite = self.sqlite().await;
         let rows = sqlx::query("SELECT n, head, data FROM record WHERE run = ? ORDER BY n");
@@ -209,7 +207,7 @@ impl World {
         sqlite.close().await.expect("closed");
     }
 
-    /// Writes a record after all others, past the program, with a signature or without; gives its number.
+    /// Appends a record without the program, signed or unsigned. Returns its number.
     pub async fn forge(&self, run: &str, entry: Entry, key: Option<&SecretKey>) -> u64 {
         let mut sqlite = self.sqlite().await;
         let last = sqlx::query("SELECT n, head FROM record WHERE run = ? ORDER BY n DESC LIMIT 1").bind(run);
@@ -222,7 +220,8 @@ impl World {
         let insert = insert.bind(run).bind(number).bind(forged.kind).bind(&forged.head).bind(&forged.data);
         insert.execute(&mut sqlite).await.expect("written");
         if let Some(key) = key {
-            let signature = key.sign(Context::RECORD, &merkle::leaf(forged.head.as_bytes())).to_string();
+            let signature =
+                key.sign(SigningContext::RECORD, &merkle::leaf(forged.head.as_bytes())).to_string();
             let insert = sqlx::query("INSERT INTO signature VALUES (?, ?, ?, ?)").bind(run).bind(number);
             let insert = insert.bind(key.public().id().to_string()).bind(signature);
             insert.execute(&mut sqlite).await.expect("written");
@@ -231,7 +230,7 @@ impl World {
         n
     }
 
-    /// Rewrites the stored leaves, of as many records as a checkpoint is over.
+    /// Rewrites the stored leaves of all records that a checkpoint covers.
     pub async fn rewrite_tiles(&self, size: usize) {
         let mut sqlite = self.sqlite().await;
         let rows =
@@ -244,9 +243,9 @@ impl World {
     }
 }
 
-/// Whether a divergence is of this kind, about this record at this place.
+/// Whether a divergence has this kind and is about this record at this position.
 #[track_caller]
-pub fn assert_divergence(found: &Divergence, kind: Kind, run: &str, n: u64) {
+pub fn assert_divergence(found: &Divergence, kind: DivergenceKind, run: &str, n: u64) {
     let places = SEQS.iter().find(|(name, _)| *name == run).expect("known").1;
     let place = places.get(usize::try_from(n).expect("small")).copied();
     assert_eq!(
@@ -256,7 +255,7 @@ pub fn assert_divergence(found: &Divergence, kind: Kind, run: &str, n: u64) {
     );
 }
 
-/// The place of a record.
+/// The position of a record.
 pub fn seq_of(run: &str, n: usize) -> u64 {
     SEQS.iter().find(|(name, _)| *name == run).expect("known").1[n]
 }
