@@ -160,7 +160,7 @@ impl Report {
         !self.refusals.is_empty()
     }
 
-    /// Whether there are no diagnostics; sources do not count.
+    /// Whether the report has no diagnostics; sources do not count.
     pub fn is_empty(&self) -> bool {
         self.refusals.is_empty() && self.warnings.is_empty()
     }

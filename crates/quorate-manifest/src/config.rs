@@ -151,7 +151,7 @@ pub struct Playbooks {
     pub scorer: Option<(Vec<String>, Place)>,
     /// `min_sample`: the outcomes that a gate needs on each side.
     pub min_sample: u32,
-    /// `error_rate`: the rate at which a gate may promote a playbook that is no improvement.
+    /// `error_rate`: the rate at which a gate may promote a playbook that does not improve the outcomes.
     pub error_rate: f64,
 }
 

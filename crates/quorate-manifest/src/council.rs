@@ -121,7 +121,7 @@ pub enum CrossRead {
     None,
 }
 
-/// What the first failure of a deliberator does (`fail_fast_on_runtime_error`). The words are those of records.
+/// The effect of the first failure of a deliberator (`fail_fast_on_runtime_error`). The words are those of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnFailure {
     /// `true`: ends the review as INCOMPLETE.

@@ -19,7 +19,7 @@ pub struct Decimal {
 
 /// The text is not a usable decimal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` has more than {MAX_DIGITS} digits, or is no number")]
+#[error("`{0}` has more than {MAX_DIGITS} digits, or is not a number")]
 pub struct DecimalError(String);
 
 impl Decimal {

@@ -251,7 +251,7 @@ pub(crate) fn unknown_doctype_report(parsed: Parsed) -> Report {
         let schema = root.and_then(|root| root.key("schema"));
         let written = schema.and_then(Node::as_str);
         let (message, span) = match (written, schema) {
-            (Some(written), Some(node)) => (format!("there is no doctype `{written}`"), node.span.clone()),
+            (Some(written), Some(node)) => (format!("unknown doctype `{written}`"), node.span.clone()),
             _ => ("cannot tell the doctype of this file".to_owned(), 0..0),
         };
         let near = written.and_then(|written| nearest(written, &known));

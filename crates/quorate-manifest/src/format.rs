@@ -34,7 +34,7 @@ pub fn format(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     Ok(formatted.unwrap_or_else(|| text.to_owned()))
 }
 
-/// Formats the YAML frontmatter of Markdown. Of the Markdown, only the final line breaks change.
+/// Formats the YAML frontmatter of Markdown. Only the final line breaks of the Markdown change.
 ///
 /// # Errors
 /// The text has no frontmatter, or it is not valid YAML.

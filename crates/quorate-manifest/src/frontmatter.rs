@@ -46,7 +46,7 @@ pub fn split(text: &str) -> Result<Parts, Problem> {
 }
 
 fn missing(at: Range<usize>) -> Problem {
-    Problem::new(at, "there is no frontmatter")
+    Problem::new(at, "the frontmatter is missing")
         .help("begin with a line `---`, the keys, and another line `---`")
 }
 

@@ -112,7 +112,7 @@ impl Policies {
                 Err(WorkspaceError::Missing) => return,
                 Err(error) => return self.report_unreadable(loader, &location.child(FILE_NAME), &error),
             },
-            // The check `xref_unresolvable` refuses an unreadable file, too.
+            // The check `xref_unresolvable` also refuses an unreadable file.
             Err(_) => return,
         };
         self.add(loader, &location, bytes, document.value_place("governance"));

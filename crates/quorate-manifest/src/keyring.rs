@@ -25,7 +25,7 @@ pub struct Key {
     pub not_after_ms: Option<i64>,
     /// Signatures from this time on are invalid.
     pub revoked_at_ms: Option<i64>,
-    /// Signed statements of other keys that this key is as trusted as they are, as `quorate keys vouch` writes them.
+    /// Signed statements of other keys that this key deserves the same trust, as `quorate keys vouch` writes them.
     pub vouchers: Vec<Arc<str>>,
     pub place: Place,
 }

@@ -464,7 +464,7 @@ impl Loader<'_> {
             Presence::File if wants_file => Ok(location),
             Presence::Folder if !wants_file && self.contains_file(&location) => Ok(location),
             Presence::Folder if !wants_file => {
-                Err(Unresolved::absent(format!("there is no file in `{}`", self.display_name(&location))))
+                Err(Unresolved::absent(format!("`{}` contains no file", self.display_name(&location))))
             }
             Presence::Absent(why) => Err(Unresolved {
                 suggestion: self.nearest_reference(reference, from),

@@ -55,7 +55,7 @@ pub struct Float {
 
 impl Float {
     /// The integer value of texts such as `7.0` and `1e3`, which JSON Schema treats as integers. Parsed from the text, since
-    /// the double of `7.00000000000000000001` is an integer, too.
+    /// the double of `7.00000000000000000001` is also an integer.
     pub fn to_integer(&self) -> Option<i64> {
         let decimal: Decimal = self.text.parse().ok()?;
         if decimal.scale() == 0 { i64::try_from(decimal.digits()).ok() } else { None }

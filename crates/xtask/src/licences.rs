@@ -29,7 +29,7 @@ fn linked(metadata: &Metadata) -> anyhow::Result<BTreeSet<PackageId>> {
     let nodes: BTreeMap<&PackageId, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
     let start = metadata.packages.iter().find(|package| package.name.as_str() == "quorate-cli");
     let mut found = BTreeSet::new();
-    let mut open = vec![start.context("there is no quorate-cli")?.id.clone()];
+    let mut open = vec![start.context("the workspace has no package quorate-cli")?.id.clone()];
     while let Some(id) = open.pop() {
         let Some(node) = nodes.get(&id).filter(|_| found.insert(id.clone())) else { continue };
         let needed = node

@@ -101,7 +101,7 @@ fn check_unread_params(view: &CheckContext<'_, '_>) {
                 );
             }
         }
-        // A rule without the parameter counts as the first of its kind, too.
+        // A rule without the parameter also counts as the first of its kind.
         if first.is_none() {
             seen.push((word, rule));
         }
@@ -268,7 +268,7 @@ pub(super) fn check_trait_match_modes(view: &CheckContext<'_, '_>) {
         return;
     }
     let place = view.root().key("matchMode").map(|node| view.place(node, "matchMode"));
-    let mut body = Body::new("there is no embedder; the locked traits are matched as text");
+    let mut body = Body::new("no embedder is configured; Quorate matches the locked traits as text");
     body.place = place;
     view.warn(
         codes::ASSEMBLY_LOCKED_TRAIT_MATCH_MODE_UNSUPPORTED,

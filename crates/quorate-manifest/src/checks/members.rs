@@ -230,7 +230,7 @@ pub(super) fn check_gather_strategies(view: &CheckContext<'_, '_>) {
             None => format!("the strategies are: {}", known.join(", ")),
         };
         let place = view.place(node, format!("members[{at}].gatherInput.strategy"));
-        let body = Body::new(format!("there is no gather strategy `{strategy}`")).at(place);
+        let body = Body::new(format!("unknown gather strategy `{strategy}`")).at(place);
         view.refuse(codes::GATHER_UNKNOWN, body.help(help));
     }
 }
@@ -289,7 +289,7 @@ fn invalid_parent(view: &CheckContext<'_, '_>, at: usize, parent: &Node) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the members are: {}", ids.join(", ")),
     };
-    let body = Body::new(format!("there is no member `{id}` to report to"));
+    let body = Body::new(format!("cannot report to the unknown member `{id}`"));
     let place = view.place(parent, format!("members[{at}].parent"));
     view.refuse(codes::ASSEMBLY_HIERARCHY_INVALID_PARENT, body.at(place).help(help));
 }

@@ -43,7 +43,7 @@ fn unknown(view: &CheckContext<'_, '_>, node: &Node, written: &str, path: &str) 
             known.join(", ")
         ),
     };
-    let body = Body::new(format!("there is no rule of kind `{written}`"));
+    let body = Body::new(format!("unknown kind of rule `{written}`"));
     let place = view.place(node, format!("{path}.kind"));
     view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
 }
@@ -103,7 +103,7 @@ fn check_params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path:
         if view.loader.capabilities.rule_kind(written).is_some() {
             continue;
         }
-        let body = Body::new(format!("`{name}` is `{written}`, but there is no rule of that kind"));
+        let body = Body::new(format!("`{name}` names `{written}`, an unknown kind of rule"));
         let help = match nearest(written, other_words) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("write {}, or a registered kind of rule", other_words.join(", ")),
@@ -400,7 +400,10 @@ pub(super) fn check_replaced_terminals(view: &CheckContext<'_, '_>) {
             let place = |rule: &Node| rule.key("id").unwrap_or(rule).span.clone();
             let message = match is_terminal(view, rule) {
                 true => format!("`{id}` replaces a terminal rule of {}", parent.shown),
-                false => format!("`{id}` replaces a terminal rule of {} with one that is not", parent.shown),
+                false => format!(
+                    "`{id}` replaces a terminal rule of {} with a rule that is not terminal",
+                    parent.shown
+                ),
             };
             let body = Body::new(message)
                 .at(document.place(place(rule), format!("synthesis.rules[{at}].id")))

@@ -2,7 +2,7 @@
 //!
 //! Globs have the semantics of the public tool's tier rules. `*` and `?` match any character including `/`; `[abc]`, `[a-z]` and
 //! `[!a]` are classes; an unclosed `[` is literal; a `**/` at the start of the pattern or after a `/` also matches zero
-//! directories. There is no escape character, every pattern is valid, and matching is case-sensitive.
+//! directories. No character escapes another, every pattern is valid, and matching is case-sensitive.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -53,7 +53,7 @@ struct FileKind {
     label: &'static str,
     missing: RefusalCode,
     unreadable: RefusalCode,
-    /// Whether the working directory is searched, too.
+    /// Whether the working directory is searched as well.
     tries_working_dir: bool,
 }
 
@@ -144,7 +144,7 @@ impl<'s> CouncilFiles<'s> {
                     Some(near) => format!("did you mean `{BUILTIN_PREFIX}{near}`?"),
                     None => format!("the built-in prompts are: {}", names.join(", ")),
                 };
-                let body = Body::new(format!("there is no built-in prompt `{name}`")).help(help);
+                let body = Body::new(format!("unknown built-in prompt `{name}`")).help(help);
                 field.refuse(codes::PROMPT_MISSING, body);
             }
         }

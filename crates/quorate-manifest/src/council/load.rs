@@ -305,7 +305,7 @@ fn policy(field: &Field<'_>) -> Option<VerdictPolicy> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "the policies are `seed` and `strict`".to_owned(),
             };
-            field.invalid_with(format!("there is no verdict policy `{other}`"), help);
+            field.invalid_with(format!("unknown verdict policy `{other}`"), help);
             None
         }
     }

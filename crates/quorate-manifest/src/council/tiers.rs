@@ -166,7 +166,7 @@ pub(super) fn classifier(field: Option<Field<'_>>) -> (Classifier, Tier) {
         let known = Classifier::ALL.into_iter().find(|classifier| classifier.as_str() == word);
         if known.is_none() {
             field.invalid_with(
-                format!("there is no tier classifier `{word}`"),
+                format!("unknown tier classifier `{word}`"),
                 "it is `rules`, `model` or `hybrid`",
             );
         }

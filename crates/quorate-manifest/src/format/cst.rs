@@ -272,7 +272,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// Reads a block that starts here, of a key or dash in the column `owner`, with at least so many comments in its head.
+    /// Reads a block that starts here, of a key or dash in the column `owner`, with at least `comments` comments in its head.
     fn block(&mut self, node: &'t Node, owner: Option<usize>, head: usize) -> Option<Block<'t>> {
         let column = self.column();
         let mut block = self.head(head);

@@ -96,7 +96,7 @@ fn check_effectors(document: &Document, ids: &[&str], report: &mut Report) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the participants are: {}", ids.join(", ")),
         };
-        let body = Body::new(format!("there is no participant `{id}` to give tools to"));
+        let body = Body::new(format!("cannot give tools to the unknown participant `{id}`"));
         let place = document.place(node.span.clone(), format!("effectors[{at}].participantId"));
         report.refuse(codes::EFFECTOR_UNKNOWN_PARTICIPANT, body.at(place).help(help));
     }

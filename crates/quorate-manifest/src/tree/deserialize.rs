@@ -83,7 +83,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     ) -> Result<V::Value, DeserializeError> {
         match &self.kind {
             Kind::Str(text) => visitor.visit_enum(EnumName(text)),
-            other => Err(serde::de::Error::custom(format!("{} is no word", other.name()))),
+            other => Err(serde::de::Error::custom(format!("{} is not a word", other.name()))),
         }
     }
 

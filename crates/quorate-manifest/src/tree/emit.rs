@@ -157,7 +157,7 @@ fn scalar(text: &str) -> String {
     if plain { text.to_owned() } else { quoted(text) }
 }
 
-/// A text in double quotes. JSON's escapes are valid YAML; characters that YAML forbids and invisible ones are escaped, too.
+/// A text in double quotes. JSON's escapes are valid YAML; characters that YAML forbids and invisible characters are also escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     let mut invisible = find_invisible(text).peekable();

@@ -127,7 +127,7 @@ fn report_unreadable(shown: &str, error: &SourceError) -> Report {
     let place = Place { file: shown.into(), span: 0..0, path: String::new() };
     match error {
         SourceError::Missing => {
-            let body = Body::new(format!("there is no file `{shown}`")).at(place);
+            let body = Body::new(format!("the file `{shown}` does not exist")).at(place);
             report.refuse(
                 codes::CONFIG_MISSING,
                 body.help("check the path, or leave it out to use the defaults"),

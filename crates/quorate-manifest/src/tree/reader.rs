@@ -213,7 +213,7 @@ fn label_span(node: &Node) -> Range<usize> {
     }
 }
 
-/// A value that is there, with its path.
+/// A present value with its path.
 #[derive(Debug, Clone)]
 pub struct Field<'d> {
     source_file: &'d SourceFile,
@@ -227,7 +227,7 @@ impl<'d> Field<'d> {
         Field { source_file: document, node, key, path }
     }
 
-    /// What the value is.
+    /// The kind of the value.
     pub fn kind(&self) -> &'d Kind {
         &self.node.kind
     }

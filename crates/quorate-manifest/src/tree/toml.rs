@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Problem};
 
-/// Parses a document. There is a tree if and only if there is no problem.
+/// Parses a document. Returns a tree if and only if it finds no problem.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reading = TreeBuilder { nodes: 0, problems: Vec::new() };
@@ -25,7 +25,7 @@ fn syntax(error: &toml::de::Error, end: usize) -> Problem {
     if error.message().contains("duplicate key") {
         return Problem::new(span, "this key is there twice").help("keep one of the two");
     }
-    Problem::new(span, format!("this is no TOML: {}", error.message().trim_end_matches('.')))
+    Problem::new(span, format!("invalid TOML: {}", error.message().trim_end_matches('.')))
 }
 
 struct TreeBuilder {

@@ -15,7 +15,7 @@ use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Proble
 /// Larger mappings look keys up by hash; a linear search is faster in small ones, and most are small.
 const HASH_THRESHOLD: usize = 16;
 
-/// Parses one document. There is a tree even with problems, as long as its shape is clear.
+/// Parses one document. Returns a tree even with problems, as long as its shape is clear.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let options = yaml::options! {
         disallow_directives: true,
@@ -208,7 +208,7 @@ impl<'t> TreeBuilder<'t> {
         if *error.kind() == ErrorKind::RecursionLimitExceeded {
             return depth_problem(at..at);
         }
-        let problem = Problem::new(at..at, format!("this is no YAML: {}", info.trim_end_matches('.')));
+        let problem = Problem::new(at..at, format!("invalid YAML: {}", info.trim_end_matches('.')));
         if info.contains("tab") {
             return problem.help("indent with spaces");
         }

@@ -8,7 +8,7 @@ use quorate_manifest::playbook::edit::{Edit, render};
 use quorate_manifest::{frontmatter, tree};
 use serde_json::{Map, Value, json};
 
-/// What a file says: its keys, and its body.
+/// The keys and the body of a file.
 fn read(text: &str) -> (Map<String, Value>, String) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let parts = frontmatter::split(text).expect("there is frontmatter");
@@ -347,7 +347,7 @@ fn new_keys_stand_in_the_order_of_the_schema() {
 #[test]
 fn what_is_no_playbook_or_cannot_be_said_is_refused() {
     for (text, why) in [
-        ("# Title\n", "line 1: there is no frontmatter"),
+        ("# Title\n", "line 1: the frontmatter is missing"),
         ("---\na: 1\na: 2\n---\n", "line 3: the key `a` is there twice"),
         ("---\n- a\n---\n", "line 2: there is a list here, not a mapping of keys"),
         ("---\na: \0\n---\n", "line 2: there is a NUL character here"),

@@ -41,7 +41,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
     Some(ORDER[..before].iter().copied().filter(|other| !apart(other)).collect())
 }
 
-/// What the protocol crate must not know.
+/// Crates that the protocol crate must not depend on.
 const IMPURE: &[&str] = &["tokio", "futures", "async-trait", "getrandom", "rand", "jiff", "sqlx"];
 
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {

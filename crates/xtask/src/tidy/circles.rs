@@ -1,7 +1,7 @@
 //! Modules that use each other in a circle.
 //!
 //! A module is a file. It uses another one if it names an item that is defined there; a re-export is followed to the
-//! definition, and is no use by itself. What a module takes from its ancestors does not count: types in the parent and
+//! definition, and does not count as a use by itself. Uses of ancestors do not count: types in the parent and
 //! details in its children are one whole. Tests do not count, nor does the crate's root.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -124,7 +124,7 @@ impl Graph {
                 uses.entry(target).or_default().insert(name.to_owned());
             }
         };
-        // Of an imported module, a glob or a re-export, only what is named through it is used.
+        // An imported module, a glob or a re-export uses only the items that are named through it.
         let mut named_through: HashMap<&str, Path> = HashMap::new();
         let mut globs = Vec::new();
         for Import { name, path: import, is_reexport } in &module.imports {

@@ -1,4 +1,4 @@
-//! What whole files become. What is refused is in `spec/council`.
+//! The councils of whole files. `spec/council` tests refusals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

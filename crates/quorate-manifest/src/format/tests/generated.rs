@@ -14,7 +14,7 @@ const ORDER: Order = Order::new(&[
     ("*[].*", &["b", "d"]),
 ]);
 
-/// What a key or a dash has.
+/// The value of a key or a dash.
 #[derive(Debug, Clone)]
 enum Value {
     /// Text behind a key; `@` stands for the indentation of its further lines.

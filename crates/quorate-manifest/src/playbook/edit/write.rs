@@ -218,7 +218,7 @@ fn is_unsafe_char(c: char) -> bool {
     matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// A text in double quotes. JSON's escapes are valid YAML; characters that YAML forbids are escaped, too.
+/// A text in double quotes. JSON's escapes are valid YAML; characters that YAML forbids are also escaped.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! What a chain has to come to, computed again and naively, on plain JSON: the merge table row by row, and the floor by
-//! looking at all ancestors of each document.
+//! The expected result of a chain, computed naively on plain JSON: the merge table row by row, and the minimums from all
+//! ancestors of each document.
 
 use serde_json::{Map, Value};
 
-/// What documents make together, root first.
+/// The merged documents, root first.
 pub(crate) fn merged(documents: &[Value]) -> Value {
     documents.iter().map(without_nulls).reduce(|parent, child| over(&parent, &child)).unwrap_or_default()
 }
@@ -104,7 +104,7 @@ pub(crate) fn relaxes(documents: &[Value]) -> bool {
             .get("mode")
             .is_some_and(|mode| above.iter().any(|layer| layer.get("mode").is_some_and(|set| set != mode)));
         let switched_off = ["/audit/consultations/enabled", "/audit/overlays/enabled"].iter().any(|path| {
-            // On, where an ancestor said so, and where the root said nothing.
+            // On if an ancestor switches it on, or if the root has no value.
             let on = above.iter().any(|layer| layer.pointer(path) == Some(&Value::Bool(true)))
                 || above[0].pointer(path).is_none();
             on && own.pointer(path) == Some(&Value::Bool(false))

@@ -81,7 +81,7 @@ fn part<'s>(root: &'s Value, document: &Value, path: &[PathStep]) -> Option<&'s 
     Some(choose(root, part, find(document, path)))
 }
 
-/// Of several ways the one that is meant for such a value.
+/// The alternative of a schema for the type of a value.
 fn choose<'s>(root: &'s Value, part: &'s Value, value: &Value) -> &'s Value {
     let part = referred(root, part);
     let word = match value {

@@ -11,13 +11,13 @@ use super::judge::validator;
 use super::rng::Rng;
 use super::text::without_nulls;
 
-/// Where chance begins.
+/// The seed of the generator.
 const SEED: u64 = 24;
-/// How often a document that fits is looked for.
+/// The maximum number of attempts to generate a valid document.
 const TRIES: usize = 2_000;
 
-/// A bare and a full document of a schema, with every change at every place. For most changes of the full one only what
-/// is required is beside what is changed, so that there is less to read.
+/// A bare and a full document of a schema, with every change at every place. Most changes of the full document keep
+/// only the required keys beside the changed one, so that failures are short.
 pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     let whole = validator(schema);
     let mut walk = Generator { root: schema, present: 0, items: 1, chance: Rng::new(SEED) };

@@ -38,7 +38,7 @@ fn below(root: &Path, folder: &Path, found: &mut Vec<Example>) {
 }
 
 impl Example {
-    /// What the manifest says, read as a user's file: it is of the doctype, and nothing is said against it.
+    /// The manifest, loaded like a user's file: it must have the doctype and no diagnostics.
     pub(crate) fn manifest(&self, doctype: Doctype) -> Value {
         let workspace = Memory::new().with(&self.name, self.text.clone());
         let loader = Loader::new(&workspace, &NoCapabilities, Options::default());

@@ -1,5 +1,5 @@
-//! Documents that a schema accepts, made by walking it. Where the schema asks for something that only shows between
-//! fields, a document may miss it: both sides have to say so then.
+//! Documents that a schema accepts, made by walking it. A document may violate constraints between fields; then both
+//! sides must refuse it.
 
 use serde_json::{Map, Value, json};
 
@@ -9,9 +9,9 @@ use super::subschema::{bound, kind, listed, number, referred, text, ways};
 /// A walk through a schema.
 pub(crate) struct Generator<'s> {
     pub(crate) root: &'s Value,
-    /// Of a hundred fields that may be left out, so many are there.
+    /// The percentage of optional fields that are present.
     pub(crate) present: usize,
-    /// How many items a list has at most, unless the schema asks for more.
+    /// The maximum length of a list, unless the schema requires more.
     pub(crate) items: u64,
     pub(crate) chance: Rng,
 }

@@ -43,20 +43,20 @@ pub(crate) struct Judge {
 struct Count {
     /// In so many documents.
     met: usize,
-    /// So many of them were accepted, and the public schema refuses them.
+    /// The number of them that Quorate accepts and the public schema refuses.
     decided: usize,
-    /// So many of those had no other deviation.
+    /// The number of those without another deviation.
     alone: usize,
 }
 
-/// What two judges can differ in.
+/// The pairs of validators that must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Validators {
     /// Our reader, and the public schema where the deviations are undone.
     UsAndPublic,
     /// Our reader, and the validator on the schema that we publish.
     UsAndOurSchema,
-    /// Our form and the validator, both on JSON as it is.
+    /// Our form and the validator, both on unchanged JSON.
     FormAndValidator,
 }
 
@@ -175,7 +175,7 @@ impl Judge {
         format!("{between:?} differ on {document}\n  we:        {ours:?}\n  validator: {theirs:?}")
     }
 
-    /// Whatever is refused is refused of the file that holds it, in words and with a place.
+    /// Checks that each refusal names the file that contains the error, with a message and a place.
     fn check_messages(&mut self, text: &str, root: &Node, misfits: &[SchemaError]) {
         // The same words are not looked at twice.
         if !misfits.iter().any(|misfit| self.said.insert(format!("{misfit:?}"))) {
@@ -204,7 +204,7 @@ impl Judge {
             .iter()
             .filter(|refusal| refusal.body.place.as_ref().is_none_or(|place| place.path.is_empty()));
         assert_eq!(unpathed.count(), misfits.iter().filter(whole).count(), "{refusals:?}\n{text}");
-        // What is no mapping is no manifest yet.
+        // A file that is not a mapping is refused before its schema is checked.
         let manifest = matches!(root.kind, Kind::Map(_) | Kind::Null);
         for Refusal { code, body } in refusals {
             let place = body.place.as_ref().expect("a place");

@@ -79,7 +79,7 @@ pub(crate) fn follow<'s>(root: &'s Value, hops: &[SchemaStep]) -> Option<&'s Val
     })
 }
 
-/// The part itself, where it is said as the one way that there is beside `null`.
+/// The only alternative beside `null`, or the part itself.
 fn only<'s>(root: &'s Value, part: &'s Value) -> &'s Value {
     let part = referred(root, part);
     match ways(root, part).as_slice() {

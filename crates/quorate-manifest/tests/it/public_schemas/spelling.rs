@@ -10,7 +10,7 @@ const DARK: [char; 14] =
 enum Term {
     /// One character of these ranges.
     Char(Vec<(char, char)>),
-    /// One character that is no white space.
+    /// One character that is not white space.
     Dark,
     /// One of several ways.
     Ways(Vec<Alternative>),

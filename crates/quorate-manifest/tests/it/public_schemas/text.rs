@@ -27,7 +27,7 @@ pub(crate) fn read(document: &Value, bare: &Value, style: Style) -> (String, Nod
     };
     let (root, problems) = yaml::parse(&text);
     assert!(problems.is_empty(), "a text that is not read: {problems:?}\n{text}");
-    let root = root.expect("a tree, as there are no problems");
+    let root = root.expect("a tree, since parsing found no problems");
     assert_eq!(root.to_json(), *bare, "a text that is read as something else:\n{text}");
     (text, root)
 }
