@@ -203,7 +203,7 @@ fn a_view_that_takes_a_terminal_rule_away_is_warned_of() {
         warned(&place).into_iter().filter(|one| one.contains("terminal_replaced")).collect::<Vec<_>>()
     };
     let said = view("    - {id: veto, kind: majority}\n");
-    assert!(said.len() == 1 && said[0].contains("with one that is not"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("with a rule that is not terminal"), "{said:?}");
     let said = view("    - {id: veto, kind: terminal, appliesTo: [cyd], params: {triggerVote: no}}\n");
     assert!(
         said.len() == 1 && said[0].contains("`veto` replaces a terminal rule of base/ASSEMBLY.md"),
