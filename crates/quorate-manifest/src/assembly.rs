@@ -1,4 +1,4 @@
-//! `assembly.workspace/v1`, ASSEMBLY.md (AIP-24): the manifest as written. [`load`](load()) merges its chain into a [`Resolved`].
+//! `assembly.workspace/v1`, ASSEMBLY.md (AIP-24): the manifest as written. [`load`](load()) merges its chain into a [`ResolvedAssembly`].
 
 pub(crate) mod inherited_minimums;
 pub mod load;
@@ -11,7 +11,7 @@ use crate::decimal::Decimal;
 use crate::duration::IsoDuration;
 use crate::pattern;
 
-pub use load::{Resolved, load};
+pub use load::{ResolvedAssembly, load};
 
 /// A named group of agents that decides together in one of four ways, or a view that adapts one.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

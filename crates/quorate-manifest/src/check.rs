@@ -26,7 +26,7 @@ pub enum Discovery {
 pub enum FileOutcome {
     Checked(Doctype, Report),
     /// An assembly; resolved, if nothing is refused.
-    Assembly(Report, Option<Box<assembly::Resolved>>),
+    Assembly(Report, Option<Box<assembly::ResolvedAssembly>>),
     /// A council or configuration file; the caller loads it by its path.
     Standalone(Doctype),
     /// A file of a directory that is not a manifest.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
-pub use load::{Resolved, load_persona};
+pub use load::{ResolvedPersona, load_persona};
 
 /// The identity of an operator or member: its character, voice and limits. The body is its prompt.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

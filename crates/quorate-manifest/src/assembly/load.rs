@@ -41,7 +41,7 @@ const DEFAULT_RISK_LEVELS: [RiskLevel; 4] = [
 const DEFAULT_MAX_ACTIVE: u8 = 10;
 
 /// Loads an assembly from its document. The report has all diagnostics of it and its ancestors.
-pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
+pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<ResolvedAssembly> {
     let mut report = Report::new();
     let ChainOutcome { chain, broken, report: chain_report, visited } = loader.chain(leaf, &CHAIN_RULES);
     visited.iter().for_each(|document| report.absorb(document.report.clone()));
@@ -60,7 +60,7 @@ pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
 
-fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
+fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<ResolvedAssembly> {
     let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::parse) else {
         let leaf = chain.leaf();
         let body = Body::new("`mode` is missing, and no loaded parent has one");
@@ -91,7 +91,7 @@ fn build_resolved(
     written: Assembly,
     mode: Mode,
     policies: Policies,
-) -> Resolved {
+) -> ResolvedAssembly {
     let root = &chain.merged;
     let declared = inherited_minimums::declared_match_modes(&chain.documents);
     let nodes = root.key("members").map_or(&[][..], Node::items);
@@ -100,7 +100,7 @@ fn build_resolved(
     let synthesis = written.synthesis;
     let (rules, levels) =
         synthesis.map_or((None, None), |synthesis| (synthesis.rules, synthesis.risk_levels));
-    Resolved {
+    ResolvedAssembly {
         name: written.name,
         title: written.title,
         description: written.description,
@@ -156,7 +156,7 @@ fn resolve_member(
     member: super::Member,
     node: &Node,
     mode: Mode,
-) -> Member {
+) -> ResolvedMember {
     let persona = node.key("persona").map(|persona| (persona, &chain.document_of(persona).path));
     let found = persona
         .filter(|_| loader.options.refs == Refs::Followed)
@@ -169,10 +169,10 @@ fn resolve_member(
         Mode::Peer => ModeSettings::Peer,
         Mode::Hierarchy => ModeSettings::Hierarchy { parent: member.parent.map(Arc::from) },
     };
-    Member {
+    ResolvedMember {
         id: member.id.into(),
         role: member.role,
-        persona: Persona {
+        persona: MemberPersona {
             reference: member.persona,
             path: found.as_ref().map(|found| found.path.clone()),
             title: found.map(|found| found.title),
@@ -180,16 +180,19 @@ fn resolve_member(
         mode_settings,
         timeout_ms: member.timeout_ms.unwrap_or(super::DEFAULT_TIMEOUT_MS),
         gather: member.gather_input.map_or_else(
-            || Gather { strategy: super::DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
-            |gather| Gather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
+            || ResolvedGather {
+                strategy: super::DEFAULT_STRATEGY.to_owned(),
+                params: serde_json::Map::new(),
+            },
+            |gather| ResolvedGather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
         ),
         document: usize::from(node.document),
     }
 }
 
-fn resolve_rule(rule: super::Rule, node: &Node) -> Rule {
+fn resolve_rule(rule: super::Rule, node: &Node) -> ResolvedRule {
     let params = node.key("params").map(Node::to_exact_json);
-    Rule {
+    ResolvedRule {
         id: rule.id.into(),
         kind: rule.kind,
         applies_to: match rule.applies_to {
@@ -204,12 +207,12 @@ fn resolve_rule(rule: super::Rule, node: &Node) -> Rule {
     }
 }
 
-fn resolve_audit(audit: Option<&super::Audit>) -> Audit {
+fn resolve_audit(audit: Option<&super::Audit>) -> ResolvedAudit {
     let retention =
         |enabled: Option<bool>| if enabled == Some(false) { Retention::HashOnly } else { Retention::Full };
     let consultations = audit.and_then(|audit| audit.consultations.as_ref());
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
-    Audit {
+    ResolvedAudit {
         consultations: retention(consultations.and_then(|consultations| consultations.enabled)),
         retention_days: super::retention_days(audit),
         overlays: retention(overlays.and_then(|overlays| overlays.enabled)),
@@ -250,22 +253,22 @@ const AUDIT: &[Row] =
 
 /// A valid, merged assembly with all defaults filled in.
 #[derive(Debug, Clone)]
-pub struct Resolved {
+pub struct ResolvedAssembly {
     pub name: String,
     pub title: String,
     pub description: String,
     pub version: String,
     pub mode: Mode,
     /// In roster order.
-    pub members: Vec<Member>,
+    pub members: Vec<ResolvedMember>,
     /// In declaration order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ResolvedRule>,
     /// By rising severity.
     pub risk_levels: Vec<RiskLevel>,
     pub locked_traits: Vec<LockedTrait>,
     /// The strictest match mode of the chain.
     pub match_mode: MatchMode,
-    pub audit: Audit,
+    pub audit: ResolvedAudit,
     /// Refs by key: identity, governance, work, executor.
     pub refs: BTreeMap<&'static str, String>,
     /// The consumers that the leaf applies to.
@@ -279,21 +282,21 @@ pub struct Resolved {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct ResolvedMember {
     pub id: Arc<str>,
     /// The display name of the role.
     pub role: String,
-    pub persona: Persona,
+    pub persona: MemberPersona,
     pub mode_settings: ModeSettings,
     pub timeout_ms: u32,
-    pub gather: Gather,
+    pub gather: ResolvedGather,
     /// Index in [`Chain::documents`] of the document whose entry applies.
     pub document: usize,
 }
 
 /// A persona, by ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Persona {
+pub struct MemberPersona {
     /// The ref as written.
     pub reference: String,
     /// `None` with [`crate::loader::Refs::ShapeOnly`].
@@ -325,13 +328,13 @@ pub enum ModeSettings {
 
 /// The input that a member gets.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gather {
+pub struct ResolvedGather {
     pub strategy: String,
     pub params: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct ResolvedRule {
     pub id: Arc<str>,
     pub kind: String,
     /// Ids of the members whose outputs the rule reads; `None` is all.
@@ -361,7 +364,7 @@ pub struct LockedTrait {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Audit {
+pub struct ResolvedAudit {
     /// Retention of the members' answers.
     pub consultations: Retention,
     /// Retention of answers in days; `None` is forever.

@@ -52,7 +52,7 @@ const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
 
 /// A persona merged along its chain.
 #[derive(Debug, Clone)]
-pub struct Resolved {
+pub struct ResolvedPersona {
     pub persona: Persona,
     /// The prompt's text: the non-blank body nearest to the leaf.
     pub body: String,
@@ -60,7 +60,7 @@ pub struct Resolved {
 }
 
 /// Loads a persona from its document.
-pub fn load_persona(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
+pub fn load_persona(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<ResolvedPersona> {
     let mut report = Report::new();
     let ChainOutcome { chain, report: chain_report, visited, .. } = loader.chain(leaf, &CHAIN_RULES);
     visited.iter().for_each(|document| report.absorb(document.report.clone()));
@@ -76,7 +76,7 @@ pub fn load_persona(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolve
     let body =
         chain.documents.iter().rev().map(|document| document.body()).find(|body| !body.trim().is_empty());
     let body = body.unwrap_or_default().to_owned();
-    let value = persona.map(|persona| Resolved { persona, body, chain });
+    let value = persona.map(|persona| ResolvedPersona { persona, body, chain });
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
 

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use quorate_manifest::Loaded;
 use quorate_manifest::assembly::Signing;
 use quorate_manifest::assembly::load::Retention;
-use quorate_manifest::assembly::{self, MatchMode, Resolved};
+use quorate_manifest::assembly::{self, MatchMode, ResolvedAssembly};
 use quorate_manifest::loader::{Loader, OpenResult, Options, Refs};
 use quorate_manifest::tree::{Node, emit, yaml};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
@@ -34,7 +34,7 @@ fn workspace(documents: &[Value]) -> Memory {
 }
 
 /// The result of the document so many below the root.
-fn load(memory: &Memory, at: usize) -> Loaded<Resolved> {
+fn load(memory: &Memory, at: usize) -> Loaded<ResolvedAssembly> {
     let options = Options { refs: Refs::ShapeOnly, ..Options::default() };
     let loader = Loader::new(memory, &AllCapabilities, options);
     let location = WorkspacePath::new(&path(at)).expect("a path in the workspace");
@@ -82,7 +82,7 @@ proptest! {
         prop_assert_eq!(stepped.members.len(), whole.members.len());
         prop_assert_eq!(stepped.audit, whole.audit);
         prop_assert_eq!(stepped.match_mode, whole.match_mode);
-        let texts = |resolved: &Resolved| {
+        let texts = |resolved: &ResolvedAssembly| {
             resolved.locked_traits.iter().map(|locked| locked.text.clone()).collect::<Vec<_>>()
         };
         prop_assert_eq!(texts(&stepped), texts(&whole));
@@ -92,7 +92,7 @@ proptest! {
     #[test]
     fn a_floor_only_rises(documents in chains()) {
         let memory = workspace(&documents);
-        let resolved: Vec<Option<Resolved>> = (0..documents.len()).map(|at| load(&memory, at).value).collect();
+        let resolved: Vec<Option<ResolvedAssembly>> = (0..documents.len()).map(|at| load(&memory, at).value).collect();
         for (at, one) in resolved.iter().enumerate() {
             let Some(one) = one else { continue };
             for above in &resolved[..at] {
