@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use quorate_manifest::check::{FileOutcome, check_bytes};
 use quorate_manifest::capabilities::{Capabilities, PublicKeyError, RuleKind};
+use quorate_manifest::check::{FileOutcome, check_bytes};
 use quorate_manifest::loader::{Loader, Options};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
-use quorate_manifest::{Source, source};
+use quorate_manifest::{Source, workspace};
 use quorate_protocol::rules::Rules;
 
 /// The built-in rules, and nothing of a host's own.
@@ -66,7 +66,7 @@ pub fn check(name: &str, bytes: &[u8]) {
 pub struct OneFile<'b>(pub &'b [u8]);
 
 impl Source for OneFile<'_> {
-    fn read(&self, _: &Path) -> Result<Vec<u8>, source::Error> {
+    fn read(&self, _: &Path) -> Result<Vec<u8>, workspace::SourceError> {
         Ok(self.0.to_vec())
     }
 }
