@@ -18,7 +18,7 @@ use quorate_kernel::entropy::sha256_hex;
 
 use crate::files;
 use crate::keys::{self, KeyDirectory};
-use crate::note::{Checkpoint, Cosigner, MAX_BYTES, Note};
+use crate::note::{Checkpoint, Cosigner, MAX_NOTE_BYTES, Note};
 use crate::signing::PublicKey;
 use crate::store::address::StoreAddress;
 
@@ -392,11 +392,11 @@ fn accepted_keys_in(path: &Path) -> Vec<PublicKey> {
 fn text(path: &Path) -> Result<Option<String>, String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        files::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        files::open(path)?.take(MAX_NOTE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     match read() {
-        Ok(bytes) if bytes.len() > MAX_BYTES => Err(format!("it is longer than {MAX_BYTES} bytes")),
+        Ok(bytes) if bytes.len() > MAX_NOTE_BYTES => Err(format!("it is longer than {MAX_NOTE_BYTES} bytes")),
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".to_owned()),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(format!("it cannot be read: {error}")),

@@ -50,13 +50,13 @@ pub enum InvalidCheckpoint {
 
 /// Why a checkpoint cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum CheckpointOpenError {
     /// The bytes are not a signed note.
     #[error(transparent)]
     Note(#[from] MalformedNote),
     /// No known key signed it, or a line that names a known key does not verify.
     #[error(transparent)]
-    Signature(#[from] VerifyError),
+    Signature(#[from] NoteError),
     /// The note's text is not a checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] InvalidCheckpoint),
@@ -101,8 +101,11 @@ impl Checkpoint {
     /// Reads a signed checkpoint and verifies its signatures with known keys.
     ///
     /// # Errors
-    /// [`OpenError`] if it is malformed or cannot be trusted.
-    pub fn open<'a>(note: &[u8], known: &'a [Verifier]) -> Result<VerifiedCheckpoint<'a>, OpenError> {
+    /// [`CheckpointOpenError`] if it is malformed or cannot be trusted.
+    pub fn open<'a>(
+        note: &[u8],
+        known: &'a [Verifier],
+    ) -> Result<VerifiedCheckpoint<'a>, CheckpointOpenError> {
         let note = Note::parse(note)?;
         let signers = note.verify(known)?;
         let checkpoint = Checkpoint::parse(note.text())?;
@@ -381,7 +384,7 @@ fn parse_typed_key(text: &str, wanted: u8) -> Result<(String, [u8; 4], PublicKey
 }
 
 /// The longest note that is parsed, in bytes.
-pub const MAX_BYTES: usize = 1 << 20;
+pub const MAX_NOTE_BYTES: usize = 1 << 20;
 
 /// The most signatures that a note may have. The specification requires a limit of at least 16.
 pub const MAX_SIGNATURES: usize = 100;
@@ -408,8 +411,8 @@ pub struct SignatureLine {
 /// Why bytes are not a signed note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedNote {
-    /// More than [`MAX_BYTES`].
-    #[error("the note has {bytes} bytes, more than the maximum of {MAX_BYTES}")]
+    /// More than [`MAX_NOTE_BYTES`].
+    #[error("the note has {bytes} bytes, more than the maximum of {MAX_NOTE_BYTES}")]
     TooLong {
         /// The length in bytes.
         bytes: usize,
@@ -439,7 +442,7 @@ pub enum MalformedNote {
 
 /// Why a note's text must be ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum VerifyError {
+pub enum NoteError {
     /// A signature that names a known key does not verify.
     #[error("the signature of {name} does not verify")]
     Forged { name: String },
@@ -466,7 +469,7 @@ impl Note {
     /// # Errors
     /// [`MalformedNote`] for the first malformed part.
     pub fn parse(bytes: &[u8]) -> Result<Self, MalformedNote> {
-        if bytes.len() > MAX_BYTES {
+        if bytes.len() > MAX_NOTE_BYTES {
             return Err(MalformedNote::TooLong { bytes: bytes.len() });
         }
         let note = std::str::from_utf8(bytes).map_err(|_| MalformedNote::Utf8)?;
@@ -528,9 +531,9 @@ impl Note {
     /// The keys that signed the note, each once, in the order of its signatures.
     ///
     /// # Errors
-    /// [`VerifyError`] if none of the keys signed it, or if a signature that names one of them does not verify. In that
+    /// [`NoteError`] if none of the keys signed it, or if a signature that names one of them does not verify. In that
     /// case the note is refused even if others signed it.
-    pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, VerifyError> {
+    pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, NoteError> {
         let mut signers: Vec<&Verifier> = Vec::new();
         for line in &self.signatures {
             // Two keys may be crafted to share name and id. In that case one of them must verify the signature.
@@ -539,12 +542,12 @@ impl Note {
                 continue;
             }
             let signed = named.find(|key| key.verifies(&self.text, &line.signature));
-            let verifier = signed.ok_or_else(|| VerifyError::Forged { name: line.name.clone() })?;
+            let verifier = signed.ok_or_else(|| NoteError::Forged { name: line.name.clone() })?;
             if !signers.contains(&verifier) {
                 signers.push(verifier);
             }
         }
-        if signers.is_empty() { Err(VerifyError::Unknown) } else { Ok(signers) }
+        if signers.is_empty() { Err(NoteError::Unknown) } else { Ok(signers) }
     }
 }
 
@@ -567,7 +570,7 @@ impl SignatureLine {
 
 /// Checks a note's length and characters: the specification forbids control characters below U+0020.
 fn check_characters(note: &str) -> Result<(), MalformedNote> {
-    if note.len() > MAX_BYTES {
+    if note.len() > MAX_NOTE_BYTES {
         return Err(MalformedNote::TooLong { bytes: note.len() });
     }
     let control = note.bytes().any(|byte| byte < b' ' && byte != b'\n');

@@ -26,13 +26,13 @@ use check::RecordChecker;
 
 pub use chain_check::{ChainChecker, GapRule};
 pub use check::{
-    CheckedRecord, InvalidProof, MAX_BYTES, ProvableRecord, ProvenRecord, SignedCheckpoint, TrustedKey,
+    CheckedRecord, InvalidProof, MAX_PROOF_BYTES, ProvableRecord, ProvenRecord, SignedCheckpoint, TrustedKey,
     VerifiedProof, check_proof, from_canonical_json,
 };
 pub(crate) use check::{check_all_used, from_exact_value, signer_keys, to_hex_texts};
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const PROOF_VERSION: u32 = 1;
 
 /// The file: canonical JSON and a line end. The fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +154,7 @@ impl Store {
         }
         let CheckpointRecord { origin, note, keys, .. } = sealed;
         let checkpoint = note.unwrap_or_default();
-        Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(signers), v: VERSION })
+        Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(signers), v: PROOF_VERSION })
     }
 
     /// Converts an error of the stored tree into the ledger's error.

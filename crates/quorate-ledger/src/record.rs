@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use sha2::{Digest, Sha256};
 
 /// The version of the wire form.
-pub const VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 1;
 
 /// A record's head. Its fields are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ impl PreparedEntry {
     ) -> Result<EncodedRecord, EncodeError> {
         let PreparedEntry { kind, at_ms, data, data_sha256 } = self;
         let at = times.format(at_ms);
-        let head = Head { at, data_sha256: &data_sha256, kind, n, prev, run, v: VERSION };
+        let head = Head { at, data_sha256: &data_sha256, kind, n, prev, run, v: RECORD_VERSION };
         let head =
             serde_json::to_string(&head).map_err(|error| EncodeError { kind, why: error.to_string() })?;
         Ok(EncodedRecord { n, kind, head, data })
@@ -186,9 +186,9 @@ impl<'a> ChainReader<'a> {
         let corrupt = |what: String| LedgerError::Corrupt { run: self.run.clone(), n, what };
         let read: Head<String> = serde_json::from_str(head)
             .map_err(|error| corrupt(format!("its head cannot be read: {error}")))?;
-        if read.v != VERSION {
+        if read.v != RECORD_VERSION {
             return Err(corrupt(format!(
-                "its version is {}, but this program reads version {VERSION}",
+                "its version is {}, but this program reads version {RECORD_VERSION}",
                 read.v
             )));
         }

@@ -13,7 +13,7 @@ use crate::Store;
 use crate::store::engine::{Column, Row, Statement, Value, sql, sql_rows};
 use crate::verify::shown_runs::{Compared, Extent, SHOWN_COLUMNS, ShownQuery, UnlistedRun, shown_columns};
 
-pub use crate::verify::Finding;
+pub use crate::verify::RunFinding;
 
 /// The most later verdicts that are returned for a text.
 const MAX_LATER: i64 = 100;
@@ -299,7 +299,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn compare_run(&self, run: &Name) -> Result<Option<Finding>, LedgerError> {
+    pub async fn compare_run(&self, run: &Name) -> Result<Option<RunFinding>, LedgerError> {
         let statement = sql(runs!("WHERE run = $1")).bind(&**run);
         let query =
             ShownQuery { statements: vec![statement], limit: 1, extent: Extent::Whole, unlisted: false };
@@ -309,7 +309,7 @@ impl Store {
         let opened =
             sql("SELECT n FROM record WHERE run = $1 AND n = 0 AND kind = 'run.opened'").bind(&**run);
         let opened = self.rows(opened, &[Column::Int]).await?;
-        Ok((!opened.is_empty()).then(|| Finding::Altered(UNLISTED.to_owned())))
+        Ok((!opened.is_empty()).then(|| RunFinding::Altered(UNLISTED.to_owned())))
     }
 
     /// Whether a person's decision on a run follows the last checkpoint, so that only its chain protects it.
@@ -328,7 +328,10 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn compare_rows(&self, runs: &BTreeSet<Name>) -> Result<BTreeMap<Name, Finding>, LedgerError> {
+    pub async fn compare_rows(
+        &self,
+        runs: &BTreeSet<Name>,
+    ) -> Result<BTreeMap<Name, RunFinding>, LedgerError> {
         let mut findings = BTreeMap::new();
         for some in runs.iter().collect::<Vec<_>>().chunks(MAX_COMPARED) {
             let shown = self.shown(&rows_of(some)).await?;
@@ -383,13 +386,13 @@ pub struct RunFilter {
     /// The operator that made the subject.
     pub producer: Option<String>,
     /// Continue after this position: the last run of the preceding page.
-    pub after: Option<Cursor>,
+    pub after: Option<RunCursor>,
 }
 
 /// A position in the list. A run that is decided between two pages appears on none or both of them; every other run
 /// appears once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor {
+pub struct RunCursor {
     pub run: Name,
     /// Whether it is in the open part of the list.
     pub open: bool,
@@ -398,16 +401,16 @@ pub struct Cursor {
 /// The prefix of a cursor's text in the open part of the list.
 const OPEN_MARK: &str = "open:";
 
-impl From<&str> for Cursor {
+impl From<&str> for RunCursor {
     fn from(text: &str) -> Self {
         match text.strip_prefix(OPEN_MARK) {
-            Some(run) => Cursor { run: run.into(), open: true },
-            None => Cursor { run: text.into(), open: false },
+            Some(run) => RunCursor { run: run.into(), open: true },
+            None => RunCursor { run: text.into(), open: false },
         }
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for RunCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.open { OPEN_MARK } else { "" };
         write!(f, "{mark}{}", self.run)
@@ -416,13 +419,13 @@ impl fmt::Display for Cursor {
 
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRun {
     /// The run. If row and records differ, a word for the difference replaces the verdict.
     pub run: RunRow,
     /// The difference behind that word.
-    pub finding: Option<Finding>,
+    pub finding: Option<RunFinding>,
     /// Its position in the list; `None` for a run without a row, which precedes the first page.
-    pub place: Option<Cursor>,
+    pub place: Option<RunCursor>,
     /// `council`, or the mode of the assembly.
     pub mode: String,
     /// The operator that made the subject; empty if none is recorded.
@@ -435,10 +438,10 @@ pub struct Listed {
     pub sealed: bool,
 }
 
-impl Listed {
+impl ListedRun {
     /// The difference between row, records and tree, if there is one.
     pub fn difference(&self) -> Option<&str> {
-        self.finding.as_ref().and_then(Finding::difference)
+        self.finding.as_ref().and_then(RunFinding::difference)
     }
 }
 
@@ -469,7 +472,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn listed_runs(&self, filter: &RunFilter, limit: u32) -> Result<Vec<Listed>, LedgerError> {
+    pub async fn listed_runs(&self, filter: &RunFilter, limit: u32) -> Result<Vec<ListedRun>, LedgerError> {
         let after = filter.after.as_ref();
         let part = |statement, open: bool| {
             let from = after.filter(|cursor| cursor.open == open).map_or("", |cursor| &*cursor.run);
@@ -529,16 +532,16 @@ impl Shown {
     }
 }
 
-fn listed(row: &Row, compared: Compared) -> Listed {
+fn listed(row: &Row, compared: Compared) -> ListedRun {
     let mut run = run(row);
     let outcome = compared.outcome.filter(|_| run.verdict.is_some() && compared.finding.is_none());
     // Unreadable data is skipped here; `ledger verify` reports it.
     let shown: Shown = outcome.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let place = Some(Cursor { run: run.run.clone(), open: run.is_open() });
+    let place = Some(RunCursor { run: run.run.clone(), open: run.is_open() });
     if let Some(finding) = &compared.finding {
         (run.verdict, run.overridden) = (Some(finding.word().to_owned()), None);
     }
-    Listed {
+    ListedRun {
         mode: row.text(12).to_owned(),
         producer: row.text(13).to_owned(),
         missing: shown.missing.clone(),
@@ -550,9 +553,9 @@ fn listed(row: &Row, compared: Compared) -> Listed {
     }
 }
 
-fn listed_without_row(unlisted: UnlistedRun) -> Listed {
+fn listed_without_row(unlisted: UnlistedRun) -> ListedRun {
     let UnlistedRun { run, opened_ms, subject, artifact_type, mode } = unlisted;
-    let finding = Finding::Altered(UNLISTED.to_owned());
+    let finding = RunFinding::Altered(UNLISTED.to_owned());
     let run = RunRow {
         run: run.into(),
         opened_ms,
@@ -564,7 +567,7 @@ fn listed_without_row(unlisted: UnlistedRun) -> Listed {
         ended: true,
         imported: false,
     };
-    Listed {
+    ListedRun {
         run,
         finding: Some(finding),
         place: None,

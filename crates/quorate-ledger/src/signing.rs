@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::merkle::Hash;
 
-pub use keyring::{CheckedVoucher, InsertError, Keyring, KeyringEntry, RejectedSignature, Voucher};
+pub use keyring::{CheckedVoucher, Keyring, KeyringEntry, KeyringError, RejectedSignature, Voucher};
 pub use run::ExternalKeys;
 
 const SEED_PREFIX: &str = "quorate:ed25519:seed:";

@@ -50,7 +50,7 @@ pub use divergence::{Divergence, DivergenceKind, LedgerPart};
 pub use key_changes::{AcceptedKey, KeyChangeReport};
 pub use log::LogCheck;
 pub(crate) use log::is_altered_line;
-pub use shown_runs::Finding;
+pub use shown_runs::RunFinding;
 pub use walk_start::CheckpointNotFound;
 
 /// How many pages are read ahead.

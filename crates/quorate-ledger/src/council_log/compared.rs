@@ -13,7 +13,7 @@ use super::IndexedLog;
 use super::index::key;
 use super::line::LogEvent;
 use crate::Store;
-use crate::runs::{Finding, MAX_COMPARED, UNLISTED, rows_of};
+use crate::runs::{MAX_COMPARED, RunFinding, UNLISTED, rows_of};
 use crate::stats::ReviewFilter;
 use crate::store::engine::{Column, Row, sql};
 use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery};
@@ -205,8 +205,8 @@ async fn own_lines<'r>(
 /// Returns the times of missing lines.
 fn compare_lines(row: &Row, compared: &Compared, lines: &[OwnLine]) -> Result<Vec<i64>, String> {
     match &compared.finding {
-        Some(Finding::Altered(what) | Finding::Damaged(what)) => return Err(what.clone()),
-        Some(Finding::Erased) => return Ok(Vec::new()),
+        Some(RunFinding::Altered(what) | RunFinding::Damaged(what)) => return Err(what.clone()),
+        Some(RunFinding::Erased) => return Ok(Vec::new()),
         None => {}
     }
     let LoggedFacts { mut verdicts, mut overrides, .. } = compared.logged.clone();

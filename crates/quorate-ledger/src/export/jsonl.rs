@@ -97,7 +97,7 @@ async fn header(
         keys: sealed.keys.clone(),
         note: sealed.note.clone(),
         origin: sealed.origin.clone(),
-        quorate_export: VERSION,
+        quorate_export: EXPORT_VERSION,
         root: hex(&sealed.tree.root),
         runs: runs.as_ref().map(|runs| runs.iter().map(|run| (**run).to_owned()).collect()),
         signers: prove::public_texts(signers),
@@ -153,7 +153,7 @@ impl HashingWriter<'_> {
 }
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const EXPORT_VERSION: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -327,8 +327,8 @@ impl<R: BufRead> ExportReader<R> {
         let text = next_line(&mut input, &mut hash, 1)?
             .ok_or_else(|| InvalidExport::NotAnExport("it is empty".into()))?;
         let header: ExportHeader = from_canonical_json(&text).map_err(InvalidExport::NotAnExport)?;
-        if header.quorate_export != VERSION {
-            let ours = VERSION;
+        if header.quorate_export != EXPORT_VERSION {
+            let ours = EXPORT_VERSION;
             let what =
                 format!("its version is {}, but this program reads version {ours}", header.quorate_export);
             return Err(InvalidExport::NotAnExport(what));

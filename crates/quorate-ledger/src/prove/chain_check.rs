@@ -136,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::VERSION;
+    use crate::record::RECORD_VERSION;
     use crate::signing::{SecretKey, SigningContext, Voucher};
 
     const RUN: &str = "raaaaaaaaaaaa";
@@ -153,7 +153,7 @@ mod tests {
                 n,
                 prev: n.checked_sub(1).map(|before| hex(&leaf(before))),
                 run: run.to_owned(),
-                v: VERSION,
+                v: RECORD_VERSION,
             },
             leaf: leaf(n),
             at_ms: 0,

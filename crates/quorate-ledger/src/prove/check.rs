@@ -11,15 +11,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
-use super::{ChainChecker, Envelope, GapRule, Proof, VERSION};
+use super::{ChainChecker, Envelope, GapRule, PROOF_VERSION, Proof};
 use crate::merkle::{self, Hash, Inclusion, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
-use crate::record::{Head, VERSION as RECORD_VERSION};
+use crate::record::{Head, RECORD_VERSION};
 use crate::signing::{KeyId, PublicKey};
 use crate::store::{CheckpointRecord, STREAM};
 
 /// The longest accepted proof, in bytes.
-pub const MAX_BYTES: usize = 64 << 20;
+pub const MAX_PROOF_BYTES: usize = 64 << 20;
 
 /// The result of a valid proof.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,9 +92,9 @@ pub fn check_proof(
     trusted: &[TrustedKey],
     signers: &[PublicKey],
 ) -> Result<VerifiedProof, InvalidProof> {
-    if text.len() > MAX_BYTES {
+    if text.len() > MAX_PROOF_BYTES {
         return Err(InvalidProof::NotAProof(format!(
-            "it has {} bytes, more than the maximum of {MAX_BYTES}",
+            "it has {} bytes, more than the maximum of {MAX_PROOF_BYTES}",
             text.len()
         )));
     }
@@ -102,8 +102,8 @@ pub fn check_proof(
         .strip_suffix('\n')
         .ok_or_else(|| InvalidProof::NotAProof("it does not end in a line end".into()))?;
     let proof: Proof = from_canonical_json(line).map_err(InvalidProof::NotAProof)?;
-    if proof.v != VERSION {
-        let what = format!("its version is {}, but this program reads version {VERSION}", proof.v);
+    if proof.v != PROOF_VERSION {
+        let what = format!("its version is {}, but this program reads version {PROOF_VERSION}", proof.v);
         return Err(InvalidProof::NotAProof(what));
     }
     let at_checkpoint = |what: String| InvalidProof::InvalidPart { place: "the checkpoint".into(), what };

@@ -49,7 +49,7 @@ fn time(at_ms: &i64) -> String {
 
 /// Why a key cannot be added to a keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InsertError {
+pub enum KeyringError {
     /// The keyring contains it already; two entries for one key could contradict each other.
     #[error("the key {id} is in the keyring twice")]
     Duplicate { id: KeyId },
@@ -98,16 +98,16 @@ impl Keyring {
     /// Adds a key.
     ///
     /// # Errors
-    /// [`InsertError`] if the keyring contains it or its times contradict each other.
-    pub fn insert(&mut self, key: KeyringEntry) -> Result<KeyId, InsertError> {
+    /// [`KeyringError`] if the keyring contains it or its times contradict each other.
+    pub fn insert(&mut self, key: KeyringEntry) -> Result<KeyId, KeyringError> {
         let id = key.public.id();
         if let (Some(not_before_ms), Some(not_after_ms)) = (key.not_before_ms, key.not_after_ms)
             && not_after_ms < not_before_ms
         {
-            return Err(InsertError::EndsBeforeStart { id, not_before_ms, not_after_ms });
+            return Err(KeyringError::EndsBeforeStart { id, not_before_ms, not_after_ms });
         }
         match self.keys.entry(id) {
-            Entry::Occupied(_) => Err(InsertError::Duplicate { id }),
+            Entry::Occupied(_) => Err(KeyringError::Duplicate { id }),
             Entry::Vacant(place) => {
                 place.insert(key);
                 Ok(id)

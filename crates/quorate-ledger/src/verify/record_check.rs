@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::walk_start::StoredRecord;
 use crate::merkle::Hash;
-use crate::record::{Head, VERSION};
+use crate::record::{Head, RECORD_VERSION};
 
 /// The parts of a head before its time and before its data's hash, with their lengths.
 const AT_PREFIX: &str = "{\"at\":\"";
@@ -59,7 +59,7 @@ impl HeadMatcher {
         }
         self.tail.push_str(",\"run\":");
         push_json_string(&mut self.tail, &stored.run)?;
-        let _ = write!(self.tail, ",\"v\":{VERSION}}}");
+        let _ = write!(self.tail, ",\"v\":{RECORD_VERSION}}}");
         (rest == self.tail && data_has_hash(stored.data.as_deref(), sha256)).then_some(())?;
         self.cached_time(at)
     }
@@ -95,8 +95,8 @@ pub(super) fn explain_mismatch(stored: &StoredRecord) -> Mismatch {
     };
     let what = if serde_json::to_string(&head).ok().as_deref() != Some(&stored.head) {
         Some("its head is not canonical JSON".to_owned())
-    } else if head.v != VERSION {
-        Some(format!("its version is {}, but this program reads version {VERSION}", head.v))
+    } else if head.v != RECORD_VERSION {
+        Some(format!("its version is {}, but this program reads version {RECORD_VERSION}", head.v))
     } else if parse_time(&head.at).is_none() {
         Some(format!("its time is {}", head.at))
     } else if head.run != stored.run || i64::try_from(head.n) != Ok(stored.n) {

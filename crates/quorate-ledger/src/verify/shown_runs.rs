@@ -69,7 +69,7 @@ pub(crate) const SHOWN_COLUMNS: [Column; 16] = {
 
 /// Why a view does not show the content of a run's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum RunFinding {
     /// The body of its outcome was erased, and a record of the ledger proves that.
     Erased,
     /// A body is missing without a record of its erasure.
@@ -78,21 +78,21 @@ pub enum Finding {
     Altered(String),
 }
 
-impl Finding {
+impl RunFinding {
     /// The word that replaces the verdict.
     pub fn word(&self) -> &'static str {
         match self {
-            Finding::Erased => "erased",
-            Finding::Damaged(_) => "damaged",
-            Finding::Altered(_) => "altered",
+            RunFinding::Erased => "erased",
+            RunFinding::Damaged(_) => "damaged",
+            RunFinding::Altered(_) => "altered",
         }
     }
 
     /// The difference; `None` if bodies were erased and nothing differs.
     pub fn difference(&self) -> Option<&str> {
         match self {
-            Finding::Erased => None,
-            Finding::Damaged(what) | Finding::Altered(what) => Some(what),
+            RunFinding::Erased => None,
+            RunFinding::Damaged(what) | RunFinding::Altered(what) => Some(what),
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) enum Extent {
 /// The result of comparing a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compared {
-    pub(crate) finding: Option<Finding>,
+    pub(crate) finding: Option<RunFinding>,
     /// Whether the last checkpoint covers all its records.
     pub(crate) sealed: bool,
     /// The body of its last outcome.
@@ -201,7 +201,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
         let comparison = RunComparison { row, is_whole: is_whole(row), sealed: &sealed };
         let mut shown = match comparison.compare(&records, &mut state) {
             Ok(shown) => shown,
-            Err(what) => Compared { finding: Some(Finding::Altered(what)), ..Compared::default() },
+            Err(what) => Compared { finding: Some(RunFinding::Altered(what)), ..Compared::default() },
         };
         let bodiless: Vec<&StoredRecord> = records.iter().filter(|record| record.data.is_none()).collect();
         let gone = missing_texts(engine, &shown.texts).await?;
@@ -214,7 +214,7 @@ async fn compare(engine: &mut Engine, rows: &[Row], extent: Extent) -> Result<Ve
         // A record that no checkpoint covers may be a replacement for a missing one.
         if shown.finding.is_none() && gap.is_some_and(|gap| !shown.sealed || gap > row.count(15)) {
             let what = "records are missing from the ledger, and they may include one of this run";
-            shown.finding = Some(Finding::Altered(what.to_owned()));
+            shown.finding = Some(RunFinding::Altered(what.to_owned()));
         }
         shown.sealed &= shown.finding.is_none();
         compared.push(shown);
@@ -541,11 +541,11 @@ impl LedgerFacts {
     }
 
     /// Checks missing bodies and texts of a run, and its row in the table of imported runs.
-    fn finding(&self, row: &Row, bodiless: &[&StoredRecord], gone: &[String]) -> Option<Finding> {
+    fn finding(&self, row: &Row, bodiless: &[&StoredRecord], gone: &[String]) -> Option<RunFinding> {
         let run = row.text(1);
         if row.int(14) != 0 && !self.imported.contains(run) {
             let what = "it has a row in the table of imported runs, but no record imports it";
-            return Some(Finding::Altered(what.to_owned()));
+            return Some(RunFinding::Altered(what.to_owned()));
         }
         let erased = self.erased.get(run).map_or(&[][..], Vec::as_slice);
         let is_erased = |record: &&&StoredRecord| {
@@ -555,16 +555,16 @@ impl LedgerFacts {
         if let Some(record) = bodiless.iter().find(|record| !is_erased(record)) {
             let what =
                 format!("the body of record {run}/{} is missing without a record of its erasure", record.n);
-            return Some(Finding::Damaged(what));
+            return Some(RunFinding::Damaged(what));
         }
         // An export may omit texts.
         let is_imported = self.imported.contains(run);
         if let Some(text) = gone.iter().find(|text| !is_imported && !self.erased_texts.contains(*text)) {
             let what = format!("the text {text} is missing without a record of its erasure");
-            return Some(Finding::Damaged(what));
+            return Some(RunFinding::Damaged(what));
         }
         let is_needed = |record: &&&StoredRecord| affects_row(&record.kind);
-        bodiless.iter().any(|record| is_needed(&record)).then_some(Finding::Erased)
+        bodiless.iter().any(|record| is_needed(&record)).then_some(RunFinding::Erased)
     }
 }
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{EMPTY, TreeHead, leaf};
 use quorate_ledger::note::{
-    Checkpoint, InvalidName, Note, OpenError, Signer, VerifiedCheckpoint, Verifier, VerifyError,
+    Checkpoint, CheckpointOpenError, InvalidName, Note, NoteError, Signer, VerifiedCheckpoint, Verifier,
 };
 use quorate_ledger::signing::SecretKey;
 
@@ -78,16 +78,16 @@ fn several_keys_sign_and_unknown_ones_are_ignored() {
     let both = parse(&format!("{TEXT}\n{PETERS_LINE}{ENOCHS_LINE}"));
     assert_eq!(both.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]));
     assert_eq!(both.verify(&[enoch.clone(), peter.clone()]), Ok(vec![&peter, &enoch]));
-    assert_eq!(both.verify(&[]), Err(VerifyError::Unknown));
+    assert_eq!(both.verify(&[]), Err(NoteError::Unknown));
     let thrice = parse(&format!("{TEXT}\n{PETERS_LINE}{PETERS_LINE}{PETERS_LINE}"));
     assert_eq!(thrice.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]), "each key once");
     // A known name with another id, or a known id with another name, is another key.
     let other = signer("PeterNeumann", 9);
     let mut note = Note::new(TEXT).unwrap();
     note.sign(&other).unwrap();
-    assert_eq!(note.verify(std::slice::from_ref(&peter)), Err(VerifyError::Unknown));
+    assert_eq!(note.verify(std::slice::from_ref(&peter)), Err(NoteError::Unknown));
     let renamed = parse(&format!("{TEXT}\n{}", PETERS_LINE.replace("PeterNeumann", "CarmenSandiego")));
-    assert_eq!(renamed.verify(std::slice::from_ref(&peter)), Err(VerifyError::Unknown));
+    assert_eq!(renamed.verify(std::slice::from_ref(&peter)), Err(NoteError::Unknown));
     // Lines of future types have other lengths.
     let long = STANDARD.encode([7; 2436]);
     let future = parse(&format!("{TEXT}\n— witness.example/w1 {long}\n— w2 AAAAAAA=\n{PETERS_LINE}"));
@@ -101,7 +101,7 @@ fn one_false_signature_of_a_known_key_refuses_the_note() {
     let known = [verifier(PETER), verifier(ENOCH)];
     let elsewhere = C2SP_NOTE.split_once("\n\n").unwrap().0;
     let moved = parse(&format!("{elsewhere}\n\n{PETERS_LINE}"));
-    let forged = |name: &str| Err(VerifyError::Forged { name: name.to_owned() });
+    let forged = |name: &str| Err(NoteError::Forged { name: name.to_owned() });
     assert_eq!(moved.verify(&known), forged("PeterNeumann"));
     let spoilt = ENOCHS_LINE.replace("5n2tiOHp", "5n2tiOHq");
     for lines in [format!("{PETERS_LINE}{spoilt}"), format!("{spoilt}{ENOCHS_LINE}{PETERS_LINE}")] {
@@ -194,7 +194,7 @@ fn the_specifications_checkpoint_is_read() {
     assert_eq!(note.signatures()[1].signature.len(), 72, "a witness adds a time");
     let stranger = [verifier(C2SP_KEY)];
     let refused = Checkpoint::open(note.to_string().as_bytes(), &stranger);
-    assert_eq!(refused, Err(OpenError::Signature(VerifyError::Unknown)));
+    assert_eq!(refused, Err(CheckpointOpenError::Signature(NoteError::Unknown)));
 }
 
 #[test]

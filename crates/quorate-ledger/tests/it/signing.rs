@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{Hash, leaf};
 use quorate_ledger::signing::{
-    InsertError, InvalidKey, InvalidSignature, KeyId, Keyring, KeyringEntry, PublicKey, RejectedSignature,
+    InvalidKey, InvalidSignature, KeyId, Keyring, KeyringEntry, KeyringError, PublicKey, RejectedSignature,
     SecretKey, Signature, SigningContext,
 };
 
@@ -218,7 +218,7 @@ fn a_keyring_takes_a_key_once_and_with_times_that_agree() {
     let id = ring.insert(free).unwrap();
     assert_eq!(
         ring.insert(KeyringEntry { revoked_at_ms: Some(0), ..free }),
-        Err(InsertError::Duplicate { id })
+        Err(KeyringError::Duplicate { id })
     );
     let backwards = KeyringEntry {
         not_before_ms: Some(2),
@@ -228,7 +228,7 @@ fn a_keyring_takes_a_key_once_and_with_times_that_agree() {
     let id = key(2).public().id();
     assert_eq!(
         ring.insert(backwards),
-        Err(InsertError::EndsBeforeStart { id, not_before_ms: 2, not_after_ms: 1 })
+        Err(KeyringError::EndsBeforeStart { id, not_before_ms: 2, not_after_ms: 1 })
     );
     let moment = KeyringEntry { not_after_ms: Some(2), ..backwards };
     assert_eq!(ring.insert(moment), Ok(id));

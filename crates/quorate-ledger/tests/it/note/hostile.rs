@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use quorate_ledger::merkle::{EMPTY, TreeHead};
 use quorate_ledger::note::{
-    Checkpoint, InvalidCheckpoint, MAX_BYTES, MAX_SIGNATURES, MalformedNote, Note, OpenError, VerifyError,
+    Checkpoint, CheckpointOpenError, InvalidCheckpoint, MAX_NOTE_BYTES, MAX_SIGNATURES, MalformedNote, Note,
+    NoteError,
 };
 
 use crate::note::{C2SP_KEY, C2SP_NOTE, PETER, PETERS_LINE, TEXT, log, peter, signer, verifier};
@@ -101,11 +102,11 @@ fn notes_are_bounded() {
     let most = Note::parse(crowded(MAX_SIGNATURES).as_bytes()).unwrap();
     assert_eq!(most.verify(&known).map(|by| by.len()), Ok(1));
     assert_eq!(Note::parse(crowded(MAX_SIGNATURES + 1).as_bytes()), Err(MalformedNote::TooManySignatures));
-    let fitting = "a".repeat(MAX_BYTES - PETERS_LINE.len() - 2) + "\n";
+    let fitting = "a".repeat(MAX_NOTE_BYTES - PETERS_LINE.len() - 2) + "\n";
     let long = format!("{fitting}\n{PETERS_LINE}");
     assert_eq!(Note::parse(long.as_bytes()).map(|note| note.text().len()), Ok(fitting.len()));
     let longer = format!("a{long}");
-    assert_eq!(Note::parse(longer.as_bytes()), Err(MalformedNote::TooLong { bytes: MAX_BYTES + 1 }));
+    assert_eq!(Note::parse(longer.as_bytes()), Err(MalformedNote::TooLong { bytes: MAX_NOTE_BYTES + 1 }));
     let mut full = Note::new(&fitting).unwrap();
     assert_eq!(full.sign(&peter()), Ok(()));
     let before = full.clone();
@@ -167,11 +168,14 @@ fn a_signed_note_that_is_no_checkpoint_is_not_opened() {
     let known = [verifier(PETER)];
     assert_eq!(
         Checkpoint::open(note.as_bytes(), &known),
-        Err(OpenError::Checkpoint(InvalidCheckpoint::Lines)),
+        Err(CheckpointOpenError::Checkpoint(InvalidCheckpoint::Lines)),
         "the text is looked at after its signature"
     );
-    assert_eq!(Checkpoint::open(note.as_bytes(), &[]), Err(OpenError::Signature(VerifyError::Unknown)));
-    assert_eq!(Checkpoint::open(b"", &known), Err(OpenError::Note(MalformedNote::Unsigned)));
+    assert_eq!(
+        Checkpoint::open(note.as_bytes(), &[]),
+        Err(CheckpointOpenError::Signature(NoteError::Unknown))
+    );
+    assert_eq!(Checkpoint::open(b"", &known), Err(CheckpointOpenError::Note(MalformedNote::Unsigned)));
 }
 
 proptest! {

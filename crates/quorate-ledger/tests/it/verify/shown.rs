@@ -6,7 +6,7 @@ use quorate_kernel::canonical;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::Store;
-use quorate_ledger::runs::{Finding, Listed, RunFilter};
+use quorate_ledger::runs::{ListedRun, RunFilter, RunFinding};
 use quorate_ledger::store::address::StoreAddress;
 use serde_json::{Map, Value, json};
 use sqlx::{Connection as _, Row as _};
@@ -22,7 +22,7 @@ impl World {
     }
 
     /// The verdicts in a list, by run.
-    async fn listed(&self) -> BTreeMap<String, Listed> {
+    async fn listed(&self) -> BTreeMap<String, ListedRun> {
         let store = self.opened().await;
         let listed = store.listed_runs(&RunFilter::default(), 10).await.expect("listed");
         store.close().await;
@@ -240,5 +240,5 @@ async fn an_outcome_that_an_erasure_accounts_for_is_erased() {
         copy.sql(&format!("UPDATE record SET data = NULL WHERE seq = {}", seq_of(A, 4))).await;
         assert_eq!((copy.shown(A).await.as_str(), copy.whole(A).await), (word, Some(word)), "{signed}");
     }
-    assert_eq!(Finding::Erased.difference(), None);
+    assert_eq!(RunFinding::Erased.difference(), None);
 }
