@@ -7,7 +7,6 @@ pub mod default_registry;
 pub mod dispatcher;
 pub mod effectors;
 pub mod executor;
-pub(crate) mod file_stamp;
 pub mod http;
 pub mod lifecycle;
 #[cfg(feature = "mcp")]
@@ -20,11 +19,9 @@ pub mod postgres;
 pub mod process;
 pub mod provisioning;
 pub(crate) mod regular_file;
-pub(crate) mod server_table;
 pub mod state;
 pub(crate) mod stem;
 pub mod substrate;
-pub(crate) mod turn_answer;
 
 pub use default_registry::default_registry;
 pub use http::install_tls_provider;

@@ -1,4 +1,181 @@
 //! Lifecycles receive the events of a runtime.
 
-pub mod command;
-pub mod recorder;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use quorate_kernel::conversation::Turn;
+use quorate_kernel::ports::executor::{ConfigError, SideEffect};
+use quorate_kernel::ports::telemetry::{DEADLINE, HookError, Lifecycle};
+use quorate_protocol::{Json, Name};
+use serde_json::{Map, json};
+
+use crate::block::Block;
+use crate::executor::agent_cli::oneshot::OneshotCommand;
+
+const KIND: &str = "command";
+
+const TURN_END: &str = "onTurnEnd";
+const MENTION: &str = "onMention";
+const IDLE: &str = "onIdle";
+/// The default timeout of a hook.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The lifecycle of a manifest's `hooks`; `None` without hooks. Relative paths are relative to `dir`.
+///
+/// # Errors
+/// When there is an unknown hook or key, a value of the wrong type, or no command. The error's key is relative to
+/// `hooks`, for example `onIdle.command`.
+pub fn new(
+    hooks: &Map<String, Json>,
+    dir: &Path,
+    runtime: &str,
+) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {
+    let block = Block::parse(hooks, &[TURN_END, MENTION, IDLE])?;
+    let hook = |name: &'static str| {
+        let read = block.table(name)?.map(|keys| Hook::read(keys, dir));
+        read.transpose().map_err(|error| ConfigError {
+            key: Some(error.key.map_or(name.to_owned(), |key| format!("{name}.{key}"))),
+            ..error
+        })
+    };
+    let commands = CommandHooks {
+        runtime: runtime.to_owned(),
+        turn_end: hook(TURN_END)?,
+        mention: hook(MENTION)?,
+        idle: hook(IDLE)?,
+    };
+    let any = [&commands.turn_end, &commands.mention, &commands.idle].iter().any(|hook| hook.is_some());
+    Ok(any.then(|| Arc::new(commands) as Arc<dyn Lifecycle>))
+}
+
+struct CommandHooks {
+    runtime: String,
+    turn_end: Option<Hook>,
+    mention: Option<Hook>,
+    idle: Option<Hook>,
+}
+
+struct Hook {
+    command: OneshotCommand,
+    timeout: Duration,
+}
+
+impl Hook {
+    fn read(keys: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
+        let block = Block::parse(keys, &["command", "args", "env", "timeout_ms"])?;
+        let command = block.text("command")?.ok_or_else(|| {
+            ConfigError::for_key("command", "`command` is missing")
+                .with_help("the program that receives the event")
+        })?;
+        let timeout = match block.count("timeout_ms")? {
+            None => TIMEOUT,
+            Some(ms) => Duration::from_millis(ms as u64),
+        };
+        if timeout > DEADLINE {
+            let message = format!("a hook has at most {} ms", DEADLINE.as_millis());
+            return Err(ConfigError::for_key("timeout_ms", message)
+                .with_help("what takes longer, hand over to a service that runs on its own"));
+        }
+        Ok(Hook {
+            command: OneshotCommand::new(command, block.texts("args")?, block.texts("env")?, dir)?,
+            timeout,
+        })
+    }
+}
+
+impl CommandHooks {
+    async fn notify(&self, hook: Option<&Hook>, name: &str, with: Json) -> Result<(), HookError> {
+        let Some(hook) = hook else { return Ok(()) };
+        let mut event = json!({"hook": name, "runtime": self.runtime});
+        if let (Some(event), Json::Object(with)) = (event.as_object_mut(), with) {
+            event.extend(with);
+        }
+        hook.command.run(format!("{event}\n").into(), hook.timeout).await
+    }
+}
+
+fn turn_json(turn: &Turn) -> Json {
+    json!({
+        "id": turn.id, "participant": turn.participant, "at": turn.timestamp, "content": turn.content,
+        "meta": turn.meta,
+    })
+}
+
+#[async_trait]
+impl Lifecycle for CommandHooks {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn side_effects(&self) -> Vec<SideEffect> {
+        let hooks = [(&self.turn_end, TURN_END), (&self.mention, MENTION), (&self.idle, IDLE)];
+        let describe = |(hook, name): (&Option<Hook>, &str)| {
+            let side_effect = hook.as_ref()?.command.side_effect();
+            Some(SideEffect { what: format!("{} (hook {name})", side_effect.what), ..side_effect })
+        };
+        hooks.into_iter().filter_map(describe).collect()
+    }
+
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
+        self.notify(self.turn_end.as_ref(), TURN_END, json!({"turn": turn_json(turn)})).await
+    }
+
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
+        let event = json!({"target": target, "by": turn_json(by)});
+        self.notify(self.mention.as_ref(), MENTION, event).await
+    }
+
+    async fn on_idle(&self) -> Result<(), HookError> {
+        self.notify(self.idle.as_ref(), IDLE, json!({})).await
+    }
+}
+
+const RECORDER_KIND: &str = "recorder";
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    TurnEnd(Turn),
+    /// A participant was chosen to answer the turn `by`.
+    Mention {
+        target: Name,
+        by: Turn,
+    },
+    Idle,
+}
+
+#[derive(Debug, Default)]
+pub struct Recorder {
+    events: Mutex<Vec<Event>>,
+}
+
+impl Recorder {
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, happened: Event) -> Result<(), HookError> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Lifecycle for Recorder {
+    fn kind(&self) -> &'static str {
+        RECORDER_KIND
+    }
+
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
+        self.push(Event::TurnEnd(turn.clone()))
+    }
+
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
+        self.push(Event::Mention { target: target.into(), by: by.clone() })
+    }
+
+    async fn on_idle(&self) -> Result<(), HookError> {
+        self.push(Event::Idle)
+    }
+}

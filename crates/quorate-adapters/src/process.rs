@@ -6,15 +6,15 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::{ConfigError, SideEffect};
 use quorate_protocol::Json;
 
+use crate::block;
 use crate::executor::agent_cli;
 use crate::executor::agent_cli::oneshot::OneshotCommand;
-use crate::server_table;
 
 /// Runs as the guard, and does not return, if this process was started as one: the helper that ends members if the
 /// program is killed.
 pub fn run_guard_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|first| first == agent_cli::guard::ARGUMENT) {
-        agent_cli::guard::run();
+        agent_cli::guard::run_guard();
     }
 }
 
@@ -100,7 +100,7 @@ pub fn server_side_effect(id: &str, table: &serde_json::Map<String, Json>, dir: 
 /// # Errors
 /// When it has an unknown key, a value of the wrong type, an invalid address, or not exactly one of `url` and `command`.
 pub fn check_server(table: &serde_json::Map<String, Json>) -> Result<(), ConfigError> {
-    server_table::read(table).map(drop)
+    block::read_server_table(table).map(drop)
 }
 
 /// Kills all processes of members, without the usual two seconds. Takes a second at most if a process cannot be killed.

@@ -1,9 +1,10 @@
 //! Reads files that another process may have replaced: by a pipe, which would keep its reader waiting for a writer, by a
 //! device, or by an endless file. The type is checked after the file was opened, so that it cannot be swapped in between.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Opens a file or a directory for reading.
 ///
@@ -152,5 +153,46 @@ mod tests {
         assert_eq!(read_text(&path("file"), 8).unwrap(), "12345678");
         assert_eq!(read(&path("file"), 7).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(open(&path("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
+
+/// Identity, length and modification time of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    pub(crate) file_id: (u64, u64),
+    pub(crate) len: u64,
+    changed: (Option<SystemTime>, i64, i64),
+}
+
+impl FileStamp {
+    /// The stamp of a path; `None` if there is no file.
+    pub(crate) fn of_path(path: &Path) -> io::Result<Option<Self>> {
+        match std::fs::metadata(path) {
+            Ok(meta) => Ok(Some(FileStamp::of_metadata(&meta))),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn of_metadata(meta: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        FileStamp {
+            file_id: (meta.dev(), meta.ino()),
+            len: meta.len(),
+            changed: (meta.modified().ok(), meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+
+    /// Uses the creation time as the file's identity, since the system has no inode numbers.
+    #[cfg(not(unix))]
+    pub(crate) fn of_metadata(meta: &Metadata) -> Self {
+        let since = meta.created().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let since = since.unwrap_or_default();
+        FileStamp {
+            file_id: (since.as_secs(), u64::from(since.subsec_nanos())),
+            len: meta.len(),
+            changed: (meta.modified().ok(), 0, 0),
+        }
     }
 }

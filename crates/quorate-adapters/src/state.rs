@@ -10,14 +10,14 @@ pub mod nats_kv;
 pub mod postgres;
 pub mod sqlite;
 
-use quorate_kernel::ports::state::Error;
+use quorate_kernel::ports::dispatcher::StateError;
 use quorate_protocol::{Json, storable};
 use serde_json::Map;
 
 /// Refuses a state that could not be recorded and read again. Every store checks it on writing and on reading,
 /// since files and databases have other writers, too.
-fn check_storable(participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-    storable::check_object(state, storable::MAX_DEPTH).map_err(|error| Error {
+fn check_storable(participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
+    storable::check_object(state, storable::MAX_DEPTH).map_err(|error| StateError {
         what: format!("the state of `{participant}` cannot be stored: {error}"),
         source: None,
     })

@@ -2,23 +2,35 @@
 //! that a turn has the same id in every substrate.
 
 pub mod file;
-pub(crate) mod file_watcher;
+
 #[cfg(feature = "mcp")]
 pub mod guilde_mcp;
+
 pub mod memory;
+
 #[cfg(feature = "nats")]
 pub mod nats;
+
 #[cfg(feature = "postgres")]
 pub mod postgres;
+
 pub mod sqlite;
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use notify::event::ModifyKind;
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use quorate_kernel::clock;
 use quorate_kernel::conversation::{Capability, MAX_TURN_BYTES, NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Error, IdProof, Keeps, Lifetime};
+use quorate_kernel::ports::substrate::{About, IdProof, Keeps, Lifetime, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::{Json, Name, storable};
 use sha2::{Digest, Sha256};
+use tokio::sync::watch::{Receiver, Sender};
 
 use crate::block::Block;
 
@@ -45,29 +57,31 @@ fn persistent(kind: &'static str, place: String) -> About {
 }
 
 /// Refuses turns that a journal could not hold. Every substrate refuses them, so that a manifest can change its substrate.
-fn check_turn(turn: &NewTurn) -> Result<(), Error> {
+fn check_turn(turn: &NewTurn) -> Result<(), SubstrateError> {
     let participant = &*turn.participant;
     if participant.is_empty() {
-        return Err(Error::Refused("a turn needs an author: the participant's id is empty".into()));
+        return Err(SubstrateError::Refused("a turn needs an author: the participant's id is empty".into()));
     }
     // White space by the public reader's definition, and by Rust's.
     let hostile = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
     if participant.contains(hostile) {
-        return Err(Error::Refused(format!(
+        return Err(SubstrateError::Refused(format!(
             "the participant's id {participant:?} holds white space, which the header of a turn cannot hold; \
              use `-` instead"
         )));
     }
     let timestamp = &turn.timestamp;
     if timestamp.contains(hostile) || clock::parse_rfc3339(timestamp).is_none() {
-        return Err(Error::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")));
+        return Err(SubstrateError::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")));
     }
     if turn.content.is_empty() {
-        return Err(Error::Refused(format!("the turn of `{participant}` is empty; a turn says something")));
+        return Err(SubstrateError::Refused(format!(
+            "the turn of `{participant}` is empty; a turn says something"
+        )));
     }
     let (bytes, max_bytes) = (turn.content.len(), MAX_TURN_BYTES);
     if bytes > max_bytes {
-        return Err(Error::Refused(format!(
+        return Err(SubstrateError::Refused(format!(
             "the turn of `{participant}` has {bytes} bytes; a turn has at most {max_bytes}: keep what is longer in a file, \
              and name it in the turn"
         )));
@@ -76,7 +90,9 @@ fn check_turn(turn: &NewTurn) -> Result<(), Error> {
     for (what, object) in [("metadata", Some(&turn.meta)), ("state", state)] {
         let Some(object) = object else { continue };
         storable::check_object(object, storable::MAX_DEPTH).map_err(|error| {
-            Error::Refused(format!("the {what} of the turn of `{participant}` cannot be stored: {error}"))
+            SubstrateError::Refused(format!(
+                "the {what} of the turn of `{participant}` cannot be stored: {error}"
+            ))
         })?;
     }
     Ok(())
@@ -117,10 +133,85 @@ fn id_proof(turn: &Turn) -> IdProof {
 }
 
 /// One millisecond later: the timestamp for a turn whose id is taken.
-fn next_millisecond(timestamp: &str) -> Result<String, Error> {
+fn next_millisecond(timestamp: &str) -> Result<String, SubstrateError> {
     clock::parse_rfc3339(timestamp)
         .map(|at| clock::rfc3339(at + 1))
-        .ok_or_else(|| Error::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")))
+        .ok_or_else(|| SubstrateError::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")))
+}
+
+/// Watches a file from the first [`Self::subscribe`] on.
+pub(crate) struct FileWatcher {
+    folder: PathBuf,
+    prefix: OsString,
+    signal: Arc<ChangeSignal>,
+    watcher: Mutex<Option<RecommendedWatcher>>,
+}
+
+#[derive(Default)]
+struct ChangeSignal {
+    changes: Sender<()>,
+    /// Set when the folder was removed, which ends the watch.
+    folder_gone: AtomicBool,
+}
+
+impl FileWatcher {
+    /// A watch over the file at an absolute path; inactive until subscribed to.
+    pub(crate) fn new(path: &Path) -> Self {
+        FileWatcher {
+            folder: path.parent().unwrap_or(path).to_owned(),
+            prefix: path.file_name().unwrap_or_default().to_owned(),
+            signal: Arc::default(),
+            watcher: Mutex::default(),
+        }
+    }
+
+    /// Subscribes to changes: from now on each one wakes the receiver. Check for news after this call and before waiting, and
+    /// no change is missed. Subscribe again for each wait, since the folder may be removed and created again.
+    ///
+    /// # Errors
+    /// When the folder cannot be watched.
+    pub(crate) fn subscribe(&self) -> Result<Receiver<()>, SubstrateError> {
+        self.start()?;
+        Ok(self.signal.changes.subscribe())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a folder that is not there cannot be watched")]
+    fn start(&self) -> Result<(), SubstrateError> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.signal.folder_gone.swap(false, Ordering::SeqCst) {
+            *watcher = None;
+        }
+        if watcher.is_some() {
+            return Ok(());
+        }
+        let cannot = || format!("cannot watch {}", self.folder.display());
+        std::fs::create_dir_all(&self.folder)
+            .map_err(|error| SubstrateError::unavailable(cannot(), error))?;
+        let (folder, prefix, bell) = (self.folder.clone(), self.prefix.clone(), self.signal.clone());
+        let on_event = move |event: notify::Result<Event>| {
+            let Ok(event) = event else { return bell.changes.send_replace(()) };
+            let lost = event.kind.is_remove() || matches!(event.kind, EventKind::Modify(ModifyKind::Name(_)));
+            if lost && event.paths.contains(&folder) {
+                bell.folder_gone.store(true, Ordering::SeqCst);
+                return bell.changes.send_replace(());
+            }
+            // A read is no change, and readers check for changes themselves.
+            let is_watched = |path: &PathBuf| {
+                path.file_name()
+                    .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()))
+            };
+            if !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_watched)) {
+                bell.changes.send_replace(());
+            }
+        };
+        let mut started = notify::recommended_watcher(on_event)
+            .map_err(|error| SubstrateError::unavailable(cannot(), error))?;
+        started
+            .watch(&self.folder, RecursiveMode::NonRecursive)
+            .map_err(|error| SubstrateError::unavailable(cannot(), error))?;
+        *watcher = Some(started);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

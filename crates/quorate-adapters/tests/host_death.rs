@@ -33,7 +33,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        [guard::ARGUMENT, ..] => guard::run(),
+        [guard::ARGUMENT, ..] => guard::run_guard(),
         ["host", how, script] => host(how, script),
         _ if arguments.contains(&"--list") => list(arguments.contains(&"--ignored")),
         _ => run(&arguments),

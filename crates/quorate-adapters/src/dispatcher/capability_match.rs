@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::dispatcher::{DispatchError, Dispatcher, Input};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
@@ -57,7 +57,7 @@ impl Dispatcher for CapabilityMatch {
         KIND
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, DispatchError> {
         let Some(trigger) = input.trigger() else { return Ok(Vec::new()) };
         let words = stemmed_words(&trigger.content);
         let mut best: Option<(Score, &Participant)> = None;

@@ -2,7 +2,7 @@
 //! demonstrations.
 
 use async_trait::async_trait;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::dispatcher::{DispatchError, Dispatcher, Input};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
@@ -38,7 +38,7 @@ impl Dispatcher for Fixed {
         KIND
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, DispatchError> {
         let may = |id: &&Name| candidates(&input, self.reentry).any(|participant| participant.id == **id);
         Ok(self.next.iter().filter(may).cloned().collect())
     }

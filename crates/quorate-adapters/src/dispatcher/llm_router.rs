@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::member_config::MemberConfig;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question, Unanswered};
+use quorate_kernel::ports::dispatcher::{DispatchError, Dispatcher, Input, Question, Unanswered};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
-use quorate_protocol::answers::{Schema, turn};
+use quorate_protocol::answers::{Schema, advice};
 use quorate_protocol::{AbsenceReason, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 
@@ -58,7 +58,7 @@ impl Dispatcher for LlmRouter {
         KIND
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, DispatchError> {
         let candidates: Vec<&Participant> = candidates(&input, self.reentry).collect();
         if candidates.is_empty() {
             return Ok(Vec::new());
@@ -76,11 +76,14 @@ impl Dispatcher for LlmRouter {
             Ok(answer) => answer,
             Err(unanswered) => return Err(self.unanswered(&unanswered)),
         };
-        let chosen = turn::read_selection(&answer).unwrap_or_default();
+        let chosen = advice::read_selection(&answer).unwrap_or_default();
         let known = |id: &String| input.participants.iter().any(|known| *known.id == **id);
         if let Some(unknown_id) = chosen.iter().find(|id| !known(id)) {
             let name = &self.member_config.executor_name;
-            return Err(Error(format!("`{name}` names {}, who does not take part", json!(unknown_id))));
+            return Err(DispatchError(format!(
+                "`{name}` names {}, who does not take part",
+                json!(unknown_id)
+            )));
         }
         let mut next: Vec<Name> = Vec::new();
         for id in chosen {
@@ -105,7 +108,7 @@ impl Dispatcher for LlmRouter {
 }
 
 impl LlmRouter {
-    fn unanswered(&self, unanswered: &Unanswered) -> Error {
+    fn unanswered(&self, unanswered: &Unanswered) -> DispatchError {
         let name = &self.member_config.executor_name;
         let mut message = match unanswered.absent {
             AbsenceReason::TimedOut => format!("`{name}` did not say in time who speaks next"),
@@ -118,7 +121,7 @@ impl LlmRouter {
             }
         };
         message.extend(unanswered.why.iter().map(|why| format!(": {why}")));
-        Error(message)
+        DispatchError(message)
     }
 }
 

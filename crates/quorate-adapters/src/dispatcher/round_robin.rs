@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate_kernel::ports::dispatcher::{DispatchError, Dispatcher, Input};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
 use quorate_kernel::turn::Policy;
@@ -47,7 +47,7 @@ impl Dispatcher for RoundRobin {
         KIND
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, DispatchError> {
         let Some(trigger) = input.trigger().filter(|_| input.chain < self.round_turns) else {
             return Ok(Vec::new());
         };

@@ -4,42 +4,28 @@
 //! restricts access, `judge` and `private_dir` call a vendor's CLI as a judge, `concurrency` limits calls, and `spawn`,
 //! `call`, `process_tree`, `orphans`, `process_tag` and `guard` start, watch and end processes.
 
-mod attempt_files;
 mod call;
-mod clock;
 mod command;
-mod concurrency;
 mod config;
 mod environment;
 pub mod guard;
-#[cfg(target_os = "linux")]
-mod in_child;
 mod judge;
-mod limit_messages;
 pub(crate) mod oneshot;
-mod orphans;
 mod output;
-mod output_format;
-mod pipes;
 mod presets;
-mod private_dir;
+#[cfg(not(target_os = "linux"))]
+mod process_group;
 #[cfg(target_os = "linux")]
-mod process_table;
-mod process_tag;
 mod process_tree;
-mod resource_shortage;
 mod running_process;
 pub mod sandbox;
 pub(crate) mod side_effect;
 #[cfg(feature = "mcp")]
 pub(crate) mod sidecar;
-mod signals;
-mod spawn;
 mod tool_grants;
-mod version;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{
@@ -51,14 +37,21 @@ use quorate_protocol::answers::Schema;
 use call::Termination;
 pub use call::wait_for_members;
 use config::{Config, PreparedCall};
+pub use environment::{MEMBER_TAG as MEMBER_ID_VARIABLE, TAG_VARIABLE as MEMBER_VARIABLE};
 use judge::Judge;
-pub use presets::{BARE_PRESET, PRESETS, Preset};
-pub use process_tag::{MEMBER as MEMBER_ID_VARIABLE, VARIABLE as MEMBER_VARIABLE};
+pub use presets::{BARE_PRESET, CliPreset, PRESETS};
+#[cfg(not(target_os = "linux"))]
+use process_group::ProcessTree;
+#[cfg(target_os = "linux")]
+use process_tree::ProcessTree;
 use sandbox::Sandbox;
 use tokio::sync::OnceCell;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = "agent-cli";
+
+/// Between SIGTERM and SIGKILL.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Builds the executor from its table.
 ///
@@ -71,8 +64,8 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
 /// Kills everything that members of this process started, and waits for it.
 #[cfg(target_os = "linux")]
 pub fn terminate_members() {
-    let mark = process_tag::Scope::Process(process_tag::ProcessTag::current());
-    process_tree::kill_until_gone(|| process_table::find_in_scope(mark, None, 0));
+    let mark = environment::Scope::Process(environment::ProcessTag::current());
+    process_tree::kill_until_gone(|| process_tree::find_in_scope(mark, None, 0));
 }
 
 /// Waits for processes of members that are being killed since their calls were dropped.
@@ -100,19 +93,19 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 /// Keeps an ended child until it is waited for, whatever signal handling the parent of this process chose. The program
 /// calls it once, at its start. A write beyond `ulimit -f` is an error from then on instead of a fatal signal.
 pub fn restore_signals() {
-    signals::restore_sigchld();
-    signals::survive_file_size_limit();
+    guard::restore_sigchld();
+    guard::survive_file_size_limit();
 }
 
 /// Whether the parent of this process made it ignore SIGHUP.
 pub fn ignores_hangups() -> bool {
-    signals::ignores_hangups()
+    guard::ignores_hangups()
 }
 
 /// Declares that this process starts only members and their guard, so that every process that it adopts is a member's
 /// and is killed, also one without a tag. Call it after [`adopt_orphans`] and before the first process.
 pub fn claim_orphans() {
-    orphans::claim();
+    guard::claim_orphans();
 }
 
 struct AgentCli {
@@ -135,12 +128,9 @@ impl AgentCli {
             Termination::Exited(status) if status.success() => {
                 return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
             }
-            Termination::Exited(status) => output::describe_failure(
-                output_format::OutputFormat::Text,
-                status,
-                &ended.stdout,
-                &ended.stderr,
-            ),
+            Termination::Exited(status) => {
+                output::describe_failure(presets::OutputFormat::Text, status, &ended.stdout, &ended.stderr)
+            }
             Termination::DeadlinePassed => return Err(Failure::TimedOut),
             Termination::Overflowed => "printed more than is read".to_owned(),
         };
@@ -218,7 +208,7 @@ impl Executor for AgentCli {
         };
         let PreparedCall { launch, files } = self.config.prepare(&invocation, preflight_output)?;
         let (form, notes) = (invocation.answer_schema, invocation.notes);
-        notes.note(|noted| noted.version = version::cached(&launch.program));
+        notes.note(|noted| noted.version = oneshot::cached_version(&launch.program));
         let launch = Arc::new(launch);
         let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
         let (model, usage) = self.config.output.model_and_usage(&String::from_utf8_lossy(&ended.stdout));
@@ -251,4 +241,9 @@ fn with_sandbox_hint(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
     let why = sandbox.and_then(|sandbox| sandbox.failure_hint(&message));
     let message = why.map_or_else(|| message.clone(), |why| format!("{message}; {why}"));
     Failure::Failed { message, retry }
+}
+
+#[expect(clippy::disallowed_methods, reason = "processes are not driven by a test's clock")]
+fn monotonic_now() -> Instant {
+    Instant::now()
 }

@@ -31,7 +31,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 use serde_json::{Map, json};
 
-pub use quorate_protocol::answers::turn::Turn;
+pub use quorate_protocol::answers::advice::Turn;
 
 /// The kind for manifests that use no registered one.
 pub const KIND: &str = "inline";

@@ -4,48 +4,40 @@
 
 mod call;
 mod config;
-mod cut;
 pub mod embed;
 pub mod fault;
-mod first_wave;
-mod key;
-mod models;
 mod pool;
-mod presets;
 pub(crate) mod prices;
-mod quota;
 pub mod schema;
 mod service;
 mod shared_pool;
-pub mod sse;
 pub mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::budget::tokens::most_tokens;
+use quorate_kernel::budget::most_tokens;
 use quorate_kernel::ports::executor::{
     About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Notes, Reply, Retry,
     Settings, SideEffect, Usage,
 };
-use quorate_protocol::answers;
+use quorate_protocol::{Json, answers};
 use reqwest::Client;
 use tokio::sync::OnceCell;
 
+use crate::http::{self, Redirects};
 use call::CallFailure;
+use call::Reader;
 use config::{Config, SchemaMode};
-use cut::Reader;
-use first_wave::Lead;
-use key::{Secret, answer_without_key};
+use pool::Lead;
 use pool::{Outcome, Pool};
-pub use presets::{PRESETS, Preset, with_key};
-pub use quota::{Quota, share_quota};
 use schema::Form;
-pub use shared_pool::{share_pools, sharing_failure};
+use service::{Secret, answer_without_key};
 use wire::{Cache, Event, Format, Request, Stream, Wire};
 
-use crate::http::{self, Redirects};
+pub use config::{PRESETS, ServicePreset, with_key};
+pub use shared_pool::{share_pools, sharing_failure};
 
 /// The tokens at most that services and chat templates put around a prompt and its parts.
 const ENVELOPE_TOKENS: u64 = 64;
@@ -100,11 +92,11 @@ impl Llm {
         // Headers of a wire that hold for all its requests stand in any request.
         let mut fixed = wire.encode(&Request::probe(&self.config.model)).headers;
         fixed.retain(|(name, _)| *name != "content-type");
-        let asked = (models::path(wire), &*fixed);
+        let asked = (models_path(wire), &*fixed);
         let list = call::get(client, &self.config.service, key.as_ref(), asked, deadline).await;
         let list = list.map_err(|failed| failed.failure)?;
         let names =
-            models::read(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))?;
+            read_models(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))?;
         Ok(names.into_iter().map(|name| self.without_keys(fault::quoted(&name), key.as_ref())).collect())
     }
 
@@ -160,12 +152,12 @@ impl Llm {
     async fn first_wave(&self, invocation: &Invocation) -> Option<Lead> {
         let (config, prompt) = (&self.config, &*invocation.prompt);
         let shared = invocation.cuts.last().and_then(|end| prompt.get(..*end))?;
-        let least = first_wave::least_bytes(config.wire, config.server)?;
+        let least = pool::least_bytes(config.wire, config.server)?;
         if config.cache == Cache::Off || shared.len() < least {
             return None;
         }
-        let key = first_wave::key(config.service.base_url.as_str(), &config.model, shared);
-        first_wave::enter(key, invocation.deadline).await
+        let key = pool::prefix_key(config.service.base_url.as_str(), &config.model, shared);
+        pool::enter_wave(key, invocation.deadline).await
     }
 
     async fn call(
@@ -319,5 +311,75 @@ impl Executor for Llm {
             }
             failure => Err(failure),
         }
+    }
+}
+
+/// Where the list is, below the base URL.
+fn models_path(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Messages => "/v1/models?limit=1000",
+        Wire::Chat | Wire::Responses => "/models",
+        Wire::Gemini => "/models?pageSize=1000",
+        Wire::Ollama => "/api/tags",
+    }
+}
+
+/// The names in a list, sorted; `None` where it is none.
+fn read_models(wire: Wire, list: &Json) -> Option<Vec<String>> {
+    let (items, name, prefix) = match wire {
+        Wire::Messages | Wire::Chat | Wire::Responses => (list.get("data")?, "id", ""),
+        Wire::Gemini => (list.get("models")?, "name", "models/"),
+        Wire::Ollama => (list.get("models")?, "name", ""),
+    };
+    let names = items.as_array()?.iter().filter_map(|item| item.get(name)?.as_str());
+    let mut names: Vec<String> =
+        names.map(|name| name.strip_prefix(prefix).unwrap_or(name).to_owned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(names)
+}
+
+/// Counts the calls of a pool over all processes that share it.
+#[async_trait]
+pub trait Quota: Send + Sync {
+    /// Asks for one call through a pool. Gives after what time to ask again; nothing where the call may be made.
+    async fn ask(&self, pool: &str) -> Option<Duration>;
+
+    /// The service has limited a call through a pool, and asks to wait.
+    fn limited(&self, pool: &str, wait: Duration);
+}
+
+/// Who counts for this process.
+static QUOTA: OnceLock<Arc<dyn Quota>> = OnceLock::new();
+
+/// Has the calls of this process counted from now on. The first call counts.
+pub fn share_quota(quota: Arc<dyn Quota>) {
+    let _ = QUOTA.set(quota);
+}
+
+fn shared_quota() -> Option<&'static Arc<dyn Quota>> {
+    QUOTA.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_each_service_writes_them() {
+        let openai = json!({"object": "list", "data": [{"id": "b"}, {"id": "a"}, {"id": "b"}, {"x": 1}]});
+        for wire in [Wire::Messages, Wire::Chat, Wire::Responses] {
+            assert_eq!(read_models(wire, &openai).unwrap(), ["a", "b"]);
+        }
+        let gemini = json!({"models": [{"name": "models/gemini-3.5-flash"}]});
+        assert_eq!(read_models(Wire::Gemini, &gemini).unwrap(), ["gemini-3.5-flash"]);
+        assert_eq!(
+            read_models(Wire::Ollama, &json!({"models": [{"name": "qwen3:8b"}]})).unwrap(),
+            ["qwen3:8b"]
+        );
+        assert_eq!(read_models(Wire::Chat, &gemini), None);
+        assert_eq!(read_models(Wire::Chat, &json!({"data": "x"})), None);
     }
 }

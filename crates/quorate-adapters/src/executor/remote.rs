@@ -6,8 +6,8 @@
 //! or was answered, is not worked on again, so that a lost message or a restart pays nothing twice.
 
 pub mod server;
-mod wire;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use async_nats::{Client, StatusCode};
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use quorate_kernel::entropy;
+use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{
-    About, ConfigError, Executor, Failure, Invocation, Reply, Settings, SideEffect,
+    About, AttemptInfo, ConfigError, Executor, Failure, Invocation, Notes, Reply, Retry, Settings,
+    SideEffect, Usage,
 };
-use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
+use quorate_protocol::{Json, Name, PartKind};
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::block::Block;
-use crate::nats::ConnectError;
-use crate::nats::shared::{self, SharedNats};
-use crate::nats::subject::token;
-use crate::turn_answer;
-use wire::{Message, Question};
+use crate::nats::{ConnectError, SharedNats, token};
+use crate::{block, nats};
 
 /// The kind that a manifest names.
 pub const KIND: &str = crate::optional_kinds::REMOTE;
@@ -51,7 +51,7 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// When the block has an unknown key or a value that does not fit, or no NATS servers are named.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let Config { name, answer } = Config::parse(&settings.block)?;
-    let nats = shared::shared(&settings.servers).map_err(|error| ConfigError { key: None, ..error })?;
+    let nats = nats::shared(&settings.servers).map_err(|error| ConfigError { key: None, ..error })?;
     Ok(Arc::new(Remote { nats, name, answer }))
 }
 
@@ -66,7 +66,7 @@ impl Config {
     pub(crate) fn parse(block: &Map<String, Json>) -> Result<Config, ConfigError> {
         let block = Block::parse(block, KEYS)?;
         let name = block.text("name")?.map(str::to_owned);
-        Ok(Config { name, answer: turn_answer::parse(block.text("answer")?)? })
+        Ok(Config { name, answer: block::parse_answer_form(block.text("answer")?)? })
     }
 }
 
@@ -232,5 +232,234 @@ impl Drop for Withdrawal {
             let _ = client.publish(to, asker.into()).await;
             let _ = client.flush().await;
         });
+    }
+}
+
+/// The version of both forms; a question of another version is refused.
+const VERSION: u32 = 1;
+
+/// A question.
+#[derive(Serialize, Deserialize)]
+struct Question {
+    v: u32,
+    run: Name,
+    id: Name,
+    step: Name,
+    attempt: u32,
+    /// A name of the asking process: it counts once, however often it sends the question.
+    asker: String,
+    prompt: Arc<str>,
+    cuts: Vec<usize>,
+    /// `text` or `json`.
+    answer: String,
+    nonce: Arc<str>,
+    /// How long the answer is waited for.
+    wait_ms: u64,
+    /// The last turns of the conversation, and what the participant remembers, as the prompt has them.
+    turns: Option<Text>,
+    state: Option<Text>,
+    role: Text,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+}
+
+/// A text that is often a part of the prompt, and then not sent twice.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Text {
+    InPrompt(Range<usize>),
+    Own(String),
+}
+
+impl Text {
+    fn of(text: &str, prompt: &str) -> Text {
+        match prompt.find(text) {
+            Some(at) => Text::InPrompt(at..at + text.len()),
+            None => Text::Own(text.to_owned()),
+        }
+    }
+
+    fn read<'t>(&'t self, prompt: &'t str) -> Option<&'t str> {
+        match self {
+            Text::InPrompt(range) => prompt.get(range.clone()),
+            Text::Own(text) => Some(text),
+        }
+    }
+}
+
+impl Question {
+    fn of(invocation: &Invocation, asker: &str) -> Question {
+        let prompt = &invocation.prompt;
+        let part = |kind: PartKind| {
+            let part = invocation.parts.iter().find(|part| part.kind == kind)?;
+            Some(Text::of(&part.text, prompt))
+        };
+        let left = invocation.deadline.saturating_duration_since(Instant::now());
+        Question {
+            v: VERSION,
+            run: invocation.run.clone(),
+            id: invocation.id.clone(),
+            step: invocation.step.clone(),
+            attempt: invocation.attempt,
+            asker: asker.to_owned(),
+            prompt: prompt.clone(),
+            cuts: invocation.cuts.to_vec(),
+            answer: block::answer_form_name(invocation.answer_schema).to_owned(),
+            nonce: invocation.nonce.clone(),
+            wait_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+            turns: part(PartKind::Turns),
+            state: part(PartKind::State),
+            role: Text::of(&invocation.role, prompt),
+            external_id: invocation.conversation.as_ref().and_then(|context| context.external_id.clone()),
+        }
+    }
+
+    fn write(&self) -> Vec<u8> {
+        // Its keys are texts and its numbers finite, so that writing cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn schema(&self) -> Option<Schema> {
+        block::parse_answer_form(Some(&self.answer)).ok()
+    }
+
+    fn turns(&self) -> &str {
+        self.turns.as_ref().and_then(|text| text.read(&self.prompt)).unwrap_or("[]")
+    }
+
+    fn state(&self) -> &str {
+        self.state.as_ref().and_then(|text| text.read(&self.prompt)).unwrap_or("{}")
+    }
+
+    /// Whether the nonce is one that Quorate makes: 16 hexadecimal digits, which say nothing to a model.
+    fn has_valid_nonce(&self) -> bool {
+        self.nonce.len() == 16 && self.nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+
+    /// The SHA-256 of all that is asked, without the nonce, which a restart of the asking side changes. An answer is given
+    /// again for the same content alone, so that no other client can have it prepared by a question of its own.
+    fn content_sha256(&self) -> String {
+        let parts = [&*self.prompt, self.role(), self.turns(), self.state(), &*self.answer];
+        sha256_hex(parts.map(|part| part.replace(&*self.nonce, "")).join("\0").as_bytes())
+    }
+
+    fn role(&self) -> &str {
+        self.role.read(&self.prompt).unwrap_or_default()
+    }
+}
+
+/// What comes back.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Message {
+    /// It works on it: so many bytes of the answer came in since the last message. The asker's name to `withdraw` says that it waits no more.
+    AtWork {
+        bytes: usize,
+        withdraw: String,
+    },
+    Answered(Box<Answer>),
+}
+
+impl Message {
+    fn parse(payload: &[u8]) -> Option<Message> {
+        serde_json::from_slice(payload).ok()
+    }
+
+    fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// How it ended.
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    result: Outcome,
+    /// What is known of the call, however it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_words: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Text {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default)]
+        usage: Usage,
+    },
+    TimedOut,
+    Failed {
+        message: String,
+        /// `soon`, `never`, or after how many milliseconds.
+        retry: WireRetry,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WireRetry {
+    Soon,
+    After(u64),
+    Never,
+}
+
+impl Answer {
+    /// The result of a call, with what was noted meanwhile.
+    fn of(result: Result<Reply, Failure>, info: AttemptInfo) -> Answer {
+        let result = match result {
+            Ok(Reply { text, model, usage, posted: _ }) => Outcome::Text { text, model, usage },
+            Err(Failure::TimedOut) => Outcome::TimedOut,
+            Err(Failure::Failed { message, retry }) => Outcome::Failed {
+                message,
+                retry: match retry {
+                    Retry::Soon => WireRetry::Soon,
+                    Retry::After(pause) => {
+                        WireRetry::After(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
+                    }
+                    Retry::Never => WireRetry::Never,
+                },
+            },
+        };
+        let AttemptInfo { usage, model, version, recorded: _, last_words, http_status: _ } = info;
+        Answer { result, model, version, last_words, usage }
+    }
+
+    /// Why there is no answer.
+    fn failure(&self) -> Option<String> {
+        match &self.result {
+            Outcome::Text { .. } => None,
+            Outcome::TimedOut => Some(Failure::TimedOut.to_string()),
+            Outcome::Failed { message, .. } => Some(message.clone()),
+        }
+    }
+
+    /// The result, with what is known of the call noted.
+    fn note(self, notes: &Notes) -> Result<Reply, Failure> {
+        notes.note(|info| {
+            info.usage = self.usage.or(info.usage);
+            info.model = self.model.or(info.model.take());
+            info.version = self.version.or(info.version.take());
+            info.last_words = self.last_words.or(info.last_words.take());
+        });
+        match self.result {
+            Outcome::Text { text, model, usage } => Ok(Reply { text, model, usage, posted: None }),
+            Outcome::TimedOut => Err(Failure::TimedOut),
+            Outcome::Failed { message, retry } => Err(Failure::Failed {
+                message,
+                retry: match retry {
+                    WireRetry::Soon => Retry::Soon,
+                    WireRetry::After(ms) => Retry::After(Duration::from_millis(ms)),
+                    WireRetry::Never => Retry::Never,
+                },
+            }),
+        }
     }
 }

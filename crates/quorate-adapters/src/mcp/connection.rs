@@ -4,17 +4,22 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use quorate_protocol::Json;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
-use rmcp::service::ServiceError;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, PaginatedRequestParams,
+};
+use rmcp::service::{ClientInitializeError, RunningService, ServiceError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::SseRetryPolicy;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
+use rmcp::{RoleClient, ServiceExt};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::Arguments;
-use super::error::{CallError, error_text, excerpt};
-use super::server::Server;
-use super::server_tools::ServerTools;
-use super::tool_result::{self, ResultError};
-use super::transport::{self, Session};
+use super::{Arguments, Endpoint, Server, ServerTools};
+use crate::executor::agent_cli::sidecar::{Program, Sidecar};
+use crate::http::{self, Redirects, error_chain};
 
 /// How often a call is attempted, and the pause before the second attempt, which grows fourfold.
 const MAX_ATTEMPTS: u32 = 3;
@@ -156,14 +161,12 @@ impl Connection {
             why: problem.to_owned(),
         };
         match outcome? {
-            CallToolResponse::Complete(result) => {
-                tool_result::parse(result).map_err(|useless| match useless {
-                    ResultError::Failed(message) => {
-                        CallError::Failed { server: self.server.id.clone(), tool: tool.to_owned(), message }
-                    }
-                    ResultError::Malformed(problem) => malformed(&problem),
-                })
-            }
+            CallToolResponse::Complete(result) => parse_result(result).map_err(|useless| match useless {
+                ResultError::Failed(message) => {
+                    CallError::Failed { server: self.server.id.clone(), tool: tool.to_owned(), message }
+                }
+                ResultError::Malformed(problem) => malformed(&problem),
+            }),
             CallToolResponse::InputRequired(_) => {
                 Err(malformed("asks a person for input, which is unavailable here"))
             }
@@ -189,7 +192,7 @@ impl Connection {
             return Ok(Arc::clone(live));
         }
         *current = None;
-        let session = transport::open(&self.server).await?;
+        let session = open(&self.server).await?;
         let tools = Arc::new(self.list_tools(&session).await?);
         *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tools));
         let live_session = Arc::new(LiveSession { session, tools });
@@ -256,11 +259,9 @@ impl Connection {
                 CallError::Failed { server, tool, message: excerpt(&error.message) }
             }
             // The library's own text names its internal types.
-            ServiceError::TransportSend(error) => CallError::Lost {
-                server,
-                tool,
-                why: self.server.without_secrets(&transport::transport_cause(error)),
-            },
+            ServiceError::TransportSend(error) => {
+                CallError::Lost { server, tool, why: self.server.without_secrets(&transport_cause(error)) }
+            }
             error => CallError::Lost { server, tool, why: error_text(error) },
         }
     }
@@ -269,4 +270,252 @@ impl Connection {
 /// A duration for a message, in whole milliseconds.
 fn to_whole_ms(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The largest message of a server, in bytes.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+/// How long to wait for the stderr of a program that closed its output.
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
+
+pub(super) struct Session {
+    pub(super) service: RunningService<RoleClient, ()>,
+    /// The server's process, if this process started it.
+    pub(super) _sidecar: Option<Sidecar>,
+}
+
+/// A broken stream is not resumed.
+#[derive(Debug)]
+struct NoSseRetry;
+
+impl SseRetryPolicy for NoSseRetry {
+    fn retry(&self, _times: usize) -> Option<Duration> {
+        None
+    }
+}
+
+pub(super) async fn open(server: &Server) -> Result<Session, CallError> {
+    match &server.endpoint {
+        Endpoint::Http { url, token } => over_http(server, url, token.as_deref()).await,
+        Endpoint::Process(program) => over_pipes(server, program).await,
+    }
+}
+
+async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Session, CallError> {
+    let unusable = |problem: String| CallError::Unusable { server: server.id.clone(), why: problem };
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE_BYTES);
+    // The caller repeats a response that breaks off; the library does not know which requests may be repeated.
+    config.retry_config = Arc::new(NoSseRetry);
+    if let Some(name) = token {
+        let value = http::read_variable(name).ok_or_else(|| {
+            unusable(format!("the environment variable `{name}`, which its `token` names, is not set"))
+        })?;
+        config = config.auth_header(value.trim());
+    }
+    let address = url::Url::parse(url).map_err(|error| unusable(error.to_string()))?;
+    let client = http::client(&address, None, Redirects::SameHost).map_err(unusable)?;
+    let transport = StreamableHttpClientTransport::with_client(client, config);
+    let service = ().serve(transport).await.map_err(|error| match error.is_authorization_required() {
+        true if token.is_some() => unusable("it does not accept the token".to_owned()),
+        true => unusable(format!(
+            "it wants a token; put one into an environment variable, and the variable's name into `token` of \
+             `[mcp.{}]`",
+            server.id
+        )),
+        false => session_error(server, &error),
+    })?;
+    Ok(Session { service, _sidecar: None })
+}
+
+async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallError> {
+    let unusable = |problem: String| CallError::Unusable { server: server.id.clone(), why: problem };
+    let (mut sidecar, ends) = program.start().await.map_err(unusable)?;
+    let broken = |error: std::io::Error| CallError::Unreachable {
+        server: server.id.clone(),
+        why: format!("its pipes cannot be used: {error}"),
+    };
+    let stdout = ChildStdout::from_std(ends.stdout).map_err(broken)?;
+    let stdin = ChildStdin::from_std(ends.stdin).map_err(broken)?;
+    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+    match ().serve(transport).await {
+        Ok(service) => Ok(Session { service, _sidecar: Some(sidecar) }),
+        Err(error) => Err(match sidecar.stderr_tail(STDERR_TIMEOUT).await {
+            Some(words) => CallError::Unreachable {
+                server: server.id.clone(),
+                why: format!("it ended: {}", excerpt(&words)),
+            },
+            None => session_error(server, &error),
+        }),
+    }
+}
+
+fn session_error(server: &Server, error: &ClientInitializeError) -> CallError {
+    let cause = match error {
+        // The library's own text names its internal types.
+        ClientInitializeError::TransportError { error, .. } => transport_cause(error),
+        error => error_text(error),
+    };
+    CallError::Unreachable {
+        server: server.id.clone(),
+        why: format!("no session: {}", server.without_secrets(&cause)),
+    }
+}
+
+/// The cause of a failed message, in words. The library's errors do not name their sources.
+pub(super) fn transport_cause(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => error_text(error),
+        _ => error_text(&*error.error),
+    }
+}
+
+/// The longest excerpt of the server's text, in characters.
+const MAX_EXCERPT_CHARS: usize = 600;
+
+/// Why a call failed. The message names the server, and a remedy if one is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CallError {
+    /// There is no connection, and no request was sent.
+    #[error("MCP server `{server}`: {why}")]
+    Unreachable { server: String, why: String },
+    /// The configuration cannot work; a retry does not help.
+    #[error("MCP server `{server}`: {why}")]
+    Unusable {
+        server: String,
+        /// The problem and its remedy.
+        why: String,
+    },
+    /// The server answers with an error.
+    #[error("MCP server `{server}`: `{tool}` failed: {message}")]
+    Failed {
+        server: String,
+        tool: String,
+        /// The server's text, capped.
+        message: String,
+    },
+    /// The connection broke after the request was sent; the server may have carried it out.
+    #[error("MCP server `{server}`: the connection broke while `{tool}` was under way: {why}")]
+    Lost { server: String, tool: String, why: String },
+    /// No answer in time; the server may have carried it out, or may do so later.
+    #[error("MCP server `{server}`: `{tool}` gave no answer within {limit:?}")]
+    TimedOut { server: String, tool: String, limit: Duration },
+    /// The answer does not have the tool's format.
+    #[error("MCP server `{server}`: the result of `{tool}` {why}")]
+    MalformedResult {
+        server: String,
+        tool: String,
+        /// The problem, as a predicate: `is no JSON`.
+        why: String,
+    },
+}
+
+impl CallError {
+    /// Whether the server may have carried out the request nevertheless.
+    pub(crate) fn may_have_run(&self) -> bool {
+        match self {
+            // Servers store a message and fail afterwards, for example when they notify others.
+            CallError::Lost { .. }
+            | CallError::TimedOut { .. }
+            | CallError::MalformedResult { .. }
+            | CallError::Failed { .. } => true,
+            CallError::Unreachable { .. } | CallError::Unusable { .. } => false,
+        }
+    }
+
+    /// Whether the connection failed, so that another one may help.
+    pub(super) fn is_connection_error(&self) -> bool {
+        matches!(self, CallError::Unreachable { .. } | CallError::Lost { .. })
+    }
+}
+
+/// An excerpt of the server's text for a message: one line, capped.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_EXCERPT_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// An error with all of its causes, in one line.
+pub(super) fn error_text(error: &dyn std::error::Error) -> String {
+    excerpt(&error_chain(error))
+}
+
+/// Why a result has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ResultError {
+    /// The tool reports an error, with this text.
+    Failed(String),
+    /// It cannot be read; the text is a predicate.
+    Malformed(String),
+}
+
+pub(super) fn parse_result(result: CallToolResult) -> Result<Json, ResultError> {
+    let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
+    if result.is_error == Some(true) {
+        let message = match (texts.is_empty(), &result.structured_content) {
+            (true, Some(structured)) => structured.to_string(),
+            (true, None) => "it does not say why".to_owned(),
+            (false, _) => texts.join(" "),
+        };
+        return Err(ResultError::Failed(excerpt(&message)));
+    }
+    match (result.structured_content.filter(|value| !value.is_null()), &texts[..]) {
+        (Some(value), _) => Ok(value),
+        (None, [text]) => serde_json::from_str(text)
+            .map_err(|_| ResultError::Malformed(format!("is no JSON: {}", excerpt(text)))),
+        (None, []) => Err(ResultError::Malformed("is empty".to_owned())),
+        (None, many) => {
+            Err(ResultError::Malformed(format!("is {} texts where one was expected", many.len())))
+        }
+    }
+}
+
+fn text_of(block: &ContentBlock) -> Option<&str> {
+    block.as_text().map(|text| text.text.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_EXCERPT_CHARS, excerpt};
+
+    #[test]
+    fn what_the_other_side_says_is_one_line_and_capped() {
+        assert_eq!(excerpt(" no\nsuch\tthing "), "no such thing");
+        let long = excerpt(&"é".repeat(10_000));
+        assert_eq!(long.chars().count(), MAX_EXCERPT_CHARS + 1);
+    }
+}
+
+#[cfg(test)]
+mod tool_result_tests {
+    use rmcp::model::{CallToolResult, ContentBlock};
+    use serde_json::json;
+
+    use super::{ResultError, parse_result};
+
+    #[test]
+    fn structured_content_and_one_text_of_json_are_read_alike() {
+        let value = json!({"id": "m1"});
+        assert_eq!(parse_result(CallToolResult::structured(value.clone())), Ok(value.clone()));
+        let text = ContentBlock::text(value.to_string());
+        assert_eq!(parse_result(CallToolResult::success(vec![text])), Ok(value));
+    }
+
+    #[test]
+    fn failures_and_nonsense_are_distinguished() {
+        let outcome = |result| match parse_result(result) {
+            Err(ResultError::Failed(outcome)) => format!("failed {outcome}"),
+            Err(ResultError::Malformed(problem)) => format!("nonsense {problem}"),
+            Ok(value) => value.to_string(),
+        };
+        assert_eq!(outcome(CallToolResult::error(vec![ContentBlock::text("no\nroom")])), "failed no room");
+        assert_eq!(outcome(CallToolResult::error(vec![])), "failed it does not say why");
+        assert_eq!(
+            outcome(CallToolResult::success(vec![ContentBlock::text("Posted!")])),
+            "nonsense is no JSON: Posted!"
+        );
+        assert_eq!(outcome(CallToolResult::success(vec![])), "nonsense is empty");
+    }
 }

@@ -7,19 +7,19 @@
 //! A file is replaced as a whole: written to a temporary file, synced, renamed. A file without a JSON object is an error
 //! that names it; it is not overwritten, since its content may matter.
 
-mod file_name;
-
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::state::{Error, State};
 use quorate_kernel::registry::BuildContext;
+use quorate_manifest::workspace::is_device_name;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
+use sha2::{Digest, Sha256};
 
 use super::check_storable;
 use crate::block::Block;
@@ -60,7 +60,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
 
 /// The default of `dir`, relative to the manifest (K9).
 pub fn default_dir(runtime: &str) -> String {
-    format!("{PARENT_DIR}/{}", file_name::encode(runtime))
+    format!("{PARENT_DIR}/{}", encode(runtime))
 }
 
 /// A conversation's place, relative to the manifest where it is below it, so that a folder can be moved as a whole.
@@ -91,18 +91,18 @@ impl FsState {
         let Some(conversation) = &self.conversation else { return Ok(self.dir.clone()) };
         match regular_file::read_no_symlink(&self.dir.join(OWNER_FILE), MAX_OWNER_BYTES) {
             Ok(owner) if owner == conversation.as_bytes() => Ok(self.dir.clone()),
-            Ok(_) => Ok(self.dir.join(file_name::hash(conversation))),
+            Ok(_) => Ok(self.dir.join(hash(conversation))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.dir.clone()),
             Err(error) => Err(error),
         }
     }
 
     /// The file of a participant's state.
-    fn path(&self, participant: &str) -> Result<PathBuf, Error> {
+    fn path(&self, participant: &str) -> Result<PathBuf, StateError> {
         let folder = self.folder().map_err(|error| {
-            Error::new(format!("cannot read {}", self.dir.join(OWNER_FILE).display()), error)
+            StateError::new(format!("cannot read {}", self.dir.join(OWNER_FILE).display()), error)
         })?;
-        Ok(folder.join(file_name::for_participant(participant)))
+        Ok(folder.join(for_participant(participant)))
     }
 }
 
@@ -112,7 +112,7 @@ impl State for FsState {
         KIND
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
         // Reading a small file here is faster than handing it to another thread.
         let path = self.path(participant)?;
         let mut tries = 1;
@@ -133,36 +133,36 @@ impl State for FsState {
                         "the state of `{participant}`, {}, is not a JSON object; mend it, or move it away to begin anew",
                         path.display()
                     );
-                    Error::new(message, error)
+                    StateError::new(message, error)
                 })?;
                 check_storable(participant, &state)?;
                 Ok(state)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
-            Err(error) => Err(Error::new(format!("cannot read {}", path.display()), error)),
+            Err(error) => Err(StateError::new(format!("cannot read {}", path.display()), error)),
         }
     }
 
-    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
         check_storable(participant, state)?;
         let cannot = format!("cannot write the state of `{participant}` in {}", self.dir.display());
         if let Some(conversation) = &self.conversation {
-            claim(&self.dir, conversation).map_err(|error| Error::new(cannot.clone(), error))?;
+            claim(&self.dir, conversation).map_err(|error| StateError::new(cannot.clone(), error))?;
         }
         let path = self.path(participant)?;
         let mut text = match serde_json::to_vec_pretty(state) {
             Ok(text) => text,
-            Err(error) => return Err(Error::new(cannot, error)),
+            Err(error) => return Err(StateError::new(cannot, error)),
         };
         text.push(b'\n');
         // A sync may take long. A started task also ends if the caller is dropped.
         let written = tokio::task::spawn_blocking(move || write_atomically(&path, &text)).await;
-        written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
+        written.map_err(std::io::Error::other).flatten().map_err(|error| StateError::new(cannot, error))
     }
 
     fn warnings(&self) -> Vec<String> {
         let (Some(_), Some(parent)) = (&self.conversation, self.dir.parent()) else { return Vec::new() };
-        let files = self.participants.iter().map(|participant| file_name::for_participant(participant));
+        let files = self.participants.iter().map(|participant| for_participant(participant));
         let unread: Vec<String> =
             files.filter(|file| parent.join(file).is_file() && !self.dir.join(file).exists()).collect();
         if unread.is_empty() {
@@ -206,4 +206,80 @@ fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::File::open(dir)?.sync_all()?;
     Ok(())
+}
+
+/// The longest name without its extension, in bytes; file systems allow 255, and some encrypting ones 143.
+const MAX_NAME_BYTES: usize = 120;
+
+fn for_participant(participant: &str) -> String {
+    encode(participant) + ".json"
+}
+
+/// The name without an extension.
+fn encode(id: &str) -> String {
+    let mut name = String::with_capacity(id.len() + 5);
+    let last = id.len().saturating_sub(1);
+    for (at, byte) in id.bytes().enumerate() {
+        let literal = match byte {
+            b'a'..=b'z' => at > 0 || !is_device_name(id),
+            b'0'..=b'9' | b'-' | b'_' => true,
+            b'.' => at > 0 && at < last,
+            _ => false,
+        };
+        match literal {
+            true => name.push(char::from(byte)),
+            false => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if name.is_empty() {
+        name.push('%');
+    }
+    if name.len() > MAX_NAME_BYTES {
+        // `%%` occurs in no other name.
+        name = format!("{}%%{}", &name[..MAX_NAME_BYTES / 2], hash(id));
+    }
+    name
+}
+
+fn hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_ids_are_their_names_and_others_are_spelt_out() {
+        for (id, name) in [
+            ("reviewer", "reviewer.json"),
+            ("migration-writer_2", "migration-writer_2.json"),
+            ("v1.2", "v1.2.json"),
+            ("", "%.json"),
+            (".", "%2E.json"),
+            ("..", "%2E%2E.json"),
+            ("../x", "%2E.%2Fx.json"),
+            ("Reviewer", "%52eviewer.json"),
+            ("con", "%63on.json"),
+            ("con.txt", "%63on.txt.json"),
+            ("com1", "%63om1.json"),
+            ("console", "console.json"),
+            ("é", "%C3%A9.json"),
+            ("%", "%25.json"),
+            ("a ", "a%20.json"),
+        ] {
+            assert_eq!(for_participant(id), name);
+        }
+        let long = "x".repeat(5_000);
+        assert!(for_participant(&long).len() < 143 && for_participant(&long) != for_participant(&long[1..]));
+    }
+
+    #[test]
+    fn no_two_ids_share_a_name() {
+        use proptest::prelude::*;
+        proptest!(|(first in "\\PC{0,60}|[%.a-cA-C]{0,4}", second in "\\PC{0,60}|[%.a-cA-C]{0,4}")| {
+            prop_assert!(first == second || for_participant(&first).to_lowercase() != for_participant(&second).to_lowercase());
+        });
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::state::{Error, State};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
@@ -52,13 +52,13 @@ impl McpKvState {
         json!(format!("{}{}", self.prefix, encode_key(participant)))
     }
 
-    fn read_error(&self, participant: &str, why: String) -> Error {
+    fn read_error(&self, participant: &str, why: String) -> StateError {
         let error = CallError::MalformedResult {
             server: self.connection.id().to_owned(),
             tool: self.get.clone(),
             why,
         };
-        Error::new(format!("the state of `{participant}` cannot be read"), error)
+        StateError::new(format!("the state of `{participant}` cannot be read"), error)
     }
 }
 
@@ -88,11 +88,12 @@ impl State for McpKvState {
         KIND
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
         let arguments = Arguments::from_iter([("key".to_owned(), self.key(participant))]);
         let result = self.connection.call(&self.get, arguments, Retry::Safe, CallDeadline::Timeout).await;
-        let result = result
-            .map_err(|error| Error::new(format!("the state of `{participant}` cannot be read"), error))?;
+        let result = result.map_err(|error| {
+            StateError::new(format!("the state of `{participant}` cannot be read"), error)
+        })?;
         let mut value = match result {
             Json::Object(mut fields) => fields
                 .remove("value")
@@ -113,9 +114,10 @@ impl State for McpKvState {
         }
     }
 
-    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
         check_storable(participant, state)?;
-        let unwritten = |error| Error::new(format!("the state of `{participant}` cannot be written"), error);
+        let unwritten =
+            |error| StateError::new(format!("the state of `{participant}` cannot be written"), error);
         let offer = self.connection.tools(CallDeadline::Timeout).await.map_err(unwritten)?;
         let state = Json::Object(state.clone());
         let value = if offer.is_text(&self.set, "value") { Json::String(state.to_string()) } else { state };

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::state::{Error, State};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -42,11 +42,11 @@ impl State for Memory {
         KIND
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
         Ok(self.objects().get(participant).cloned().unwrap_or_default())
     }
 
-    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
         check_storable(participant, state)?;
         self.objects().insert(participant.to_owned(), state.clone());
         Ok(())

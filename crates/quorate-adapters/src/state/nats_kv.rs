@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::state::{Error, State};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
 use super::check_storable;
 use crate::block::Block;
-use crate::nats::shared;
-use crate::nats::stream::{LazyStream, Published, Settings, StreamError};
-use crate::nats::subject::token;
+use crate::nats;
+use crate::nats::token;
+use crate::nats::{LazyStream, Published, Settings, StreamError};
 
 /// The kind that manifests name.
 pub const KIND: &str = crate::optional_kinds::NATS_STATE;
@@ -27,7 +27,7 @@ const OPERATION_HEADER: &str = "KV-Operation";
 /// When the block has a key, or no NATS servers are named.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     Block::parse(build.block, &["kind"])?;
-    let nats = shared::shared(build.servers)?;
+    let nats = nats::shared(build.servers)?;
     let bucket = format!("q1-{}-state", token(nats.tenant()).replace('=', "_"));
     let settings = Settings {
         name: format!("KV_{bucket}"),
@@ -58,24 +58,28 @@ impl State for NatsState {
         KIND
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
         let unread = || format!("the state of `{participant}` on the NATS servers cannot be read");
         let stored = self.stream.last_of(&self.subject(participant)).await;
-        let Some(stored) = stored.map_err(|error| Error::new(unread(), error))? else {
+        let Some(stored) = stored.map_err(|error| StateError::new(unread(), error))? else {
             return Ok(Map::new());
         };
         if stored.headers.get(OPERATION_HEADER).is_some() {
             return Ok(Map::new());
         }
-        let state = serde_json::from_slice(&stored.payload).map_err(|error| Error::new(unread(), error))?;
+        let state =
+            serde_json::from_slice(&stored.payload).map_err(|error| StateError::new(unread(), error))?;
         check_storable(participant, &state)?;
         Ok(state)
     }
 
-    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
         check_storable(participant, state)?;
         let unwritten = |error| {
-            Error::new(format!("the state of `{participant}` on the NATS servers cannot be written"), error)
+            StateError::new(
+                format!("the state of `{participant}` on the NATS servers cannot be written"),
+                error,
+            )
         };
         let payload = serde_json::to_vec(state).map_err(|error| unwritten(StreamError::new(error)))?;
         let length = payload.len();

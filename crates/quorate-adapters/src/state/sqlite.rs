@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::state::{Error, State};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -38,9 +38,9 @@ struct SqliteState {
     runtime: String,
 }
 
-impl From<DatabaseError> for Error {
+impl From<DatabaseError> for StateError {
     fn from(failure: DatabaseError) -> Self {
-        Error { what: failure.message, source: failure.source.map(Into::into) }
+        StateError { what: failure.message, source: failure.source.map(Into::into) }
     }
 }
 
@@ -50,7 +50,7 @@ impl State for SqliteState {
         KIND
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
         let mut connection = self.database.connection().await?;
         let row = sqlx::query("SELECT object FROM state WHERE runtime = ? AND participant = ?")
             .bind(&self.runtime)
@@ -61,16 +61,17 @@ impl State for SqliteState {
         let Some(row) = row else { return Ok(Map::new()) };
         let state = serde_json::from_str(row.get(0)).map_err(|error| {
             let path = self.database.path().display();
-            Error::new(format!("the state of `{participant}` in {path} is not a JSON object"), error)
+            StateError::new(format!("the state of `{participant}` in {path} is not a JSON object"), error)
         })?;
         check_storable(participant, &state)?;
         Ok(state)
     }
 
-    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
         check_storable(participant, state)?;
-        let object = serde_json::to_string(state)
-            .map_err(|error| Error::new(format!("the state of `{participant}` cannot be written"), error))?;
+        let object = serde_json::to_string(state).map_err(|error| {
+            StateError::new(format!("the state of `{participant}` cannot be written"), error)
+        })?;
         let mut connection = self.database.connection().await?;
         sqlx::query(
             "INSERT INTO state (runtime, participant, object) VALUES (?, ?, ?) \

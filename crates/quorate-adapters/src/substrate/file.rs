@@ -10,16 +10,10 @@
 //!
 //! If two turns of a journal share an id, which only other programs can cause, the last one counts.
 
-mod append;
-mod bloom_filter;
 mod disk;
-mod error;
 mod format;
-mod id_proof;
 mod index;
 mod journal_handle;
-mod preamble;
-mod scan;
 mod warnings;
 
 use std::path::{Path, PathBuf};
@@ -30,19 +24,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, IdProof, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::error::JournalError;
 use self::journal_handle::JournalHandle;
-use super::file_watcher::FileWatcher;
+use super::FileWatcher;
 use super::{check_turn, parse_sync, persistent};
 use crate::block::Block;
-use crate::file_stamp::FileStamp;
+use crate::regular_file::FileStamp;
 use crate::regular_file::real_path;
+use disk::JournalError;
 
 /// The kind that manifests name.
 pub const KIND: &str = "file";
@@ -124,7 +118,7 @@ impl FileSubstrate {
         appending: bool,
         many: bool,
         work: impl FnOnce(&mut JournalHandle) -> Result<T, JournalError> + Send + 'static,
-    ) -> Result<T, Error> {
+    ) -> Result<T, SubstrateError> {
         let mut handle = self.handle.clone().lock_owned().await;
         let now = self.wait_until_settled(&handle).await?;
         let task = move |handle: &mut JournalHandle| {
@@ -144,7 +138,7 @@ impl FileSubstrate {
     }
 
     /// Waits until a journal that became shorter no longer changes; returns its stamp.
-    async fn wait_until_settled(&self, handle: &JournalHandle) -> Result<Option<FileStamp>, Error> {
+    async fn wait_until_settled(&self, handle: &JournalHandle) -> Result<Option<FileStamp>, SubstrateError> {
         let read_stamp = || handle.stamp().map_err(|error| error.into_port_error(&self.path));
         let mut now = read_stamp()?;
         for _ in 0..SETTLE_CHECKS {
@@ -193,23 +187,26 @@ impl Substrate for FileSubstrate {
     }
 
     fn locate(&self, turn: &Name) -> Option<(PathBuf, usize)> {
-        Some((self.path.clone(), scan::line_of(&self.path, turn)?))
+        Some((self.path.clone(), journal_handle::line_of(&self.path, turn)?))
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
         let (appended, file) = self.with_handle(true, false, move |handle| handle.append(turn)).await?;
         if self.sync {
             // Without the lock: others append meanwhile, and one sync covers all earlier writes. A turn that existed
             // already may be one whose writer is syncing it now.
             self.sync_file(file).await.map_err(|error| {
-                Error::unavailable(format!("the journal {} cannot be synced", self.path.display()), error)
+                SubstrateError::unavailable(
+                    format!("the journal {} cannot be synced", self.path.display()),
+                    error,
+                )
             })?;
         }
         Ok(appended)
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let (since, last_read) = (since.cloned(), self.last_read.clone());
         let read = move |handle: &mut JournalHandle| {
             let before = handle.stamp();
@@ -226,12 +223,12 @@ impl Substrate for FileSubstrate {
         self.with_handle(false, limit > BLOCKING_TURNS, read).await
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         let at = at.clone();
         self.with_handle(false, count > BLOCKING_TURNS, move |handle| handle.window(&at, count)).await
     }
 
-    async fn changed(&self) -> Result<(), Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
         loop {
             let mut rung = self.watch.subscribe()?;
             let now = FileStamp::of_path(&self.path)

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Keeps, Lifetime, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Notify;
@@ -50,7 +50,7 @@ pub enum Timing {
 }
 
 /// A hook: it may wait or fail.
-pub type HookFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+pub type HookFuture = Pin<Box<dyn Future<Output = Result<(), SubstrateError>> + Send>>;
 
 type Hook = Box<dyn Fn(Operation, Timing) -> HookFuture + Send + Sync>;
 
@@ -96,7 +96,7 @@ impl Memory {
         self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn hook(&self, call: Operation, moment: Timing) -> Result<(), Error> {
+    async fn hook(&self, call: Operation, moment: Timing) -> Result<(), SubstrateError> {
         match &self.hook {
             Some(hook) => hook(call, moment).await,
             None => Ok(()),
@@ -105,7 +105,7 @@ impl Memory {
 }
 
 impl Transcript {
-    fn append(&mut self, turn: NewTurn) -> Result<Appended, Error> {
+    fn append(&mut self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         let position = turn.stamp.as_ref().and_then(|stamp| self.keys.get(&stamp.key));
         if let Some(at) = position {
             return Ok(Appended { turn: self.turns[*at].clone(), fresh: false });
@@ -139,7 +139,7 @@ impl Substrate for Memory {
         }
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
         self.hook(Operation::Append, Timing::Before).await?;
         let appended = self.transcript().append(turn)?;
@@ -148,7 +148,7 @@ impl Substrate for Memory {
         Ok(appended)
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         self.hook(Operation::Read, Timing::Before).await?;
         let page = {
             let mut transcript = self.transcript();
@@ -162,7 +162,7 @@ impl Substrate for Memory {
         Ok(page)
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         self.hook(Operation::Window, Timing::Before).await?;
         let turns = {
             let transcript = self.transcript();
@@ -173,7 +173,7 @@ impl Substrate for Memory {
         Ok(turns)
     }
 
-    async fn changed(&self) -> Result<(), Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
         self.hook(Operation::Changed, Timing::Before).await?;
         loop {
             // Subscribe first, so that an append between the check and the wait is not missed.

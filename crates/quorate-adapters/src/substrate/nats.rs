@@ -4,8 +4,6 @@
 //! subject has no message, so that a turn is there once, however often it is sent. Everything is read from the stream's
 //! leader. A message that is no turn, which only another program can have sent, is passed over.
 
-mod message;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,21 +12,24 @@ use async_nats::Subscriber;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::future::try_join_all;
-use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_kernel::conversation::{MAX_TURN_BYTES, NewTurn, Stamp, Turn};
 use quorate_kernel::entropy;
+use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, IdProof, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
-use quorate_protocol::Name;
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{check_turn, persistent};
 use crate::block::Block;
-use crate::nats::shared::{self, SharedNats};
-use crate::nats::stream::{LazyStream, Published, Settings, StreamError};
-use crate::nats::subject::token;
-use message::Message;
+use crate::nats;
+use crate::nats::{LazyStream, Published, Settings, StreamError};
+use crate::nats::{SharedNats, token};
+use crate::substrate::turn_id;
 
 /// The kind that manifests name.
 pub const KIND: &str = crate::optional_kinds::NATS_SUBSTRATE;
@@ -58,7 +59,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
             "on how many servers of the cluster the conversation is kept; 3 unless you say otherwise",
         ));
     }
-    let nats = shared::shared(build.servers)?;
+    let nats = nats::shared(build.servers)?;
     let prefix = format!("q1.{}.c.{}", token(nats.tenant()), token(conversation));
     let settings = Settings {
         name: format!("q1-{}-c-{}", token(nats.tenant()), token(conversation)),
@@ -94,33 +95,36 @@ struct NatsSubstrate {
     news: Mutex<Option<Subscriber>>,
 }
 
-impl From<StreamError> for Error {
+impl From<StreamError> for SubstrateError {
     fn from(error: StreamError) -> Self {
-        Error::unavailable("the conversation on the NATS servers does not answer", error)
+        SubstrateError::unavailable("the conversation on the NATS servers does not answer", error)
     }
 }
 
 impl NatsSubstrate {
     /// The turn with a number; `None` if there is no message, or it is not a turn.
-    async fn turn(&self, number: u64) -> Result<Option<Turn>, Error> {
+    async fn turn(&self, number: u64) -> Result<Option<Turn>, SubstrateError> {
         let stored = self.stream.message(number).await?;
         Ok(stored.and_then(|stored| Message::parse(&stored.payload)).map(|message| message.into_turn(number)))
     }
 
     /// The number of a turn, if it is there.
-    async fn number_of(&self, id: &str) -> Result<Option<u64>, Error> {
-        let Some(number) = message::number_of(id) else { return Ok(None) };
+    async fn number_of(&self, id: &str) -> Result<Option<u64>, SubstrateError> {
+        let Some(number) = number_of(id) else { return Ok(None) };
         let turn = self.turn(number).await?;
         Ok(turn.filter(|turn| *turn.id == *id).map(|_| number))
     }
 
     /// The turns of a range of numbers, in order.
-    async fn turns(&self, numbers: impl Iterator<Item = u64>) -> Result<Vec<(u64, Option<Turn>)>, Error> {
+    async fn turns(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+    ) -> Result<Vec<(u64, Option<Turn>)>, SubstrateError> {
         try_join_all(numbers.map(|number| async move { Ok((number, self.turn(number).await?)) })).await
     }
 
     /// Waits until a message was sent, or a while; says whether one was.
-    async fn hear(&self) -> Result<bool, Error> {
+    async fn hear(&self) -> Result<bool, SubstrateError> {
         let mut news = self.news.lock().await;
         let subscriber = match news.take() {
             Some(subscriber) => subscriber,
@@ -150,7 +154,7 @@ impl Substrate for NatsSubstrate {
         IdProof::Holds
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
         let message = Message::new(turn, entropy::hex(&entropy::bytes::<16>()));
         let subject = format!("{}.{}", self.prefix, message.subject());
@@ -161,7 +165,7 @@ impl Substrate for NatsSubstrate {
                     return Ok(Appended { turn: message.into_turn(number), fresh: true });
                 }
                 Published::TooLong { limit } => {
-                    return Err(Error::Refused(format!(
+                    return Err(SubstrateError::Refused(format!(
                         "the turn with its metadata has {} bytes, and the NATS servers take {limit}: raise their `max_payload`",
                         payload.len()
                     )));
@@ -171,7 +175,7 @@ impl Substrate for NatsSubstrate {
             // It was purged since then where it is not there.
             let Some(stored) = self.stream.last_of(&subject).await? else { continue };
             let Some(first) = Message::parse(&stored.payload) else {
-                return Err(Error::Refused(format!(
+                return Err(SubstrateError::Refused(format!(
                     "another program has put a message that is no turn in the turn's place, {subject}"
                 )));
             };
@@ -180,7 +184,7 @@ impl Substrate for NatsSubstrate {
         }
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let at = match since {
             Some(since) => self.number_of(since).await?,
             None => None,
@@ -201,7 +205,7 @@ impl Substrate for NatsSubstrate {
         Ok(Page { turns, known: since.is_none() || at.is_some() })
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         let Some(mut number) = self.number_of(at).await? else { return Ok(Vec::new()) };
         let mut turns = Vec::new();
         while number > 0 && turns.len() < count {
@@ -219,8 +223,8 @@ impl Substrate for NatsSubstrate {
         Ok(turns)
     }
 
-    async fn changed(&self) -> Result<(), Error> {
-        let is_new = async || -> Result<bool, Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
+        let is_new = async || -> Result<bool, SubstrateError> {
             Ok(self.stream.last_number().await? != self.last_delivered.load(Ordering::SeqCst))
         };
         while !is_new().await? {
@@ -237,4 +241,82 @@ impl Substrate for NatsSubstrate {
         }
         Ok(())
     }
+}
+
+struct Message {
+    head: Head,
+    content: Arc<str>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    participant: Name,
+    timestamp: String,
+    meta: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stamp: Option<Stamp>,
+    /// A random name, by which the one that sends a turn recognizes it.
+    added_as: String,
+}
+
+impl Message {
+    fn new(turn: NewTurn, added_as: String) -> Message {
+        let NewTurn { participant, content, timestamp, meta, stamp } = turn;
+        Message { head: Head { participant, timestamp, meta, stamp, added_as }, content }
+    }
+
+    /// Reads a message; `None` where it is no turn that a substrate would have taken.
+    fn parse(payload: &[u8]) -> Option<Message> {
+        let end = payload.iter().position(|byte| *byte == b'\n')?;
+        let (head, content) = payload.split_at(end);
+        if content.len() > MAX_TURN_BYTES + 1 {
+            return None;
+        }
+        let head: Head = serde_json::from_slice(head).ok()?;
+        let content: Arc<str> = std::str::from_utf8(&content[1..]).ok()?.into();
+        let turn = NewTurn {
+            participant: head.participant.clone(),
+            content: content.clone(),
+            timestamp: head.timestamp.clone(),
+            meta: head.meta.clone(),
+            stamp: head.stamp.clone(),
+        };
+        check_turn(&turn).ok().map(|()| Message { head, content })
+    }
+
+    fn write(&self) -> Result<Vec<u8>, SubstrateError> {
+        let mut text = serde_json::to_vec(&self.head).map_err(|error| {
+            SubstrateError::Refused(format!("the turn's metadata cannot be written: {error}"))
+        })?;
+        text.push(b'\n');
+        text.extend_from_slice(self.content.as_bytes());
+        Ok(text)
+    }
+
+    /// The last part of its subject: the same for turns with the same key.
+    fn subject(&self) -> String {
+        match &self.head.stamp {
+            Some(stamp) => sha256_hex(stamp.key.as_bytes()),
+            None => format!("-{}", self.head.added_as),
+        }
+    }
+
+    fn is_same_append(&self, other: &Message) -> bool {
+        self.head.added_as == other.head.added_as
+    }
+
+    /// The turn, as the message with this number. Its id has the hash that it has everywhere, and the number, by which it
+    /// is found.
+    fn into_turn(self, number: u64) -> Turn {
+        let Message { head: Head { participant, timestamp, meta, stamp, .. }, content } = self;
+        let hash = turn_id(&participant, &timestamp, &content);
+        let id = format!("{hash}_{number}").into();
+        Turn { id, participant, timestamp: timestamp.into(), content, meta, stamp }
+    }
+}
+
+/// The number in a turn's id.
+fn number_of(id: &str) -> Option<u64> {
+    let (_, digits) = id.strip_prefix("t_")?.split_once('_')?;
+    digits.parse().ok()
 }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, IdProof, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::Row as _;
@@ -67,36 +67,36 @@ struct Insertion {
 }
 
 impl PostgresSubstrate {
-    async fn run(&self, statement: Statement) -> Result<Vec<PgRow>, Error> {
+    async fn run(&self, statement: Statement) -> Result<Vec<PgRow>, SubstrateError> {
         statement.run(&*self.database).await.map_err(|error| {
-            Error::unavailable(
+            SubstrateError::unavailable(
                 format!("the conversation `{}` in the ledger's database does not answer", self.conversation),
                 error,
             )
         })
     }
 
-    async fn turn_number(&self, id: &str) -> Result<Option<i64>, Error> {
+    async fn turn_number(&self, id: &str) -> Result<Option<i64>, SubstrateError> {
         let number = statement("SELECT n FROM conversation_turn WHERE conversation = $1 AND id = $2");
         let rows = self.run(number.bind(&self.conversation).bind(id)).await?;
         rows.first().map(|row| row.try_get(0)).transpose().map_err(unreadable)
     }
 
     /// The number of the last turn; 0 without turns.
-    async fn last_number(&self) -> Result<i64, Error> {
+    async fn last_number(&self) -> Result<i64, SubstrateError> {
         let last = statement("SELECT COALESCE(MAX(n), 0) FROM conversation_turn WHERE conversation = $1");
         let rows = self.run(last.bind(&self.conversation)).await?;
         rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)
     }
 
     /// The turn with a key or an id, and what the one that added it called this.
-    async fn find(&self, by: Statement) -> Result<Option<(Turn, String)>, Error> {
+    async fn find(&self, by: Statement) -> Result<Option<(Turn, String)>, SubstrateError> {
         let rows = self.run(by).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         Ok(Some((turn_from_row(row)?, row.try_get(6).map_err(unreadable)?)))
     }
 
-    async fn turn_by_key(&self, key: &str) -> Result<Option<(Turn, String)>, Error> {
+    async fn turn_by_key(&self, key: &str) -> Result<Option<(Turn, String)>, SubstrateError> {
         let by_key = statement(
             "SELECT id, participant, said_at, content, meta, stamp, added_as FROM conversation_turn \
              WHERE conversation = $1 AND stamp_key = $2",
@@ -104,7 +104,7 @@ impl PostgresSubstrate {
         self.find(by_key.bind(&self.conversation).bind(key)).await
     }
 
-    async fn turn_by_id(&self, id: &str) -> Result<Option<(Turn, String)>, Error> {
+    async fn turn_by_id(&self, id: &str) -> Result<Option<(Turn, String)>, SubstrateError> {
         let by_id = statement(
             "SELECT id, participant, said_at, content, meta, stamp, added_as FROM conversation_turn \
              WHERE conversation = $1 AND id = $2",
@@ -114,7 +114,7 @@ impl PostgresSubstrate {
 
     /// Adds a turn after the last one, unless another one has this number, the id or the key: says whether it was added.
     /// Who adds at the same time waits for the other, so that turns become visible in the order of their numbers.
-    async fn insert(&self, insertion: &Insertion) -> Result<bool, Error> {
+    async fn insert(&self, insertion: &Insertion) -> Result<bool, SubstrateError> {
         let Insertion { turn, meta, stamp, added_as } = insertion;
         let insert = statement(
             "INSERT INTO conversation_turn \
@@ -136,15 +136,18 @@ impl PostgresSubstrate {
     }
 }
 
-fn unreadable(error: sqlx::Error) -> Error {
-    Error::unavailable("a turn in the ledger's database cannot be read", error)
+fn unreadable(error: sqlx::Error) -> SubstrateError {
+    SubstrateError::unavailable("a turn in the ledger's database cannot be read", error)
 }
 
-fn turn_from_row(row: &PgRow) -> Result<Turn, Error> {
+fn turn_from_row(row: &PgRow) -> Result<Turn, SubstrateError> {
     let text = |at: usize| row.try_get::<&str, _>(at).map_err(unreadable);
     let id = text(0)?;
     let broken = |error: serde_json::Error| {
-        Error::unavailable(format!("what the ledger's database keeps beside the turn {id} is no JSON"), error)
+        SubstrateError::unavailable(
+            format!("what the ledger's database keeps beside the turn {id} is no JSON"),
+            error,
+        )
     };
     let content = std::str::from_utf8(row.try_get(3).map_err(unreadable)?);
     let stamp = row.try_get::<Option<&str>, _>(5).map_err(unreadable)?;
@@ -153,7 +156,9 @@ fn turn_from_row(row: &PgRow) -> Result<Turn, Error> {
         participant: text(1)?.into(),
         timestamp: text(2)?.into(),
         content: content
-            .map_err(|error| Error::unavailable(format!("the text of the turn {id} is not UTF-8"), error))?
+            .map_err(|error| {
+                SubstrateError::unavailable(format!("the text of the turn {id} is not UTF-8"), error)
+            })?
             .into(),
         meta: serde_json::from_str(text(4)?).map_err(broken)?,
         stamp: stamp.map(serde_json::from_str).transpose().map_err(broken)?,
@@ -172,10 +177,11 @@ impl Substrate for PostgresSubstrate {
         id_proof(turn)
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
         let NewTurn { participant, content, timestamp, meta, stamp } = turn;
-        let unwritable = |error| Error::Refused(format!("the turn's metadata cannot be written: {error}"));
+        let unwritable =
+            |error| SubstrateError::Refused(format!("the turn's metadata cannot be written: {error}"));
         let id = turn_id(&participant, &timestamp, &content);
         let mut insertion = Insertion {
             meta: serde_json::to_string(&meta).map_err(unwritable)?,
@@ -203,7 +209,7 @@ impl Substrate for PostgresSubstrate {
         }
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let at = match since {
             Some(since) => self.turn_number(since).await?,
             None => None,
@@ -220,7 +226,7 @@ impl Substrate for PostgresSubstrate {
         Ok(Page { turns, known: since.is_none() || at.is_some() })
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         let window = statement(
             "SELECT id, participant, said_at, content, meta, stamp FROM conversation_turn WHERE conversation = $1 \
              AND n <= (SELECT n FROM conversation_turn WHERE conversation = $1 AND id = $2) \
@@ -230,7 +236,7 @@ impl Substrate for PostgresSubstrate {
         self.run(window).await?.iter().rev().map(turn_from_row).collect()
     }
 
-    async fn changed(&self) -> Result<(), Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
         while self.last_number().await? == self.last_delivered.load(Ordering::SeqCst) {
             tokio::time::sleep(POLL_INTERVAL).await;
         }

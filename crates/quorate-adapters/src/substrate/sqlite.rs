@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use async_trait::async_trait;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, IdProof, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, IdProof, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row as _};
 use tokio::sync::MappedMutexGuard;
 
-use super::file_watcher::FileWatcher;
+use super::FileWatcher;
 use super::{check_turn, id_proof, next_millisecond, parse_sync, persistent, turn_id};
 use crate::block::Block;
 use crate::database::{Database, DatabaseError};
@@ -48,23 +48,27 @@ struct SqliteSubstrate {
     last_delivered: AtomicI64,
 }
 
-impl From<DatabaseError> for Error {
+impl From<DatabaseError> for SubstrateError {
     fn from(failure: DatabaseError) -> Self {
         let DatabaseError { message, source } = failure;
-        Error::Unavailable { what: message, source: source.map(Into::into) }
+        SubstrateError::Unavailable { what: message, source: source.map(Into::into) }
     }
 }
 
 impl SqliteSubstrate {
-    async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, Error> {
+    async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, SubstrateError> {
         Ok(self.database.connection().await?)
     }
 
-    fn failure(&self, error: sqlx::Error) -> Error {
+    fn failure(&self, error: sqlx::Error) -> SubstrateError {
         self.database.error(error).into()
     }
 
-    async fn turn_number(&self, connection: &mut SqliteConnection, id: &str) -> Result<Option<i64>, Error> {
+    async fn turn_number(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &str,
+    ) -> Result<Option<i64>, SubstrateError> {
         let row = sqlx::query("SELECT n FROM turn WHERE conversation = ? AND id = ?")
             .bind(&self.conversation)
             .bind(id)
@@ -75,7 +79,7 @@ impl SqliteSubstrate {
     }
 
     /// The number of the last turn; 0 without turns.
-    async fn last_number(&self, connection: &mut SqliteConnection) -> Result<i64, Error> {
+    async fn last_number(&self, connection: &mut SqliteConnection) -> Result<i64, SubstrateError> {
         sqlx::query("SELECT COALESCE(MAX(n), 0) FROM turn WHERE conversation = ?")
             .bind(&self.conversation)
             .fetch_one(connection)
@@ -86,7 +90,7 @@ impl SqliteSubstrate {
 
     /// The same, after pending transactions. A commit becomes visible some time after its write to the file, without another
     /// notification: a waiter that woke at the write, or subscribed after it, would wait forever.
-    async fn last_number_after_writers(&self) -> Result<i64, Error> {
+    async fn last_number_after_writers(&self) -> Result<i64, SubstrateError> {
         let mut connection = self.connection().await?;
         let started = connection.begin_with("BEGIN IMMEDIATE").await;
         let mut transaction = started.map_err(|error| self.failure(error))?;
@@ -95,11 +99,11 @@ impl SqliteSubstrate {
         Ok(last)
     }
 
-    fn turn_from_row(&self, row: &SqliteRow) -> Result<Turn, Error> {
+    fn turn_from_row(&self, row: &SqliteRow) -> Result<Turn, SubstrateError> {
         let id: &str = row.get(0);
         let broken = |error| {
             let path = self.database.path().display();
-            Error::unavailable(format!("what {path} keeps beside the turn {id} is no JSON"), error)
+            SubstrateError::unavailable(format!("what {path} keeps beside the turn {id} is no JSON"), error)
         };
         let meta = serde_json::from_str(row.get(4)).map_err(broken)?;
         let stamp = row.get::<Option<&str>, _>(5).map(serde_json::from_str).transpose().map_err(broken)?;
@@ -124,7 +128,7 @@ impl Substrate for SqliteSubstrate {
         id_proof(turn)
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
         let failed = |error| self.failure(error);
         let mut connection = self.connection().await?;
@@ -149,7 +153,8 @@ impl Substrate for SqliteSubstrate {
             timestamp = next_millisecond(&timestamp)?;
             name = turn_id(&participant, &timestamp, &content);
         }
-        let unwritable = |error| Error::Refused(format!("the turn's metadata cannot be written: {error}"));
+        let unwritable =
+            |error| SubstrateError::Refused(format!("the turn's metadata cannot be written: {error}"));
         let n = self.last_number(&mut transaction).await? + 1;
         sqlx::query(
             "INSERT INTO turn \
@@ -173,7 +178,7 @@ impl Substrate for SqliteSubstrate {
         Ok(Appended { turn, fresh: true })
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let mut connection = self.connection().await?;
         let at = match since {
             Some(since) => self.turn_number(&mut connection, since).await?,
@@ -195,7 +200,7 @@ impl Substrate for SqliteSubstrate {
         Ok(Page { turns, known: since.is_none() || at.is_some() })
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         let mut connection = self.connection().await?;
         let Some(n) = self.turn_number(&mut connection, at).await? else { return Ok(Vec::new()) };
         let rows = sqlx::query(
@@ -211,7 +216,7 @@ impl Substrate for SqliteSubstrate {
         rows.iter().rev().map(|row| self.turn_from_row(row)).collect()
     }
 
-    async fn changed(&self) -> Result<(), Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
         loop {
             let mut rung = self.watch.subscribe()?;
             let last_delivered = self.last_delivered.load(Ordering::SeqCst);

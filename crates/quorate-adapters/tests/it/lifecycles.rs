@@ -3,16 +3,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_adapters::lifecycle::command;
-use quorate_adapters::lifecycle::recorder::{Event, Recorder};
+use quorate_adapters::lifecycle;
+use quorate_adapters::lifecycle::{Event, Recorder};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::lifecycle::Lifecycle;
+use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_testkit::conformance::dispatcher::turn;
-use quorate_testkit::conformance::lifecycle::{accepts_every_event, call_all, reports_failure};
+use quorate_testkit::conformance::{
+    call_lifecycle_hooks, lifecycle_accepts_every_event, lifecycle_reports_failure,
+};
 use serde_json::{Value, json};
 
 fn hooks(dir: &Path, hooks: Value) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {
-    command::new(hooks.as_object().unwrap(), dir, "night-watch")
+    lifecycle::new(hooks.as_object().unwrap(), dir, "night-watch")
 }
 
 /// The same script for every hook.
@@ -26,7 +28,7 @@ fn all(dir: &Path, script: &str, timeout_ms: u64) -> Arc<dyn Lifecycle> {
 async fn a_command_receives_every_event() {
     let dir = tempfile::tempdir().unwrap();
     let lifecycle = all(dir.path(), "cat >> events.jsonl; echo ignored", 5_000);
-    accepts_every_event(&*lifecycle).await;
+    lifecycle_accepts_every_event(&*lifecycle).await;
     let events = std::fs::read_to_string(dir.path().join("events.jsonl")).unwrap();
     let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let turn = json!({"id": "t1", "participant": "someone", "at": "2026-01-01T00:00:00.000Z",
@@ -42,8 +44,8 @@ async fn a_command_receives_every_event() {
 async fn a_command_that_fails_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let lifecycle = all(dir.path(), "echo no network >&2; exit 3", 5_000);
-    reports_failure(&*lifecycle).await;
-    let [turn_end, ..] = call_all(&*lifecycle).await;
+    lifecycle_reports_failure(&*lifecycle).await;
+    let [turn_end, ..] = call_lifecycle_hooks(&*lifecycle).await;
     assert_eq!(turn_end, Err("`/bin/sh` ended with exit code 3: no network".to_owned()));
     let missing = hooks(dir.path(), json!({"onIdle": {"command": "no-such-command-anywhere"}})).unwrap();
     let error = missing.unwrap().on_idle().await.unwrap_err();
@@ -83,7 +85,7 @@ async fn an_event_without_a_hook_is_no_failure() {
     let dir = tempfile::tempdir().unwrap();
     let idle =
         hooks(dir.path(), json!({"onIdle": {"command": "/bin/false"}, "onMention": null})).unwrap().unwrap();
-    let [turn_end, mention, idle] = call_all(&*idle).await;
+    let [turn_end, mention, idle] = call_lifecycle_hooks(&*idle).await;
     assert_eq!((turn_end, mention), (Ok(()), Ok(())));
     assert!(idle.is_err());
     assert!(hooks(dir.path(), json!({})).unwrap().is_none());
@@ -114,7 +116,7 @@ fn what_cannot_work_is_refused_by_key() {
 #[tokio::test]
 async fn a_recorder_remembers_in_order() {
     let recorder = Recorder::default();
-    accepts_every_event(&recorder).await;
+    lifecycle_accepts_every_event(&recorder).await;
     let by = turn(1, "someone", "said\nin \"two\" lines");
     let once = [Event::TurnEnd(by.clone()), Event::Mention { target: "reviewer".into(), by }, Event::Idle];
     assert_eq!(recorder.events(), [once.clone(), once].concat());

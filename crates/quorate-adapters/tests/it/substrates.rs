@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quorate_adapters::default_registry;
 use quorate_adapters::substrate::memory::{Memory, Operation, Timing};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{Error, Substrate};
+use quorate_kernel::ports::substrate::{Substrate, SubstrateError};
 use quorate_testkit::conformance::build_adapter;
 use quorate_testkit::conformance::substrate::{self, Open, answer, new_turn, read_all};
 use serde_json::{Value, json};
@@ -178,9 +178,9 @@ async fn calls_of_a_conversation_in_memory_can_be_made_to_fail() {
         Box::pin(async move {
             match (call, moment) {
                 (Operation::Append, Timing::After) => {
-                    Err(Error::unavailable("the answer got lost", "on the way"))
+                    Err(SubstrateError::unavailable("the answer got lost", "on the way"))
                 }
-                (Operation::Window, Timing::Before) => Err(Error::Unknown("no window".into())),
+                (Operation::Window, Timing::Before) => Err(SubstrateError::Unknown("no window".into())),
                 _ => Ok(()),
             }
         })

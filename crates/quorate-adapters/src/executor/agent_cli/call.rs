@@ -4,22 +4,29 @@
 //! The future only waits for it. When the future is dropped the thread notices and ends the member in the same way,
 //! with or without an async runtime.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::io::PipeReader;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_kernel::ports::executor::Failure;
-use tokio::sync::oneshot;
+use quorate_kernel::ports::executor::{Admission, Failure, Settings};
+use quorate_protocol::Json;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, oneshot};
 
-use super::clock;
-use super::command;
-use super::orphans;
-use super::process_tag::CallTag;
-use super::resource_shortage;
+use super::command::Launch;
+use super::environment::CallTag;
 use super::running_process::RunningProcess;
-use super::spawn::Launch;
+use super::running_process::STDOUT_CAP;
+use super::{command, guard, monotonic_now};
+use crate::regular_file;
 
 /// How an attempt ended and what was printed.
 #[derive(Debug)]
@@ -51,9 +58,7 @@ pub(super) async fn run(
     let (hangup, _held) = loop {
         match std::io::pipe() {
             Ok(pipe) => break pipe,
-            Err(error) if resource_shortage::should_retry(&error, deadline) => {
-                resource_shortage::pause().await
-            }
+            Err(error) if is_shortage(&error, deadline) => pause_for_resources().await,
             Err(error) => return Err(cannot_start(error)),
         }
     };
@@ -80,7 +85,7 @@ fn supervise(
     deadline: Instant,
     hangup: PipeReader,
 ) -> Result<CallOutput, Failure> {
-    if clock::now() >= deadline {
+    if monotonic_now() >= deadline {
         return Err(Failure::TimedOut);
     }
     if !launch.cwd.as_os_str().is_empty() && !launch.cwd.is_dir() {
@@ -90,8 +95,8 @@ fn supervise(
     let child = loop {
         match launch.spawn(tag) {
             Ok(child) => break child,
-            Err(error) if resource_shortage::should_retry(&error, deadline) => {
-                if resource_shortage::hung_up(hangup.as_fd()) {
+            Err(error) if is_shortage(&error, deadline) => {
+                if hung_up(hangup.as_fd()) {
                     return Err(Failure::TimedOut);
                 }
             }
@@ -120,7 +125,7 @@ fn supervise(
         if member.pipes.have_overflowed() {
             break Termination::Overflowed;
         }
-        if hung_up || clock::now() >= deadline {
+        if hung_up || monotonic_now() >= deadline {
             break Termination::DeadlinePassed;
         }
     };
@@ -154,5 +159,125 @@ impl Drop for LiveAttempt {
 pub fn wait_for_members(limit: Duration) {
     let live = LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
     drop(ATTEMPT_ENDED.wait_timeout_while(live, limit, |live| *live > 0));
-    orphans::kill_orphans();
+    guard::kill_orphans();
+}
+
+/// The files of one attempt.
+#[derive(Debug)]
+pub(super) struct AttemptFiles {
+    dir: TempDir,
+}
+
+impl AttemptFiles {
+    /// A fresh directory with the schema and the servers, if given.
+    pub(super) fn new(schema: Option<&Json>, servers: Option<&Json>) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::failed(format!("no temporary files can be written ({error}); check TMPDIR"))
+        };
+        let owner_only = std::fs::Permissions::from_mode(0o700);
+        let dir =
+            tempfile::Builder::new().prefix("quorate-").permissions(owner_only).tempdir().map_err(failed)?;
+        let files = AttemptFiles { dir };
+        for (path, content) in [(files.schema_path(), schema), (files.servers_path(), servers)] {
+            if let Some(content) = content {
+                std::fs::write(path, content.to_string()).map_err(failed)?;
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn schema_path(&self) -> PathBuf {
+        self.dir.path().join("schema.json")
+    }
+
+    pub(super) fn servers_path(&self) -> PathBuf {
+        self.dir.path().join("mcp.json")
+    }
+
+    /// The file that the CLI writes its last message to.
+    pub(super) fn last_message_path(&self) -> PathBuf {
+        self.dir.path().join("last-message.txt")
+    }
+
+    /// The last message; `None` if the file is missing, is not text, or exceeds the cap of any output.
+    pub(super) fn read_last_message(&self) -> Option<String> {
+        // The command may have put anything in its place.
+        let text = regular_file::read_text(&self.last_message_path(), STDOUT_CAP as u64).ok()?;
+        Some(text).filter(|text| !text.trim().is_empty())
+    }
+}
+
+/// The lowest default: the members of one council.
+const MIN_DEFAULT: usize = 4;
+
+/// Directory, name and limit: an executor whose limit changed counts as another.
+type LimitKey = (PathBuf, String, usize);
+
+static LIMITS: Mutex<BTreeMap<LimitKey, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+
+/// The permits of one executor.
+#[derive(Debug, Clone)]
+pub(super) struct Concurrency(Arc<Semaphore>);
+
+impl Concurrency {
+    /// The permits of the executor with these settings.
+    pub(super) fn for_executor(settings: &Settings, most: Option<usize>) -> Self {
+        let most = most.unwrap_or_else(default_limit).min(Semaphore::MAX_PERMITS);
+        let key = (settings.dir.clone(), settings.name.clone(), most);
+        let mut rooms = LIMITS.lock().unwrap_or_else(PoisonError::into_inner);
+        Concurrency(Arc::clone(rooms.entry(key).or_insert_with(|| Arc::new(Semaphore::new(most)))))
+    }
+
+    pub(super) async fn acquire(&self) -> Admission {
+        match Arc::clone(&self.0).acquire_owned().await {
+            Ok(permit) => Admission::with_permit(permit),
+            // It is never closed.
+            Err(_) => Admission::default(),
+        }
+    }
+}
+
+/// One for each core, and at least [`MIN_DEFAULT`].
+fn default_limit() -> usize {
+    std::thread::available_parallelism().map_or(MIN_DEFAULT, |cores| cores.get().max(MIN_DEFAULT))
+}
+
+const SHORTAGE_DELAY: Duration = Duration::from_millis(50);
+
+/// Whether a start failed for a shortage, and there is time to retry.
+pub(super) fn is_shortage(error: &io::Error, deadline: Instant) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    let short = short.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()));
+    short && monotonic_now() + SHORTAGE_DELAY < deadline
+}
+
+/// Waits within the async runtime.
+pub(super) async fn pause_for_resources() {
+    tokio::time::sleep(SHORTAGE_DELAY).await;
+}
+
+/// Waits on a thread; returns whether the caller has hung up.
+pub(super) fn hung_up(hangup: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(hangup, PollFlags::IN)];
+    let ready = poll(&mut polled, Timespec::try_from(SHORTAGE_DELAY).ok().as_ref());
+    ready.is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_place_of_the_last_message_does_not_block() {
+        let files = AttemptFiles::new(None, None).unwrap();
+        mknodat(CWD, files.last_message_path(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(files.read_last_message(), None);
+        std::fs::remove_file(files.last_message_path()).unwrap();
+        std::fs::write(files.last_message_path(), "said").unwrap();
+        assert_eq!(files.read_last_message().as_deref(), Some("said"));
+        std::fs::write(files.last_message_path(), vec![b'x'; STDOUT_CAP + 1]).unwrap();
+        assert_eq!(files.read_last_message(), None);
+    }
 }

@@ -1,12 +1,17 @@
-//! Finds the command, and explains why it cannot be started.
+//! Finds a command, starts it in its environment, directory and sandbox, and explains why it cannot be started.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use quorate_kernel::ports::executor::{ConfigError, Failure};
 
-use super::environment;
+use super::environment::{self, CallTag, TAG_VARIABLE};
+use super::guard::{self, in_child};
+use super::judge::PrivateDir;
+use super::sandbox::Sandbox;
 
 /// Refuses a command line with a NUL character, which would end the word.
 pub(super) fn check_no_nul(command: &str, args: &[String]) -> Result<(), ConfigError> {
@@ -21,7 +26,7 @@ pub(super) fn check_no_nul(command: &str, args: &[String]) -> Result<(), ConfigE
 }
 
 /// The program behind a `command`: a path below `dir` when it has a `/`, else the first one on our `PATH`.
-pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn find_command(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
     if command.contains('/') {
         let path = dir.join(command);
         let path = std::path::absolute(&path).unwrap_or(path);
@@ -48,7 +53,7 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
 
 /// Refuses a missing `command`; the help is `install` for a program of a preset, else the PATH.
 pub(super) fn check_installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), ConfigError> {
-    let Err(missing) = find(command, dir) else { return Ok(()) };
+    let Err(missing) = find_command(command, dir) else { return Ok(()) };
     if command.contains('/') {
         return Err(
             ConfigError::for_key("command", missing.to_string()).with_help("correct the path in `command`")
@@ -83,17 +88,102 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+#[derive(Debug)]
+pub(super) struct Launch {
+    /// Absolute path.
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+    /// Its whole environment, except the tag.
+    pub(super) variables: Vec<(OsString, OsString)>,
+    pub(super) cwd: PathBuf,
+    /// `None` runs it without restrictions.
+    pub(super) sandbox: Option<Sandbox>,
+    /// A judge's private directory, removed once the command and its descendants have ended.
+    pub(super) _private_dir: Option<PrivateDir>,
+}
+
+impl Launch {
+    /// Starts the command. The calling thread must live until the child is reaped: Linux kills the child when the thread
+    /// that started it ends.
+    #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
+    pub(super) fn spawn(&self, tag: CallTag) -> io::Result<Child> {
+        guard::check_sigchld()?;
+        let inherited = environment::outer_tag();
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .env(TAG_VARIABLE, tag.to_variable(inherited.as_deref()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if !self.cwd.as_os_str().is_empty() {
+            command.current_dir(&self.cwd);
+        }
+        if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temp_dir) {
+            command.env("TMPDIR", temporary);
+        }
+        // The session has a process group of its own. Without a controlling terminal a member cannot write to the user's by `/dev/tty`.
+        in_child(&mut command, || {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+        bind_to_parent(&mut command, tag);
+        #[cfg(target_os = "linux")]
+        if let Some(sandbox) = &self.sandbox {
+            let mut ruleset = sandbox.ruleset()?;
+            in_child(&mut command, move || ruleset.impose());
+        }
+        let child = guard::spawn_tracked(|| command.spawn())?;
+        tracing::debug!(program = %self.program.display(), pid = child.id(), "started");
+        Ok(child)
+    }
+}
+
+/// Writes the tag into the child's limits, and makes the system kill the child when this process dies.
+#[cfg(target_os = "linux")]
+fn bind_to_parent(command: &mut Command, tag: CallTag) {
+    use rustix::process::{
+        Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+    };
+
+    // With a guard, which kills in any case, the child gets the same two seconds as at a deadline.
+    let farewell = match guard::ensure() {
+        guard::Status::Watching => Signal::TERM,
+        guard::Status::Absent => Signal::KILL,
+    };
+    let host = getpid();
+    let hard = getrlimit(Resource::Rttime).maximum;
+    let limit = Rlimit { current: Some(tag.to_limit()), maximum: hard };
+    let fits = hard.is_none_or(|hard| tag.to_limit() <= hard);
+    in_child(command, move || {
+        if fits {
+            // The variable carries the tag too, so that the start need not fail here.
+            let _ = setrlimit(Resource::Rttime, limit);
+        }
+        set_parent_process_death_signal(Some(farewell))?;
+        // The signal comes only if the parent ends from here on: a child that was orphaned earlier has another parent.
+        if getppid() == Some(host) { Ok(()) } else { Err(rustix::io::Errno::OWNERDEAD.into()) }
+    });
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to_parent(_command: &mut Command, _tag: CallTag) {
+    let guard::Status::Absent = guard::ensure();
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{check_installed, find};
+    use super::{check_installed, find_command};
 
     #[test]
     fn a_missing_command_is_named_with_what_to_do() {
-        let failure = find("quorate-no-such-command", Path::new("/")).unwrap_err().to_string();
+        let failure = find_command("quorate-no-such-command", Path::new("/")).unwrap_err().to_string();
         assert!(failure.contains("`quorate-no-such-command` was not found on PATH"), "{failure}");
-        let failure = find("bin/no-such", Path::new("/srv")).unwrap_err().to_string();
+        let failure = find_command("bin/no-such", Path::new("/srv")).unwrap_err().to_string();
         assert!(failure.contains("/srv/bin/no-such"), "{failure}");
     }
 
@@ -111,6 +201,6 @@ mod tests {
 
     #[test]
     fn a_plain_name_is_found_on_path_and_made_absolute() {
-        assert!(find("sh", Path::new("/nowhere")).unwrap().is_absolute());
+        assert!(find_command("sh", Path::new("/nowhere")).unwrap().is_absolute());
     }
 }

@@ -1,31 +1,25 @@
 //! Reads and checks the block of one executor, and turns an invocation into a command line. `config/cli.rs` reads the
 //! key `cli`.
 
-mod cli;
-
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Servers, Settings, SideEffect};
+use quorate_manifest::{frontmatter, tree};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
+use serde_json::json;
 
-use super::attempt_files::AttemptFiles;
-use super::command::check_no_nul;
-use super::concurrency::Concurrency;
+use super::call::{AttemptFiles, Concurrency};
+use super::command::{Launch, check_no_nul};
 use super::environment::{BaseVariables, Environment};
-use super::judge::{Judge, JudgeSetup};
-use super::output_format::OutputFormat;
-use super::presets::{ArgumentInputs, PRESETS, Preset, ServerPassing};
-use super::private_dir::{JudgeConfig, PrivateDir};
-use super::process_tag;
+use super::judge::{Judge, JudgeConfig, JudgeSetup, PrivateDir};
+use super::presets::{ArgumentInputs, CliPreset, OutputFormat, PRESETS, ServerPassing};
 use super::sandbox::{Confinement, Sandbox};
-use super::spawn::Launch;
 use super::tool_grants::ToolGrants;
-use super::version;
+use super::{environment, oneshot};
 use crate::block::{Block, nearest, quoted_list};
-use crate::turn_answer;
-use cli::Cli;
+use crate::{block, regular_file};
 
 const KEYS: &[&str] = &[
     "command",
@@ -47,7 +41,7 @@ const KEYS: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Config {
     command: String,
-    preset: Option<&'static Preset>,
+    preset: Option<&'static CliPreset>,
     args: Vec<String>,
     environment: Environment,
     dir: PathBuf,
@@ -110,7 +104,7 @@ impl Config {
             cwd: resolve_cwd(settings, block.text("cwd")?)?,
             dir: settings.dir.clone(),
             output: parse_output(block.text("output")?, preset)?,
-            turn_schema: turn_answer::parse(block.text("answer")?)?,
+            turn_schema: block::parse_answer_form(block.text("answer")?)?,
             servers: settings.servers.clone(),
             concurrency: Concurrency::for_executor(settings, block.count("max_processes")?),
             sandbox: parse_sandbox(&block, preset)?,
@@ -146,7 +140,7 @@ impl Config {
         let mut side_effect =
             super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.cwd);
         if self.command.contains('/') {
-            side_effect.files.extend(super::command::find(&self.command, &self.dir).ok());
+            side_effect.files.extend(super::command::find_command(&self.command, &self.dir).ok());
         }
         if self.cwd != self.dir {
             side_effect.what.push_str(&format!(" in {}", self.cwd.display()));
@@ -218,7 +212,7 @@ impl Config {
         );
         // No variable can hold a NUL.
         let member = Some(&*invocation.member).filter(|member| !member.contains('\0'));
-        variables.extend(member.map(|member| (process_tag::MEMBER.into(), member.into())));
+        variables.extend(member.map(|member| (environment::MEMBER_TAG.into(), member.into())));
         let launch = self.launch(arguments, variables, private.map(|(private, _)| private))?;
         Ok(PreparedCall { launch, files })
     }
@@ -230,7 +224,7 @@ impl Config {
         variables: Vec<(OsString, OsString)>,
         private: Option<PrivateDir>,
     ) -> Result<Launch, Failure> {
-        let program = super::command::find(&self.command, &self.dir)?;
+        let program = super::command::find_command(&self.command, &self.dir)?;
         let cwd = private.as_ref().map_or_else(|| self.cwd.clone(), PrivateDir::work);
         let sandbox = self.sandbox.map(|confinement| Sandbox::new(confinement, &program, &cwd)).transpose();
         let sandbox = sandbox.map_err(|error| {
@@ -242,7 +236,7 @@ impl Config {
     /// Learns the version of a preset's program.
     pub(super) async fn learn_version(&self) {
         if let (Some(_), Ok(launch)) = (self.preset, self.query_launch(&[])) {
-            version::probe(launch).await;
+            oneshot::probe_version(launch).await;
         }
     }
 
@@ -311,7 +305,7 @@ impl Config {
 fn prompt_arguments(
     block: &Block<'_>,
     cli: Option<&Cli>,
-    preset: Option<&Preset>,
+    preset: Option<&CliPreset>,
 ) -> Result<Vec<String>, ConfigError> {
     let own = block.texts("args")?;
     let Some(cli) = cli.filter(|_| preset.is_none() && !block.has("args")) else { return Ok(own) };
@@ -325,7 +319,7 @@ fn prompt_arguments(
 
 /// A preset is confined unless the block says otherwise. A command of the user's own is not (X15), since it may create
 /// files beside the ledger's directory, which a sandbox that protects the ledger cannot allow.
-fn parse_sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Confinement>, ConfigError> {
+fn parse_sandbox(block: &Block<'_>, preset: Option<&CliPreset>) -> Result<Option<Confinement>, ConfigError> {
     let confined = if block.has("sandbox") { block.flag("sandbox")? } else { preset.is_some() };
     Ok(confined.then(|| preset.map_or(Confinement::UserCommand, |_| Confinement::VendorPreset)))
 }
@@ -333,7 +327,7 @@ fn parse_sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Co
 /// The tools of the block, checked against the preset.
 fn parse_tools(
     block: &Block<'_>,
-    preset: Option<&'static Preset>,
+    preset: Option<&'static CliPreset>,
 ) -> Result<Option<Vec<String>>, ConfigError> {
     if !block.has("tools") {
         return Ok(None);
@@ -347,12 +341,12 @@ fn parse_tools(
     match preset {
         None => Err(ConfigError::for_key("tools", "only a preset has tools that can be named")
             .with_help("a command of your own runs as `command` and `args` have it; leave `tools` out")),
-        Some(Preset { judge: None, name, .. }) => match tools.is_empty() {
+        Some(CliPreset { judge: None, name, .. }) => match tools.is_empty() {
             true => Ok(Some(tools)),
             false => Err(ConfigError::for_key("tools", format!("the preset `{name}` has no tools"))
                 .with_help("leave it out")),
         },
-        Some(Preset { judge: Some(judge), name, .. }) => {
+        Some(CliPreset { judge: Some(judge), name, .. }) => {
             judge.check_tools(name, &tools)?;
             Ok(Some(tools))
         }
@@ -368,7 +362,7 @@ fn preset_names() -> Vec<&'static str> {
     PRESETS.iter().map(|preset| preset.name).collect()
 }
 
-fn find_preset(key: &str, name: &str) -> Result<&'static Preset, ConfigError> {
+fn find_preset(key: &str, name: &str) -> Result<&'static CliPreset, ConfigError> {
     PRESETS.iter().find(|preset| [preset.name, preset.executor].contains(&name)).ok_or_else(|| {
         let names = preset_names();
         ConfigError::for_key(key, format!("there is no preset `{name}`")).with_help(
@@ -384,7 +378,7 @@ fn find_preset(key: &str, name: &str) -> Result<&'static Preset, ConfigError> {
 /// refused: it would appear twice, and which one wins depends on the CLI.
 fn check_args(
     args: Vec<String>,
-    preset: Option<&'static Preset>,
+    preset: Option<&'static CliPreset>,
     model: Option<&str>,
 ) -> Result<Vec<String>, ConfigError> {
     let Some(preset) = preset else {
@@ -420,7 +414,10 @@ fn resolve_cwd(settings: &Settings, written: Option<&str>) -> Result<PathBuf, Co
     }
 }
 
-fn parse_output(written: Option<&str>, preset: Option<&'static Preset>) -> Result<OutputFormat, ConfigError> {
+fn parse_output(
+    written: Option<&str>,
+    preset: Option<&'static CliPreset>,
+) -> Result<OutputFormat, ConfigError> {
     match (written, preset) {
         (None, None) => Ok(OutputFormat::Text),
         (None, Some(preset)) => Ok(preset.output),
@@ -443,6 +440,407 @@ fn parse_output(written: Option<&str>, preset: Option<&'static Preset>) -> Resul
     }
 }
 
+const CLI_KEY: &str = "cli";
+/// The longest manifest that is read, in bytes.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+/// The placeholder for the model's name in a template.
+const MODEL_PLACEHOLDER: &str = "{value}";
+
+#[derive(Debug, PartialEq, Eq)]
+struct Cli {
+    /// The preset of that name, or of the manifest's `bin`.
+    preset: Option<&'static str>,
+    command: Option<String>,
+    /// Its arguments for one prompt; `None` if neither preset nor manifest gives them.
+    args: Option<Vec<String>>,
+    /// The model unless the block names another.
+    model: Option<String>,
+    path: Option<PathBuf>,
+    /// The arguments that set the model, with [`MODEL_PLACEHOLDER`] in the model's place.
+    model_args: Option<Vec<String>>,
+}
+
+impl Cli {
+    /// Reads the key's value; a path is relative to `dir`.
+    fn resolve(written: &str, dir: &Path) -> Result<Self, ConfigError> {
+        let is_path = written.contains('/') || Path::new(written).extension().is_some();
+        if !is_path {
+            let preset = find_preset(CLI_KEY, written)?.name;
+            return Ok(Cli {
+                preset: Some(preset),
+                command: None,
+                args: None,
+                model: None,
+                path: None,
+                model_args: None,
+            });
+        }
+        let path = dir.join(written);
+        let refuse = |problem: String| {
+            ConfigError::for_key(CLI_KEY, format!("`{}` {problem}", path.display())).with_help(format!(
+                "name the AIP-45 manifest of a CLI by its path, or one of {}",
+                quoted_list(&preset_names())
+            ))
+        };
+        let text =
+            regular_file::read_text(&path, MAX_MANIFEST_BYTES).map_err(|error| match error.kind() {
+                std::io::ErrorKind::FileTooLarge => {
+                    refuse(format!("is larger than {} MiB", MAX_MANIFEST_BYTES >> 20))
+                }
+                _ => refuse(format!("cannot be read: {error}")),
+            })?;
+        let yaml = frontmatter::split(&text)
+            .map_err(|problem| refuse(format!("is no manifest: {}", problem.message)))?;
+        let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);
+        match (node, problems.into_iter().next()) {
+            (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refuse),
+            (_, problem) => Err(refuse(
+                problem.map_or("is empty".to_owned(), |problem| format!("is no YAML: {}", problem.message)),
+            )),
+        }
+    }
+
+    /// Reads the keys of a manifest that apply here.
+    fn from_manifest(manifest: &Json, path: &Path) -> Result<Self, String> {
+        let text =
+            |pointer: &str| manifest.pointer(pointer).and_then(Json::as_str).filter(|text| !text.is_empty());
+        let bin = text("/bin").ok_or("has no `bin`, which names the program")?;
+        let protocol = text("/protocol").ok_or("has no `protocol`")?;
+        let has_command = |preset: &&CliPreset| bin.rsplit('/').next() == Some(preset.command);
+        let preset = PRESETS.iter().find(has_command);
+        let model_args = match manifest.pointer("/options") {
+            None => None,
+            Some(options) => options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .find(|option| option.get("id").is_some_and(|id| id == "model"))
+                .and_then(|option| option.get("bin_args_template"))
+                .map(|template| text_list("bin_args_template", Some(template)))
+                .transpose()?,
+        };
+        let bin_args = text_list("bin_args", manifest.pointer("/bin_args"))?;
+        let takes_prompts = protocol == "proprietary";
+        let passes_models = preset.is_some() || model_args.is_some();
+        Ok(Cli {
+            preset: preset.map(|preset| preset.name),
+            command: Some(resolve_bin(bin, path)),
+            args: (preset.is_none() && takes_prompts).then_some(bin_args),
+            model: text("/models/default").filter(|_| passes_models).map(str::to_owned),
+            path: Some(path.to_owned()),
+            model_args: model_args.filter(|_| preset.is_none()),
+        })
+    }
+
+    /// The arguments that set the model; `None` without a template.
+    fn model_args(&self, model: &str) -> Option<Vec<String>> {
+        let template = self.model_args.as_ref()?;
+        Some(template.iter().map(|arg| arg.replace(MODEL_PLACEHOLDER, model)).collect())
+    }
+
+    /// What answers depend on: everything that was read from the manifest.
+    fn fingerprint(&self) -> Json {
+        json!({"preset": self.preset, "command": self.command, "args": self.args, "model": self.model,
+               "model_args": self.model_args})
+    }
+}
+
+/// A program with a `/` is relative to its manifest.
+fn resolve_bin(bin: &str, path: &Path) -> String {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    if bin.contains('/') { folder.join(bin).to_string_lossy().into_owned() } else { bin.to_owned() }
+}
+
+fn text_list(key: &str, value: Option<&Json>) -> Result<Vec<String>, String> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(Vec::new()) };
+    let wrong = || format!("has a `{key}` that is no list of texts");
+    let items = value.as_array().ok_or_else(wrong)?;
+    items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+}
+
 #[cfg(test)]
-#[path = "config_tests.rs"]
-mod tests;
+mod cli_tests {
+    use super::*;
+
+    fn read(frontmatter: &str) -> Result<Cli, ConfigError> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("AGENT-CLI.md"), format!("---\n{frontmatter}\n---\nText\n")).unwrap();
+        Cli::resolve("AGENT-CLI.md", dir.path())
+    }
+
+    #[test]
+    fn a_name_is_a_preset() {
+        let cli = Cli::resolve("codex", Path::new("/")).unwrap();
+        assert_eq!((cli.preset, cli.command), (Some("codex"), None));
+        let error = Cli::resolve("codxe", Path::new("/")).unwrap_err();
+        assert_eq!(
+            (error.key.as_deref(), error.help.as_deref()),
+            (Some("cli"), Some("did you mean `codex`?"))
+        );
+    }
+
+    #[test]
+    fn a_cli_that_a_preset_knows_is_called_as_the_preset_has_it() {
+        let cli =
+            read("bin: gemini\nbin_args: [--acp]\nprotocol: proprietary\nmodels: {default: m}").unwrap();
+        assert_eq!(
+            (cli.preset, cli.command.as_deref(), cli.args.as_ref()),
+            (Some("gemini"), Some("gemini"), None)
+        );
+        assert_eq!((cli.model.as_deref(), cli.model_args("m")), (Some("m"), None));
+    }
+
+    #[test]
+    fn any_other_is_called_with_its_arguments_unless_they_start_a_server() {
+        let options =
+            "options:\n  - id: model\n    type: string\n    bin_args_template: [\"-m={value}\", run]";
+        let cli = read(&format!("bin: talk\nbin_args: [--plain]\nprotocol: proprietary\n{options}")).unwrap();
+        assert_eq!(cli.args.as_deref(), Some(&["--plain".to_owned()][..]));
+        assert_eq!(cli.model_args("x"), Some(vec!["-m=x".to_owned(), "run".to_owned()]));
+        for protocol in ["acp", "mcp"] {
+            let cli = read(&format!("bin: hermes\nbin_args: [acp]\nprotocol: {protocol}")).unwrap();
+            assert_eq!((cli.args, cli.model), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_program_with_a_slash_is_beside_the_manifest() {
+        assert_eq!(resolve_bin("bin/talk", Path::new("/srv/cli/AGENT-CLI.md")), "/srv/cli/bin/talk");
+        assert_eq!(resolve_bin("/opt/talk", Path::new("/srv/cli/AGENT-CLI.md")), "/opt/talk");
+    }
+
+    #[test]
+    fn what_is_no_manifest_says_so() {
+        for (frontmatter, says) in [
+            ("protocol: acp", "no `bin`"),
+            ("bin: x", "no `protocol`"),
+            ("bin: x\nprotocol: acp\nbin_args: acp", "no list of texts"),
+            ("bin: [", "no YAML"),
+        ] {
+            let error = read(frontmatter).unwrap_err();
+            assert!(error.message.contains(says), "{error:?}");
+        }
+        assert!(
+            Cli::resolve("gone/AGENT-CLI.md", Path::new("/")).unwrap_err().message.contains("cannot be read")
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which blocks are accepted and which are refused, by key and with help.
+
+    #![expect(clippy::disallowed_methods, reason = "the manifests that blocks name are written here")]
+
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use quorate_kernel::ports::executor::{ConfigError, Invocation, Settings};
+    use quorate_kernel::probe;
+    use quorate_protocol::answers::Schema;
+    use serde_json::{Value, json};
+
+    use super::{Config, Confinement, Launch};
+    use crate::executor::agent_cli::tool_grants::fixture;
+
+    fn read(block: Value) -> Result<Config, ConfigError> {
+        read_in(std::path::Path::new("/"), block)
+    }
+
+    fn read_in(dir: &std::path::Path, block: Value) -> Result<Config, ConfigError> {
+        Config::parse(&Settings {
+            name: "x".into(),
+            timeout: Duration::from_secs(1),
+            retries: 0,
+            dir: dir.to_owned(),
+            block: block.as_object().cloned().unwrap_or_default(),
+            servers: Default::default(),
+            prices: None,
+        })
+    }
+
+    #[track_caller]
+    fn refused(block: Value, key: Option<&str>, says: &str) {
+        let error = read(block).unwrap_err();
+        assert_eq!(error.key.as_deref(), key, "{error:?}");
+        assert!(error.message.contains(says), "{error:?}");
+    }
+
+    #[test]
+    fn a_block_says_what_to_start() {
+        refused(json!({}), None, "neither `command` nor `preset`");
+        refused(json!({"command": ["x"]}), Some("command"), "must be a text, not a list");
+        refused(json!({"preset": "claud"}), Some("preset"), "no preset `claud`");
+        refused(json!({"command": "a\0b"}), Some("command"), "NUL");
+        refused(json!({"command": "x", "args": ["y", "\0"]}), Some("args"), "NUL");
+        assert_eq!(read(json!({"preset": "claude"})).unwrap().command_name(), "claude");
+        assert_eq!(read(json!({"preset": "claude", "command": "bin/mine"})).unwrap().command_name(), "mine");
+    }
+
+    #[test]
+    fn what_nothing_reads_is_refused() {
+        refused(json!({"command": "x", "timout": 3}), Some("timout"), "unknown key");
+        refused(json!({"command": "x", "output": "xml"}), Some("output"), "no output `xml`");
+        refused(json!({"preset": "claude", "output": "text"}), Some("output"), "prints `claude-json`");
+        refused(json!({"command": "x", "env": ["A=b"]}), Some("env"), "not the name");
+        refused(json!({"command": "x", "cwd": "no/such"}), Some("cwd"), "not a directory");
+        refused(json!({"command": "x", "env_clear": "yes"}), Some("env_clear"), "true or false");
+    }
+
+    #[test]
+    fn flags_are_not_given_twice() {
+        let recipe = read(json!({"preset": "claude", "args": ["--print", "--verbose", "-p"]})).unwrap();
+        assert_eq!(recipe.args, ["--verbose"]);
+        refused(
+            json!({"preset": "claude", "args": ["--output-format=text"]}),
+            Some("args"),
+            "set by the preset",
+        );
+        refused(json!({"preset": "gemini", "args": ["-m", "x"]}), Some("args"), "set by the preset");
+        refused(json!({"command": "x", "model": "m", "args": ["--model", "n"]}), Some("args"), "named twice");
+    }
+
+    #[test]
+    fn ollama_needs_a_model() {
+        refused(json!({"preset": "ollama"}), Some("model"), "needs a `model`");
+        assert!(read(json!({"preset": "ollama", "model": "m"})).is_ok());
+    }
+
+    fn words(recipe: &Config, invocation: &Invocation) -> Vec<String> {
+        let launch = recipe.prepare(invocation, None).unwrap().launch;
+        launch.arguments.iter().map(|word| word.to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn an_answer_is_text_or_an_object() {
+        assert_eq!(read(json!({"command": "x"})).unwrap().turn_schema, Schema::PlainText);
+        assert_eq!(read(json!({"command": "x", "answer": "text"})).unwrap().turn_schema, Schema::PlainText);
+        assert_eq!(read(json!({"command": "x", "answer": "json"})).unwrap().turn_schema, Schema::Turn);
+        refused(json!({"command": "x", "answer": "xml"}), Some("answer"), "no answer `xml`");
+    }
+
+    #[test]
+    fn a_cli_is_named_or_described() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        manifest(
+            "talk.md",
+            "---\nbin: sh\nbin_args: [-s]\nprotocol: proprietary\nmodels: {default: d}\noptions:\n  - {id: model, type: string, bin_args_template: [-m, \"{value}\"]}\n---\n",
+        );
+        manifest("server.md", "---\nbin: sh\nbin_args: [acp]\nprotocol: acp\n---\n");
+        let invocation = probe::question(Duration::from_secs(1));
+        let read = |block| read_in(dir.path(), block);
+        assert_eq!(words(&read(json!({"cli": "talk.md"})).unwrap(), &invocation), ["-s", "-m", "d"]);
+        let manifest_and_args = json!({"cli": "./talk.md", "args": ["-x"], "model": "n"});
+        assert_eq!(words(&read(manifest_and_args).unwrap(), &invocation), ["-x", "-m", "n"]);
+        assert_eq!(words(&read(json!({"cli": "server.md", "args": []})).unwrap(), &invocation), [""; 0]);
+        let error = read(json!({"cli": "server.md"})).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("args"));
+        assert!(error.help.unwrap().contains("one prompt on stdin"));
+        assert_eq!(read(json!({"cli": "claude", "command": "sh"})).unwrap().command_name(), "sh");
+        assert_eq!(
+            read(json!({"cli": "claude", "preset": "claude"})).unwrap_err().key.as_deref(),
+            Some("cli")
+        );
+        assert_ne!(read(json!({"cli": "talk.md"})).unwrap().fingerprint(), Value::Null);
+    }
+
+    #[test]
+    fn the_block_does_not_widen_what_the_manifest_allows() {
+        let mut invocation = probe::question(Duration::from_secs(1));
+        let recipe =
+            read(json!({"preset": "claude", "command": "sh", "args": ["--allowedTools=Bash"]})).unwrap();
+        let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
+        assert!(failure.contains("`--allowedTools`") && failure.contains("a judge"), "X15: {failure}");
+        invocation.conversation = Some(Arc::new(fixture::conversation(None, &[])));
+        assert!(
+            words(&recipe, &invocation).contains(&"--allowedTools=Bash".to_owned()),
+            "no restriction applies"
+        );
+        invocation.conversation = Some(Arc::new(fixture::conversation(Some(&["Read"]), &[])));
+        let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
+        assert!(failure.contains("`--allowedTools`") && failure.contains("effectors"), "{failure}");
+    }
+
+    #[test]
+    fn text_is_asked_for_without_a_schema() {
+        let recipe = read(json!({"preset": "claude", "command": "sh"})).unwrap();
+        let mut invocation = probe::question(Duration::from_secs(1));
+        assert!(words(&recipe, &invocation).contains(&"--json-schema".to_owned()));
+        invocation.answer_schema = Schema::PlainText;
+        assert!(!words(&recipe, &invocation).contains(&"--json-schema".to_owned()));
+    }
+
+    #[test]
+    fn a_preset_is_confined_and_a_command_of_the_users_own_is_not_unless_its_table_says_so() {
+        // X15
+        let whose = |block: Value| read(block).unwrap().sandbox;
+        assert_eq!(whose(json!({"preset": "claude"})), Some(Confinement::VendorPreset));
+        assert_eq!(whose(json!({"preset": "claude", "sandbox": false})), None);
+        assert_eq!(whose(json!({"command": "x"})), None);
+        assert_eq!(whose(json!({"command": "x", "sandbox": true})), Some(Confinement::UserCommand));
+        refused(json!({"command": "x", "sandbox": "yes"}), Some("sandbox"), "must be true or false");
+    }
+
+    #[test]
+    fn the_room_of_an_executor_is_one_for_all_that_build_it() {
+        for wrong in [json!(0), json!(-1), json!(1.5)] {
+            refused(json!({"command": "x", "max_processes": wrong}), Some("max_processes"), "whole number");
+        }
+        let enter = |block: Value| {
+            let recipe = read(block).unwrap();
+            async move { tokio::time::timeout(Duration::from_millis(50), recipe.concurrency.acquire()).await }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let block = || json!({"command": "x", "max_processes": 2});
+            let (first, second) = (enter(block()).await.unwrap(), enter(block()).await.unwrap());
+            assert!(first.has_permit() && second.has_permit());
+            assert!(enter(block()).await.is_err(), "there is no third place");
+            drop(second);
+            assert!(enter(block()).await.is_ok());
+            assert!(enter(json!({"command": "x"})).await.is_ok(), "another room");
+        });
+    }
+
+    #[test]
+    fn tools_are_those_that_the_preset_has() {
+        // X15
+        refused(json!({"command": "x", "tools": ["Read"]}), Some("tools"), "only a preset");
+        refused(json!({"preset": "ollama", "model": "m", "tools": ["Read"]}), Some("tools"), "has no tools");
+        refused(json!({"preset": "codex", "tools": ["Read"]}), Some("tools"), "no tool `Read`");
+        refused(json!({"preset": "gemini", "tools": ["read_file"]}), Some("tools"), "no tool `read_file`");
+        refused(json!({"preset": "claude", "tools": ["Read,Bash"]}), Some("tools"), "not the name");
+        assert_eq!(read(json!({"command": "x"})).unwrap().tools(), None);
+        assert_eq!(read(json!({"preset": "claude"})).unwrap().tools(), Some(&[][..]));
+    }
+
+    #[test]
+    fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
+        // X15
+        let recipe =
+            read(json!({"preset": "claude", "command": "sh", "tools": ["Read"], "cwd": "tmp"})).unwrap();
+        let mut invocation = probe::question(Duration::from_secs(1));
+        let launch = recipe.prepare(&invocation, None).unwrap().launch;
+        assert!(launch._private_dir.is_some() && launch.cwd.read_dir().unwrap().count() == 0, "{launch:?}");
+        let words: Vec<_> = launch.arguments.iter().filter_map(|word| word.to_str()).collect();
+        for word in
+            ["--tools=Read", "--allowedTools=Read", "--add-dir=/tmp", "--safe-mode", "--setting-sources="]
+        {
+            assert!(words.contains(&word), "{word}: {words:?}");
+        }
+        let off = |launch: &Launch| {
+            launch.variables.iter().any(|(name, _)| name == "CLAUDE_CODE_DISABLE_ATTACHMENTS")
+        };
+        assert!(off(&launch));
+        invocation.conversation = Some(Arc::new(fixture::conversation(None, &[])));
+        let launch = recipe.prepare(&invocation, None).unwrap().launch;
+        assert!(
+            launch._private_dir.is_none() && launch.cwd == std::path::Path::new("/tmp") && off(&launch),
+            "{launch:?}"
+        );
+        assert!(launch.arguments.iter().any(|word| word == "--tools=Read"));
+        let free = read(json!({"preset": "claude", "command": "sh"})).unwrap();
+        assert!(!off(&free.prepare(&invocation, None).unwrap().launch), "its manifest restricts nothing");
+    }
+}

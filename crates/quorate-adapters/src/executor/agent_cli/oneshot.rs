@@ -1,19 +1,21 @@
-//! A command such as a hook or a scorer: it is started, given one text on stdin, watched and ended as a member is.
+//! Commands that get one text and print one answer: hooks, commands that print a key, and a CLI's `--version`, which is
+//! asked once for each installed program.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
+use tokio::sync::OnceCell;
 
 use super::call::{self, Termination};
-use super::clock;
-use super::command;
+use super::command::{self, Launch};
 use super::environment::{BaseVariables, Environment};
+use super::monotonic_now;
 use super::output::describe_failure;
-use super::output_format::OutputFormat;
-use super::pipes::STDOUT_CAP;
-use super::spawn::Launch;
+use super::presets::OutputFormat;
+use super::running_process::STDOUT_CAP;
 
 #[derive(Debug)]
 pub(crate) struct OneshotCommand {
@@ -75,7 +77,8 @@ impl OneshotCommand {
         quotes_stdout: bool,
     ) -> Result<String, String> {
         let launch = Launch {
-            program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
+            program: command::find_command(&self.command, &self.dir)
+                .map_err(|failure| failure.to_string())?,
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.dir.clone(),
@@ -84,7 +87,7 @@ impl OneshotCommand {
         };
         let fail = |problem: &str| Err(format!("`{}` {problem}", self.command));
         let late = format!("did not end within {} ms", timeout.as_millis());
-        let ended = match call::run(Arc::new(launch), text, clock::now() + timeout).await {
+        let ended = match call::run(Arc::new(launch), text, monotonic_now() + timeout).await {
             Ok(ended) => ended,
             Err(Failure::TimedOut) => return fail(&late),
             Err(Failure::Failed { message, .. }) => return Err(message),
@@ -102,5 +105,78 @@ impl OneshotCommand {
                 fail(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20))
             }
         }
+    }
+}
+
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest line that counts as a version, in bytes.
+const MAX_VERSION_BYTES: usize = 64;
+
+type VersionKey = (PathBuf, u64, Option<SystemTime>);
+type VersionCell = Arc<OnceCell<Option<String>>>;
+
+static VERSIONS: Mutex<BTreeMap<VersionKey, VersionCell>> = Mutex::new(BTreeMap::new());
+
+/// The known version of a program.
+pub(super) fn cached_version(program: &Path) -> Option<String> {
+    version_cell(program)?.get()?.clone()
+}
+
+/// Asks for the version unless it is known.
+pub(super) async fn probe_version(launch: Launch) {
+    let Some(cell) = version_cell(&launch.program) else { return };
+    let ask = async {
+        let launch = Launch { arguments: vec!["--version".into()], ..launch };
+        let ended =
+            call::run(Arc::new(launch), Arc::from(""), monotonic_now() + VERSION_TIMEOUT).await.ok()?;
+        match ended.termination {
+            Termination::Exited(status) if status.success() => {
+                parse_version(&String::from_utf8_lossy(&ended.stdout))
+            }
+            _ => None,
+        }
+    };
+    cell.get_or_init(|| ask).await;
+}
+
+fn version_cell(program: &Path) -> Option<VersionCell> {
+    let file = program.metadata().ok()?;
+    let key = (program.to_owned(), file.len(), file.modified().ok());
+    let mut known = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(Arc::clone(known.entry(key).or_default()))
+}
+
+/// The version in an output: one short line that holds a number with a dot. A program that does not know the flag may
+/// print anything.
+fn parse_version(printed: &str) -> Option<String> {
+    let line = printed.trim();
+    let plain = |character: char| character.is_ascii_graphic() && !"{}[]\"<>".contains(character);
+    let numbered = line
+        .split(|character: char| !(character.is_ascii_digit() || character == '.'))
+        .any(|word| word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit()));
+    let fits =
+        line.len() <= MAX_VERSION_BYTES && line.chars().all(|character| character == ' ' || plain(character));
+    (fits && numbered).then(|| line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_version;
+
+    #[test]
+    fn a_version_is_one_short_line_with_a_number() {
+        for (printed, expected) in [
+            ("2.1.197 (Claude Code)\n", Some("2.1.197 (Claude Code)")),
+            ("codex-cli 0.169.0", Some("codex-cli 0.169.0")),
+            ("0.61.0\n", Some("0.61.0")),
+            ("", None),
+            ("unknown option", None),
+            ("{\"score\": 1.5}", None),
+            ("1.0\n2.0", None),
+            ("1.0 \u{202e}", None),
+        ] {
+            assert_eq!(parse_version(printed).as_deref(), expected, "{printed}");
+        }
+        assert_eq!(parse_version(&format!("1.0 {}", "x".repeat(80))), None);
     }
 }

@@ -3,27 +3,24 @@
 pub(super) mod claude;
 pub(super) mod codex;
 pub(super) mod gemini;
-mod ollama;
 
 use std::ffi::OsString;
 
 use quorate_protocol::{Json, answers};
 
-use super::attempt_files::AttemptFiles;
-use super::judge::Judge;
-use super::output_format::OutputFormat;
-use super::private_dir::JudgeConfig;
+use super::call::AttemptFiles;
+use super::judge::{Judge, JudgeConfig};
 use super::tool_grants::ToolGrants;
 
 /// Sorted by name.
-pub const PRESETS: &[Preset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, ollama::PRESET];
+pub const PRESETS: &[CliPreset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, PRESET];
 
 /// The preset of a participant without an executor, as in the public kernel.
 pub const BARE_PRESET: &str = claude::PRESET.name;
 
 /// How one CLI is called without a user at a terminal.
 #[derive(Debug)]
-pub struct Preset {
+pub struct CliPreset {
     /// The value of the key `preset`.
     pub name: &'static str,
     /// The name of the executor that needs no table. It differs where a service over HTTP has the preset's name; the key
@@ -65,7 +62,7 @@ pub(super) enum ServerPassing {
     Unsupported,
 }
 
-/// The input of [`Preset::arguments`].
+/// The input of [`CliPreset::arguments`].
 pub(super) struct ArgumentInputs<'a> {
     pub(super) model: Option<&'a str>,
     /// The arguments that the table adds.
@@ -85,6 +82,41 @@ impl ArgumentInputs<'_> {
     pub(super) fn plain_arguments(&self) -> Vec<OsString> {
         ArgumentBuilder::new(&[]).extra_args(self.extra_args).model("--model", self.model).list
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputFormat {
+    Text,
+    /// The result envelope of `claude --output-format json`.
+    ClaudeJson,
+    /// The events of `codex exec --json`.
+    CodexJsonl,
+    /// The envelope of `gemini --output-format json`.
+    GeminiJson,
+}
+
+impl OutputFormat {
+    pub(super) const ALL: [OutputFormat; 4] =
+        [OutputFormat::Text, OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson];
+
+    /// Its value for the key `output`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            OutputFormat::Text => "text",
+            OutputFormat::ClaudeJson => "claude-json",
+            OutputFormat::CodexJsonl => "codex-jsonl",
+            OutputFormat::GeminiJson => "gemini-json",
+        }
+    }
+}
+
+/// Why an output holds no reply.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReplyError {
+    /// The command itself reports the reason.
+    Reported(String),
+    /// It does not have the promised format.
+    Malformed,
 }
 
 #[cfg(test)]
@@ -162,6 +194,34 @@ fn words(arguments: &[OsString]) -> Vec<&str> {
     arguments.iter().map(|argument| argument.to_str().unwrap()).collect()
 }
 
+const PRESET: CliPreset = CliPreset {
+    name: "ollama",
+    executor: "ollama-cli",
+    command: "ollama",
+    install: "see https://ollama.com/download",
+    output: OutputFormat::Text,
+    needs_model: true,
+    uses_files: false,
+    reserved_flags: &["--format", "--model", "-m"],
+    implied_flags: &["run", "--nowordwrap", "--hidethinking"],
+    tool_flags: &[],
+    server_passing: ServerPassing::Unsupported,
+    schema: unchanged_schema,
+    no_attachments: None,
+    judge: None,
+    arguments,
+};
+
+fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
+    let mut first = vec!["run"];
+    first.extend(ask.model);
+    if ask.schema.is_some() {
+        first.extend(["--format", "json"]);
+    }
+    first.extend(["--nowordwrap", "--hidethinking"]);
+    ArgumentBuilder::new(&first).extra_args(ask.extra_args).list
+}
+
 #[cfg(test)]
 mod tests {
     use super::{ArgumentInputs, Judge, PRESETS, ToolGrants, words};
@@ -221,5 +281,25 @@ mod tests {
         }
         assert!(!refuses(codex, &["-c", "model_reasoning_effort=\"high\""]));
         assert!(refuses(gemini, &["--yolo"]) && !refuses(gemini, &["--debug"]));
+    }
+}
+
+#[cfg(test)]
+mod ollama_tests {
+    use super::arguments;
+    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use crate::executor::agent_cli::tool_grants::ToolGrants;
+    use serde_json::json;
+
+    #[test]
+    fn the_model_comes_first() {
+        let extra = ["--keepalive".to_owned(), "5m".to_owned()];
+        let (schema, granted) = (json!({}), ToolGrants::default());
+        let ask = ArgumentInputs::structured(Some("llama3.2"), &extra, &schema, &granted);
+        let expected =
+            ["run", "llama3.2", "--format", "json", "--nowordwrap", "--hidethinking", "--keepalive", "5m"];
+        assert_eq!(words(&arguments(&ask)), expected);
+        let ask = ArgumentInputs { schema: None, extra_args: &[], ..ask };
+        assert_eq!(words(&arguments(&ask)), ["run", "llama3.2", "--nowordwrap", "--hidethinking"]);
     }
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::ConfigError;
 use tokio::sync::oneshot;
 
+use super::monotonic_now;
 use super::call::LiveAttempt;
-use super::clock;
 use super::command;
+use super::command::Launch;
+use super::environment::CallTag;
 use super::environment::{BaseVariables, Environment};
-use super::process_tag::CallTag;
 use super::running_process::RunningProcess;
-use super::spawn::Launch;
 
 /// The longest wait for an event of a sidecar.
 const MAX_POLL: Duration = Duration::from_secs(3_600);
@@ -73,7 +73,8 @@ impl Program {
     /// The reason, as a message for users.
     pub(crate) async fn start(&self) -> Result<(Sidecar, StdioPipes), String> {
         let launch = Launch {
-            program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
+            program: command::find_command(&self.command, &self.dir)
+                .map_err(|failure| failure.to_string())?,
             arguments: self.args.iter().map(Into::into).collect(),
             variables: self.environment.variables(),
             cwd: self.cwd.clone(),
@@ -146,7 +147,7 @@ fn supervise(
     let Some((stdin, stdout)) = ends else { return drop(member.terminate()) };
     let _ = started.send(Ok(StdioPipes { stdin, stdout }));
     loop {
-        match member.poll(clock::now() + MAX_POLL, Some(hangup.as_fd())) {
+        match member.poll(monotonic_now() + MAX_POLL, Some(hangup.as_fd())) {
             Ok(false) if member.has_exited() => {
                 if let Ok((_, pipes)) = member.finish() {
                     let _ = say.send(pipes.into_output().1);

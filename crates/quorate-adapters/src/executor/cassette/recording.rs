@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_kernel::consultation::millis;
+use quorate_kernel::attempts::millis;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{Invocation, Usage};
 use quorate_kernel::redact::Redactor;

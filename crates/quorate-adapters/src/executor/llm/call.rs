@@ -1,21 +1,23 @@
 //! One call: exactly one request, read to its terminal event, its idle limit or its deadline, whichever comes first.
 
 use std::error::Error as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quorate_kernel::budget::{fewest_tokens, has_more_tokens, most_tokens};
+use quorate_kernel::canonical;
 use quorate_kernel::ports::executor::{Failure, Retry, Usage};
-use quorate_kernel::strict_json;
 use quorate_protocol::Json;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::Instant;
 use url::Url;
 
-use super::fault::{self, Fault, Kind};
-use super::key::{Secret, without_key};
+use super::fault::{self, Fault, FaultKind};
 use super::pool::Outcome;
 use super::service::Service;
-use super::wire::{self, Event, HttpRequest, Stream};
+use super::service::{Secret, without_key};
+use super::wire::{self, Event, HttpRequest, Stream, Wire};
 use crate::http::{error_chain, host_and_port};
 
 /// The most that is kept of the names of a failed connection, in characters.
@@ -138,18 +140,18 @@ async fn document(
             Ok(Ok(None)) => break,
             Ok(Ok(Some(bytes))) if body.len() + bytes.len() > MAX_DOCUMENT_BYTES => {
                 let said = format!("it is longer than {MAX_DOCUMENT_BYTES} bytes");
-                return Err(failed(service, key, Fault::new(Kind::TooLarge, said)));
+                return Err(failed(service, key, Fault::new(FaultKind::TooLarge, said)));
             }
             Ok(Ok(Some(bytes))) => body.extend(&bytes),
             Ok(Err(error)) => {
                 let said = short(&without_key(error_chain(&error), key));
-                return Err(failed(service, key, Fault::new(Kind::EndedEarly, said)));
+                return Err(failed(service, key, Fault::new(FaultKind::EndedEarly, said)));
             }
         }
     }
     let parsed = std::str::from_utf8(&body).map_err(|error| error.to_string());
-    let parsed = parsed.and_then(|text| strict_json::parse(text.trim()).map_err(|error| error.to_string()));
-    parsed.map_err(|why| failed(service, key, Fault::new(Kind::Malformed, why)))
+    let parsed = parsed.and_then(|text| canonical::parse(text.trim()).map_err(|error| error.to_string()));
+    parsed.map_err(|why| failed(service, key, Fault::new(FaultKind::Malformed, why)))
 }
 
 /// Refuses a compressed body: its size when unpacked is not known.
@@ -157,7 +159,7 @@ fn check_encoding(response: &Response) -> Result<(), Fault> {
     match response.headers().get("content-encoding").filter(|value| *value != "identity") {
         Some(encoding) => {
             let said = format!("it is encoded as {encoding:?}, which was not asked for");
-            Err(Fault::new(Kind::Malformed, said))
+            Err(Fault::new(FaultKind::Malformed, said))
         }
         None => Ok(()),
     }
@@ -220,7 +222,7 @@ async fn read(
             Ok(Ok(None)) => stream.finish(),
             Ok(Err(error)) => {
                 let said = short(&without_key(error_chain(&error), key));
-                return Err(failed(service, key, Fault::new(Kind::EndedEarly, said)));
+                return Err(failed(service, key, Fault::new(FaultKind::EndedEarly, said)));
             }
         };
         for mut event in events {
@@ -262,7 +264,7 @@ async fn refused(
         return failed(
             service,
             key,
-            Fault { status: Some(status.as_u16()), ..Fault::new(Kind::BadRequest, said) },
+            Fault { status: Some(status.as_u16()), ..Fault::new(FaultKind::BadRequest, said) },
         );
     }
     let headers = response.headers().clone();
@@ -287,13 +289,13 @@ async fn body_start(mut response: Response, most: usize, idle: Duration, deadlin
 pub(super) fn failed(service: &Service, key: Option<&Secret>, mut fault: Fault) -> CallFailure {
     fault.said = without_key(fault.said, key);
     let outcome = match fault.kind {
-        Kind::RateLimited | Kind::Overloaded => Outcome::Limited(fault.after),
-        Kind::Server => Outcome::Unreached,
+        FaultKind::RateLimited | FaultKind::Overloaded => Outcome::Limited(fault.after),
+        FaultKind::Server => Outcome::Unreached,
         _ => Outcome::Answered,
     };
-    let is_auth = fault.kind == Kind::Auth;
+    let is_auth = fault.kind == FaultKind::Auth;
     let mut message = without_key(fault.to_string(), key);
-    if is_auth && let Some(source) = service.key.as_ref().map(super::key::Key::source) {
+    if is_auth && let Some(source) = service.key.as_ref().map(super::service::Key::source) {
         message = format!("{message} (it was {})", source.describe());
     }
     let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
@@ -340,5 +342,118 @@ async fn limited<T>(idle: Duration, deadline: Instant, future: impl Future<Outpu
         Ok(value) => Ok(value),
         Err(_) if Instant::now() >= deadline => Err(Limit::Deadline),
         Err(_) => Err(Limit::Idle),
+    }
+}
+
+/// Prompts with no more words are not judged: they fit in every context.
+const SHORT: u64 = 500;
+
+/// What one server reads of a prompt.
+#[derive(Debug)]
+pub(super) struct Reader {
+    wire: Wire,
+    /// The size of its context, where the settings say it.
+    context: Option<u32>,
+    /// The cap on output tokens, which share the context with the prompt.
+    max_tokens: u32,
+    /// The longest prompt that it read, in tokens.
+    longest: AtomicU64,
+}
+
+impl Reader {
+    pub(super) fn new(wire: Wire, context: Option<u32>, max_tokens: u32) -> Reader {
+        Reader { wire, context, max_tokens, longest: AtomicU64::new(0) }
+    }
+
+    /// Refuses a prompt that does not fit in any tokenizer.
+    ///
+    /// # Errors
+    /// The reason, for a person.
+    pub(super) fn check_fits(&self, prompt: &str) -> Result<(), String> {
+        let Some(context) = self.context else { return Ok(()) };
+        if has_more_tokens(prompt, context.into()) {
+            let fewest = fewest_tokens(prompt);
+            return Err(format!("the prompt has {fewest} tokens or more, and `context` is {context}"));
+        }
+        Ok(())
+    }
+
+    /// Refuses the answer to a prompt that was cut. `tokens_in` is what the server says that it read.
+    ///
+    /// # Errors
+    /// The reason, for a person.
+    pub(super) fn check_read(&self, prompt: &str, tokens_in: Option<u64>) -> Result<(), String> {
+        let judged = matches!(self.wire, Wire::Ollama | Wire::Chat);
+        let Some(read) = tokens_in.filter(|read| judged && *read > 0) else { return Ok(()) };
+        let longest = self.longest.fetch_max(read, Ordering::Relaxed).max(read);
+        // A server that read a longer prompt does not cut this one.
+        if !has_more_tokens(prompt, longest.max(SHORT)) || self.surely_fits(prompt) {
+            return Ok(());
+        }
+        let fewest = fewest_tokens(prompt);
+        let help = match self.wire {
+            Wire::Ollama => "set a larger `context`, or choose a model with one",
+            _ => {
+                "raise its context. If it counts only what is not in its cache, set `context` to the size of its context"
+            }
+        };
+        Err(format!(
+            "the server read {read} tokens of a prompt that has {fewest} or more: it cut the prompt; {help}"
+        ))
+    }
+
+    /// Whether the prompt and its answer fit in a context that the settings vouch for. Ollama's is what the program asks for, and
+    /// not what the model has.
+    fn surely_fits(&self, prompt: &str) -> bool {
+        let needed = || most_tokens(prompt) + u64::from(self.max_tokens);
+        self.wire == Wire::Chat && self.context.is_some_and(|context| needed() <= context.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAP: u32 = 1_000;
+
+    #[test]
+    fn a_number_below_that_of_words_is_of_a_cut_prompt() {
+        let prompt = "word ".repeat(4_000);
+        for wire in [Wire::Chat, Wire::Ollama] {
+            let reader = Reader::new(wire, None, CAP);
+            assert!(reader.check_read(&prompt, Some(2_048)).unwrap_err().contains("it cut the prompt"));
+            // The same server gives another number for a prompt that it reads whole.
+            assert_eq!(reader.check_read(&prompt[..5_000], Some(1_010)), Ok(()));
+            assert!(reader.check_read(&prompt, Some(2_048)).is_err());
+        }
+        for (wire, read) in [(Wire::Chat, None), (Wire::Chat, Some(0)), (Wire::Messages, Some(12))] {
+            assert_eq!(Reader::new(wire, None, CAP).check_read(&prompt, read), Ok(()));
+        }
+        assert_eq!(Reader::new(Wire::Chat, None, CAP).check_read("word ", Some(1)), Ok(()));
+    }
+
+    #[test]
+    fn a_text_with_few_words_or_a_server_that_counts_without_its_cache_is_not_cut() {
+        let reader = Reader::new(Wire::Chat, None, CAP);
+        for text in ["=".repeat(60_000), "w".repeat(60_000), format!("{}\n", "- ".repeat(40)).repeat(500)] {
+            assert_eq!(reader.check_read(&text, Some(900)), Ok(()));
+        }
+        let prompt = "word ".repeat(4_000);
+        // The first call fills the cache, the second is read from it.
+        assert_eq!(reader.check_read(&prompt, Some(4_100)), Ok(()));
+        assert_eq!(reader.check_read(&prompt, Some(30)), Ok(()));
+        // A cache that was full before, and a person who knows the context.
+        let told = |context| Reader::new(Wire::Chat, Some(context), CAP).check_read(&prompt, Some(30));
+        assert_eq!(told(16_384), Ok(()));
+        assert!(told(8_192).is_err(), "it may not fit");
+        assert!(Reader::new(Wire::Ollama, Some(16_384), CAP).check_read(&prompt, Some(30)).is_err());
+    }
+
+    #[test]
+    fn what_cannot_fit_is_not_sent() {
+        let reader = Reader::new(Wire::Chat, Some(2_048), CAP);
+        assert!(reader.check_fits(&"word ".repeat(2_049)).unwrap_err().contains("`context` is 2048"));
+        assert_eq!(reader.check_fits(&"word ".repeat(2_000)), Ok(()));
+        assert_eq!(Reader::new(Wire::Chat, None, CAP).check_fits(&"word ".repeat(99_999)), Ok(()));
     }
 }

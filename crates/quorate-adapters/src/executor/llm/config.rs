@@ -5,10 +5,9 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use url::Url;
 
-use super::presets::{PRESETS, Preset};
 use super::prices::Priced;
 use super::service::{Defaults, Service, address, unknown_word};
-use super::wire::{Cache, Server, Wire};
+use super::wire::{Auth, Cache, Server, Wire};
 use crate::block::Block;
 use crate::http;
 
@@ -161,8 +160,8 @@ impl Config {
     }
 }
 
-fn preset(name: &str) -> Result<&'static Preset, ConfigError> {
-    Preset::find(name).ok_or_else(|| {
+fn preset(name: &str) -> Result<&'static ServicePreset, ConfigError> {
+    ServicePreset::find(name).ok_or_else(|| {
         let help = format!("the presets are {}", preset_names());
         ConfigError::for_key("preset", format!("there is no preset `{name}`")).with_help(help)
     })
@@ -211,7 +210,7 @@ fn duration(block: &Block<'_>, key: &str) -> Result<Option<Duration>, ConfigErro
     })
 }
 
-fn preset_address(preset: &Preset) -> Result<Url, ConfigError> {
+fn preset_address(preset: &ServicePreset) -> Result<Url, ConfigError> {
     let Some((variable, example)) = preset.host_variable else { return address(preset.base_url) };
     let Some(value) = http::read_variable(variable) else {
         let message =
@@ -236,4 +235,117 @@ fn preset_address(preset: &Preset) -> Result<Url, ConfigError> {
 /// Whether an address is the vendor's own.
 fn base_url_is_vendor(written: Option<&str>, wire: Wire) -> bool {
     written.is_none_or(|written| written.trim_end_matches('/') == wire.default_base_url())
+}
+
+/// Sorted by name.
+pub const PRESETS: &[ServicePreset] = &[
+    ServicePreset {
+        variables: &["ANTHROPIC_API_KEY"],
+        auth: Auth::XApiKey,
+        default_model: Some("claude-sonnet-5"),
+        ..ServicePreset::of("anthropic", Wire::Messages, "https://api.anthropic.com")
+    },
+    ServicePreset {
+        variables: &["AZURE_OPENAI_API_KEY"],
+        auth: Auth::ApiKey,
+        host_variable: Some(("AZURE_OPENAI_ENDPOINT", "https://NAME.openai.azure.com")),
+        ..ServicePreset::of("azure", Wire::Responses, "{}/openai/v1")
+    },
+    ServicePreset {
+        variables: &["AWS_BEARER_TOKEN_BEDROCK"],
+        host_variable: Some(("AWS_REGION", "us-east-1")),
+        server: Server::Compatible,
+        ..ServicePreset::of("bedrock", Wire::Chat, "https://bedrock-runtime.{}.amazonaws.com/openai/v1")
+    },
+    ServicePreset {
+        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        auth: Auth::XGoogApiKey,
+        default_model: Some("gemini-3.5-flash"),
+        ..ServicePreset::of("gemini", Wire::Gemini, "https://generativelanguage.googleapis.com/v1")
+    },
+    ServicePreset {
+        server: Server::Compatible,
+        is_local: true,
+        auth: Auth::None,
+        ..ServicePreset::of("lmstudio", Wire::Chat, "http://localhost:1234/v1")
+    },
+    ServicePreset {
+        is_local: true,
+        auth: Auth::None,
+        ..ServicePreset::of("ollama", Wire::Ollama, "http://localhost:11434")
+    },
+    ServicePreset {
+        variables: &["OPENAI_API_KEY"],
+        default_model: Some("gpt-5.5"),
+        ..ServicePreset::of("openai", Wire::Responses, "https://api.openai.com/v1")
+    },
+    ServicePreset {
+        variables: &["OPENROUTER_API_KEY"],
+        server: Server::Compatible,
+        ..ServicePreset::of("openrouter", Wire::Chat, "https://openrouter.ai/api/v1")
+    },
+];
+
+/// The first preset that can be asked with nothing but its name, as its variable is set; with that variable.
+pub fn with_key(is_set: impl Fn(&str) -> bool) -> Option<(&'static str, &'static str)> {
+    let ready =
+        PRESETS.iter().filter(|preset| preset.default_model.is_some() && preset.host_variable.is_none());
+    ready
+        .flat_map(|preset| preset.variables.iter().map(|name| (preset.name, *name)))
+        .find(|(_, name)| is_set(name))
+}
+
+/// A service with its settings.
+#[derive(Debug)]
+pub struct ServicePreset {
+    /// The value of the key `preset`.
+    pub name: &'static str,
+    pub(super) wire: Wire,
+    /// The base URL; `{}` stands for the value of `host_variable`.
+    pub(super) base_url: &'static str,
+    /// The variable that completes the base URL, and an example of its value.
+    pub(super) host_variable: Option<(&'static str, &'static str)>,
+    /// The variables that may have the key; the first that is set counts.
+    pub(super) variables: &'static [&'static str],
+    pub(super) auth: Auth,
+    /// The model that is asked if none is named.
+    pub(super) default_model: Option<&'static str>,
+    pub(super) server: Server,
+    /// Whether it runs on this machine, and costs nothing.
+    pub(super) is_local: bool,
+}
+
+impl ServicePreset {
+    const fn of(name: &'static str, wire: Wire, base_url: &'static str) -> ServicePreset {
+        ServicePreset {
+            name,
+            wire,
+            base_url,
+            host_variable: None,
+            variables: &[],
+            auth: Auth::Bearer,
+            default_model: None,
+            server: Server::Vendor,
+            is_local: false,
+        }
+    }
+
+    /// The preset of a name.
+    pub(super) fn find(name: &str) -> Option<&'static ServicePreset> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_sorted_and_one_with_a_key_is_named() {
+        assert!(PRESETS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert_eq!(with_key(|name| name == "GOOGLE_API_KEY"), Some(("gemini", "GOOGLE_API_KEY")));
+        assert_eq!(with_key(|_| true), Some(("anthropic", "ANTHROPIC_API_KEY")));
+        // Those need a model, too.
+        assert_eq!(with_key(|name| name == "OPENROUTER_API_KEY" || name == "AZURE_OPENAI_API_KEY"), None);
+    }
 }

@@ -19,12 +19,10 @@
 use std::sync::LazyLock;
 
 use quorate_kernel::answer::rewrite_answer;
-use quorate_kernel::strict_json;
+use quorate_kernel::canonical;
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
-
-mod restore;
-mod wire_form;
+use serde_json::{Map, json};
 
 /// The parts of JSON Schema that a family of services takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +73,7 @@ pub fn form(answer: Schema, dialect: Dialect) -> Option<&'static Form> {
 
 fn build(answer: Schema, dialect: Dialect) -> Form {
     let host = answer.json_schema();
-    Form { name: name(answer), schema: wire_form::convert(&host, dialect), host }
+    Form { name: name(answer), schema: convert(&host, dialect), host }
 }
 
 fn name(answer: Schema) -> &'static str {
@@ -97,9 +95,234 @@ impl Form {
     /// Translates an answer to the host's form. Text around the object and values that do not fit stay unchanged.
     pub fn restore(&self, text: &str) -> String {
         rewrite_answer(text, |object| {
-            let answer = strict_json::parse(object).ok()?;
-            let restored = restore::value(answer.clone(), &self.host);
+            let answer = canonical::parse(object).ok()?;
+            let restored = restore(answer.clone(), &self.host);
             (restored != answer).then(|| restored.to_string())
         })
     }
+}
+
+/// Translates a value back. What does not fit stays as it is, for the host's check to refuse.
+fn restore(value: Json, host: &Json) -> Json {
+    match value {
+        Json::Object(entries) => restore_object(entries, host).into(),
+        Json::Array(items) if is_open_object(host) => {
+            named_values(&items).map_or(Json::Array(items), Json::Object)
+        }
+        Json::Array(items) => match host.get("items") {
+            Some(form) => items.into_iter().map(|item| restore(item, form)).collect(),
+            None => Json::Array(items),
+        },
+        Json::String(text) if is_open_object(host) => match canonical::parse(&text) {
+            Ok(object @ Json::Object(_)) => object,
+            _ => Json::String(text),
+        },
+        plain => plain,
+    }
+}
+
+fn restore_object(entries: Map<String, Json>, host: &Json) -> Map<String, Json> {
+    let is_required = |key: &str| {
+        let required = host.get("required").and_then(Json::as_array);
+        required.is_some_and(|required| required.iter().any(|name| name == key))
+    };
+    let form = |key: &str| {
+        let places =
+            [host.get("properties"), host.pointer("/then/properties"), host.pointer("/else/properties")];
+        places.into_iter().flatten().find_map(|properties| properties.get(key))
+    };
+    let kept = entries
+        .into_iter()
+        .filter(|(key, restore)| !restore.is_null() || is_required(key) || form(key).is_none());
+    kept.map(|(key, entry)| match form(&key) {
+        Some(form) => (key, restore(entry, form)),
+        None => (key, entry),
+    })
+    .collect()
+}
+
+/// An object whose keys no form names, which is written as a list or as a text.
+fn is_open_object(host: &Json) -> bool {
+    let is_object = match host.get("type") {
+        Some(Json::Array(types)) => types.iter().any(|name| name == "object"),
+        Some(one) => one == "object",
+        None => false,
+    };
+    is_object && host.get("properties").is_none()
+}
+
+/// A list of `{name, value}` as an object; `None` where it is none, or names a key twice.
+fn named_values(items: &[Json]) -> Option<Map<String, Json>> {
+    let mut entries = Map::new();
+    for item in items {
+        let name = item.get("name")?.as_str()?;
+        if entries.insert(name.to_owned(), item.get("value")?.clone()).is_some() {
+            return None;
+        }
+    }
+    Some(entries)
+}
+
+/// Converts a JSON Schema of an answer.
+fn convert(host: &Json, dialect: Dialect) -> Json {
+    let host = first_alternative(host);
+    match split_condition(&host) {
+        Some(variants) => json!({"anyOf": variants.map(|variant| convert(&variant, dialect))}),
+        None => convert_plain(&host, dialect),
+    }
+}
+
+/// A form without conditions.
+fn convert_plain(host: &Json, dialect: Dialect) -> Json {
+    let mut notes = Vec::new();
+    let mut wire = Map::new();
+    match main_type(host) {
+        "object" if host.get("properties").is_some() => wire = convert_object(host, dialect),
+        "object" => match host.get("additionalProperties") {
+            Some(value) => {
+                let entry = json!({
+                    "type": "object",
+                    "required": ["name", "value"],
+                    "properties": {"name": {"type": "string"}, "value": value}
+                });
+                wire.insert("type".into(), "array".into());
+                wire.insert("items".into(), convert(&entry, dialect));
+            }
+            None => {
+                wire.insert("type".into(), "string".into());
+                notes.push("a JSON object, as JSON text".to_owned());
+            }
+        },
+        "array" => {
+            let items = host.get("items").cloned().unwrap_or_else(|| json!({"type": "string"}));
+            wire.insert("type".into(), "array".into());
+            wire.insert("items".into(), convert(&items, dialect));
+        }
+        plain => {
+            wire.insert("type".into(), plain.into());
+        }
+    }
+    let pattern = host.get("pattern").and_then(Json::as_str);
+    let words = pattern.and_then(words_in_any_case).map(Json::from).or_else(|| host.get("enum").cloned());
+    if let Some(words) = &words {
+        wire.insert("enum".into(), words.clone());
+        if dialect == Dialect::Anthropic {
+            wire.remove("type");
+        }
+    }
+    for keyword in
+        ["minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "minProperties", "pattern"]
+    {
+        match host.get(keyword) {
+            Some(_) if keyword == "pattern" && words.is_some() => {}
+            Some(limit) if dialect.unheld().contains(&keyword) => notes.push(format!("{keyword}: {limit}")),
+            Some(limit) => {
+                wire.insert(keyword.into(), limit.clone());
+            }
+            None => {}
+        }
+    }
+    let description = host.get("description").and_then(Json::as_str).unwrap_or_default();
+    let noted = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    let description = format!("{description}{noted}");
+    if !description.is_empty() {
+        wire.insert("description".into(), description.trim_start().into());
+    }
+    wire.into()
+}
+
+fn convert_object(host: &Json, dialect: Dialect) -> Map<String, Json> {
+    let required = strings(host.get("required"));
+    let mut properties = Map::new();
+    for (key, form) in host["properties"].as_object().into_iter().flatten() {
+        let mut form = convert(form, dialect);
+        if dialect == Dialect::OpenAi && !required.contains(&key.as_str()) {
+            make_nullable(&mut form);
+        }
+        properties.insert(key.clone(), form);
+    }
+    let required: Vec<&str> = match dialect {
+        Dialect::OpenAi => properties.keys().map(String::as_str).collect(),
+        Dialect::Anthropic | Dialect::Gemini => required,
+    };
+    let mut wire = Map::new();
+    wire.insert("type".into(), "object".into());
+    wire.insert("additionalProperties".into(), false.into());
+    wire.insert("required".into(), required.into());
+    wire.insert("properties".into(), properties.into());
+    wire
+}
+
+fn make_nullable(form: &mut Json) {
+    if let Some(words) = form.get_mut("enum").and_then(Json::as_array_mut) {
+        words.push(Json::Null);
+    }
+    form["type"] = json!([form["type"], "null"]);
+}
+
+/// The type that is not null; a list before all others, since a list has room for one text.
+fn main_type(host: &Json) -> &str {
+    let types = match host.get("type") {
+        Some(Json::Array(_)) => strings(host.get("type")),
+        Some(Json::String(one)) => vec![one.as_str()],
+        _ => vec!["string"],
+    };
+    let list = types.iter().find(|name| **name == "array");
+    list.or_else(|| types.iter().find(|name| **name != "null")).copied().unwrap_or("string")
+}
+
+/// An object that has to have one of several keys, as one that has to have the first. The other keys are left out.
+fn first_alternative(host: &Json) -> Json {
+    let mut host = host.clone();
+    let Some(alternatives) = host.as_object_mut().and_then(|host| host.remove("anyOf")) else { return host };
+    for (at, alternative) in alternatives.as_array().into_iter().flatten().enumerate() {
+        for key in strings(alternative.get("required")) {
+            if at > 0 {
+                host["properties"].as_object_mut().and_then(|all| all.remove(key));
+            } else if let Some(required) = host["required"].as_array_mut() {
+                required.push(key.into());
+            }
+        }
+    }
+    host
+}
+
+/// The two forms of an object with `if`, which asks for one word of a property's.
+fn split_condition(host: &Json) -> Option<[Json; 2]> {
+    let (key, asked) = host.pointer("/if/properties")?.as_object()?.iter().next()?;
+    let word = asked.get("const")?;
+    let variant = |branch: &str, has: &dyn Fn(&Json) -> bool| {
+        let mut variant = host.clone();
+        let fields = variant.as_object_mut()?;
+        for condition in ["if", "then", "else"] {
+            fields.remove(condition);
+        }
+        let words: Vec<Json> =
+            variant["properties"][key]["enum"].as_array()?.iter().filter(|word| has(word)).cloned().collect();
+        variant["properties"][key]["enum"] = words.into();
+        for (name, form) in host[branch]["properties"].as_object()? {
+            variant["properties"][name] = form.clone();
+        }
+        let more = host[branch]["required"].as_array()?.clone();
+        variant["required"].as_array_mut()?.extend(more);
+        Some(variant)
+    };
+    Some([variant("then", &|other| other == word)?, variant("else", &|other| other != word)?])
+}
+
+/// The words of a pattern such as `^([Aa][Bb]|[Cc])$`, in lower case.
+fn words_in_any_case(pattern: &str) -> Option<Vec<String>> {
+    let words = pattern.strip_prefix("^(")?.strip_suffix(")$")?.split('|');
+    let letter = |class: &str| match class.as_bytes() {
+        [upper, lower] if upper.to_ascii_lowercase() == *lower => Some(char::from(*lower)),
+        _ => None,
+    };
+    let word = |word: &str| {
+        word.strip_prefix('[')?.strip_suffix(']')?.split("][").map(letter).collect::<Option<String>>()
+    };
+    words.map(word).collect()
+}
+
+fn strings(list: Option<&Json>) -> Vec<&str> {
+    list.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
 }

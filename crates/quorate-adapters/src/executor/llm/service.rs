@@ -2,16 +2,20 @@
 //! asked of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex as Shared, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{ConfigError, SideEffect};
+use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
+use quorate_kernel::redact::{Redactor, Secrets};
 use reqwest::header::{HeaderName, HeaderValue};
+use tokio::sync::Mutex;
 use url::Url;
+use zeroize::Zeroizing;
 
-use super::key::{Key, Source};
 use super::wire::Auth;
-use crate::block::{Block, nearest, quoted_list};
-use crate::http;
+use crate::block::{Block, nearest, quoted_list, variable_name};
+use crate::executor::agent_cli::oneshot::OneshotCommand;
+use crate::{http, regular_file};
 
 /// Headers that the program sets, or that would change what a request means.
 const RESERVED_HEADERS: &[&str] = &[
@@ -181,5 +185,239 @@ fn check_cleartext(url: &Url, has_key: bool) -> Result<(), ConfigError> {
         true => Err(ConfigError::for_key("base_url", "`base_url` would send the key unencrypted")
             .with_help("use https://, or set `auth = \"none\"` and no `key`")),
         false => Ok(()),
+    }
+}
+
+/// The largest key, in bytes: tokens of identity services have some thousand.
+const MAX_BYTES: usize = 64 << 10;
+
+/// How long a command may take that prints a key.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The value, wiped from memory when it is dropped.
+pub(super) type Secret = Zeroizing<String>;
+
+/// Where a key comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// The first of these environment variables that is set.
+    Variables(Vec<String>),
+    File(PathBuf),
+    /// What a command prints. It is run again once a service does not accept what it printed.
+    Command(OneshotCommand),
+}
+
+impl Source {
+    /// Reads the table `key`: exactly one of `env`, `file` and `command`.
+    ///
+    /// # Errors
+    /// When it is something else. A text is not repeated, since it may be the key itself.
+    pub(super) fn parse(block: &Block<'_>, dir: &Path) -> Result<Option<Source>, ConfigError> {
+        const HELP: &str = "write `key = { env = \"NAME\" }`, `{ file = \"path\" }` or `{ command = [\"program\", \"argument\"] }`";
+        if block.is_text("key") {
+            let message = "`key` says where the key is, and does not hold it";
+            return Err(ConfigError::for_key("key", message).with_help(HELP));
+        }
+        let Some(table) = block.table("key")? else { return Ok(None) };
+        let inside = |error: ConfigError| {
+            let key = error.key.as_deref().map_or("key".to_owned(), |key| format!("key.{key}"));
+            ConfigError { key: Some(key), ..error }
+        };
+        let keys = Block::parse(table, &["env", "file", "command"]).map_err(inside)?;
+        let source = match (keys.text("env"), keys.text("file"), keys.texts("command")) {
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Err(inside(error)),
+            (Ok(Some(name)), Ok(None), Ok(command)) if command.is_empty() => {
+                Source::Variables(vec![variable_name("key.env", name, "ANTHROPIC_API_KEY")?])
+            }
+            (Ok(None), Ok(Some(path)), Ok(command)) if command.is_empty() => Source::File(dir.join(path)),
+            (Ok(None), Ok(None), Ok(command)) if !command.is_empty() => {
+                let (program, arguments) =
+                    command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+                let command =
+                    OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir).map_err(inside)?;
+                Source::Command(command)
+            }
+            _ => {
+                let message = "`key` needs exactly one of `env`, `file` and `command`";
+                return Err(ConfigError::for_key("key", message).with_help(HELP));
+            }
+        };
+        Ok(Some(source))
+    }
+
+    /// What a person is told about it before they trust the file that names it.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Source::Variables(names) => format!("the value of {}", names.join(" or ")),
+            Source::File(path) => format!("the content of {}", path.display()),
+            Source::Command(_) => "what a command prints".to_owned(),
+        }
+    }
+
+    /// The command that is run for it.
+    pub(super) fn side_effect(&self) -> Option<SideEffect> {
+        match self {
+            Source::Command(command) => Some(command.side_effect()),
+            Source::Variables(_) | Source::File(_) => None,
+        }
+    }
+
+    /// Refuses a source that is known to have no key, without starting anything.
+    ///
+    /// # Errors
+    /// When no variable is set, or the file is not there.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Source::Variables(names) if !names.iter().any(|name| http::read_variable(name).is_some()) => {
+                let message = match &names[..] {
+                    [only] => format!("the environment variable {only}, which holds the key, is not set"),
+                    all => format!(
+                        "none of the environment variables {} is set, which hold the key",
+                        all.join(", ")
+                    ),
+                };
+                let help = format!("export {}=…", names.first().map_or("", String::as_str));
+                Err(ConfigError::for_key("key", message).with_help(help))
+            }
+            Source::File(path) => regular_file::open(path).map(drop).map_err(|error| {
+                ConfigError::for_key("key", format!("cannot read the key from {}: {error}", path.display()))
+            }),
+            Source::Variables(_) | Source::Command(_) => Ok(()),
+        }
+    }
+
+    async fn read(&self) -> Result<Secret, Failure> {
+        let text = match self {
+            Source::Variables(names) => {
+                let value = names.iter().find_map(|name| http::read_variable(name));
+                Zeroizing::new(value.ok_or_else(|| {
+                    Failure::never(format!("the environment variable {} is not set", names.join(" or ")))
+                })?)
+            }
+            Source::File(path) => {
+                let text = regular_file::read_text(path, MAX_BYTES as u64).map_err(|error| {
+                    Failure::never(format!("cannot read the key from {}: {error}", path.display()))
+                })?;
+                Zeroizing::new(text)
+            }
+            Source::Command(command) => {
+                let printed = command.run_for_secret(COMMAND_TIMEOUT).await;
+                Zeroizing::new(printed.map_err(|why| Failure::never(format!("no key: {why}")))?)
+            }
+        };
+        let key = text.trim();
+        // Anything else cannot stand in a header, and would end it.
+        match !key.is_empty() && key.len() <= MAX_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Zeroizing::new(key.to_owned())),
+            false => Err(Failure::never(format!(
+                "{} is no key: it is empty, too long, or has blanks or characters outside of ASCII",
+                self.describe()
+            ))),
+        }
+    }
+}
+
+/// A key that is read once.
+#[derive(Debug)]
+pub(super) struct Key {
+    source: Source,
+    value: Mutex<Option<Secret>>,
+    /// Those that a service did not accept any more. They may be accepted elsewhere, so that no text may have them either.
+    refused: Shared<Vec<Secret>>,
+}
+
+impl Key {
+    pub(super) fn new(source: Source) -> Self {
+        Key { source, value: Mutex::new(None), refused: Shared::default() }
+    }
+
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The key.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub(super) async fn get(&self) -> Result<Secret, Failure> {
+        let mut value = self.value.lock().await;
+        if value.is_none() {
+            *value = Some(self.source.read().await?);
+        }
+        value.clone().ok_or_else(|| Failure::never("there is no key"))
+    }
+
+    /// Forgets a key that a service did not accept, if a command may print another. Says whether it did.
+    pub(super) async fn forget(&self, refused: &Secret) -> bool {
+        let Source::Command(_) = self.source else { return false };
+        let mut value = self.value.lock().await;
+        // Another call may have renewed it meanwhile.
+        if value.as_ref() == Some(refused) {
+            *value = None;
+            self.refused().push(refused.clone());
+        }
+        true
+    }
+
+    /// The text of an answer or a message without the keys that were used before this one.
+    pub(super) fn without_refused(&self, text: String) -> String {
+        self.refused().iter().fold(text, |text, key| answer_without_key(text, Some(key)))
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Vec<Secret>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The text without the key, where it has it: whole, or its beginning where a shortened text ends in it.
+pub(super) fn without_key(text: String, key: Option<&Secret>) -> String {
+    const LEAST: usize = 4;
+    let Some(key) = key.filter(|key| key.len() >= LEAST) else { return text };
+    let text = text.replace(key.as_str(), "[key]");
+    let Some(cut) = text.strip_suffix('…') else { return text };
+    let beginning = (LEAST..key.len()).rev().find_map(|length| cut.strip_suffix(&key[..length]));
+    beginning.map_or_else(|| text.clone(), |before| format!("{before}[key]…"))
+}
+
+/// The text of an answer without the key, also where an escape in its JSON hides it until it is read.
+pub(super) fn answer_without_key(text: String, key: Option<&Secret>) -> String {
+    let Some(secret) = key else { return text };
+    let secrets = Secrets { values: vec![secret.to_string()], ..Secrets::default() };
+    let text = without_key(text, key);
+    match Redactor::from_secrets(&secrets) {
+        Ok(redactor) => redactor.redact_output(&text).0,
+        // No text is better than one with a key in it.
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_taken_out_whole_and_where_a_text_was_cut_in_it() {
+        let key = Some(&Zeroizing::new("sk-canary-77".to_owned())).cloned();
+        let clean = |text: &str| without_key(text.to_owned(), key.as_ref());
+        assert_eq!(clean("bad sk-canary-77, sk-canary-77"), "bad [key], [key]");
+        assert_eq!(clean("bad sk-canary-7…"), "bad [key]…");
+        assert_eq!(clean("bad sk-c…"), "bad [key]…");
+        assert_eq!(clean("bad…"), "bad…");
+        assert_eq!(without_key("x".to_owned(), None), "x");
+    }
+
+    #[test]
+    fn a_key_that_an_escape_hides_is_taken_out_of_an_answer() {
+        let key = Zeroizing::new("sk-\"canary\\77".to_owned());
+        let clean = |text: &str| answer_without_key(text.to_owned(), Some(&key));
+        for text in [
+            r#"{"brief": "it is \u0073k-\u0022canary\u005c77."}"#,
+            r#"{"brief": "it is sk-\"canary\\77."}"#,
+            r#"Here: {"a": [{"sk-\u0022canary\\77": 1}]}"#,
+        ] {
+            let clean = clean(text);
+            assert!(clean.contains("[REDACTED]") && !clean.contains("canary"), "{clean}");
+        }
+        assert_eq!(clean(r#"{"brief": "a \u0073 \"b\""}"#), r#"{"brief": "a \u0073 \"b\""}"#);
     }
 }

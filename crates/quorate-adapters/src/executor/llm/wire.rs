@@ -38,26 +38,22 @@
 //! [`Response::text`], beside the usage that was reported until then. Nothing here panics on any input, and nothing grows
 //! past a cap.
 
-use quorate_kernel::canonical::MAX_EXACT_INTEGER;
-use quorate_kernel::ports::executor::Usage;
-
-use super::fault::{self, Fault, Kind};
-use super::schema::Dialect;
-use super::sse::{Events, Item, Lines};
-
-mod answer;
 mod chat;
 mod gemini;
 mod messages;
 mod ollama;
-mod openai;
-mod request;
 mod responses;
-mod whole;
 
-use answer::{Answer, Step};
-pub(super) use request::path_segment;
-pub use request::{Cache, Format, HttpRequest, Request, Server};
+use quorate_kernel::canonical::MAX_EXACT_INTEGER;
+use quorate_kernel::ports::executor::Usage;
+use quorate_protocol::{Json, answers};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::fault::{self, Fault, FaultKind};
+use super::schema::Dialect;
+use crate::executor::llm::fault::quoted;
 
 /// How many bytes a response has at most: a long answer with its reasoning, where each token is an event.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -303,7 +299,7 @@ impl Stream {
         let step = match self.bytes_read > MAX_RESPONSE_BYTES {
             true => {
                 let said = format!("it is longer than {MAX_RESPONSE_BYTES} bytes");
-                Err(Fault::new(Kind::TooLarge, said))
+                Err(Fault::new(FaultKind::TooLarge, said))
             }
             false => self.read_line(line),
         };
@@ -312,14 +308,14 @@ impl Stream {
 
     /// Reads a body that is a whole response in place of a stream.
     fn take_whole(&mut self, events: &mut Vec<Event>) {
-        let body = quorate_kernel::strict_json::parse(&self.stray).ok();
+        let body = quorate_kernel::canonical::parse(&self.stray).ok();
         // Beside an error nothing else in a body counts.
         if let Some(body) =
             body.as_ref().filter(|body| body.get("error").is_some_and(|error| !error.is_null()))
         {
             return self.apply(Err(fault::from_event(body)), events);
         }
-        for data in body.and_then(|body| whole::events(self.wire, &body)).unwrap_or_default() {
+        for data in body.and_then(|body| whole_events(self.wire, &body)).unwrap_or_default() {
             if !self.has_ended {
                 let step = self.read_event("", &data).map(Some);
                 self.apply(step, events);
@@ -327,19 +323,19 @@ impl Stream {
         }
     }
 
-    fn apply(&mut self, mut step: Result<Option<Step>, Fault>, events: &mut Vec<Event>) {
+    fn apply(&mut self, mut step: Result<Option<AnswerStep>, Fault>, events: &mut Vec<Event>) {
         if self.answer.usage.counts().any(|count| count > MAX_EXACT_INTEGER) {
             self.answer.usage = Usage::default();
-            step = Err(Fault::new(Kind::Malformed, "a number of tokens is past 2^53"));
+            step = Err(Fault::new(FaultKind::Malformed, "a number of tokens is past 2^53"));
         }
         if let Some(delta) = self.answer.take_delta() {
             events.push(Event::Text(delta));
-        } else if matches!(step, Ok(Some(Step::More))) {
+        } else if matches!(step, Ok(Some(AnswerStep::More))) {
             events.push(Event::Progress);
         }
         match step {
-            Ok(None | Some(Step::More)) => {}
-            Ok(Some(Step::Done)) => {
+            Ok(None | Some(AnswerStep::More)) => {}
+            Ok(Some(AnswerStep::Done)) => {
                 let text = self.answer.take_text();
                 events.push(self.end(text));
             }
@@ -348,7 +344,7 @@ impl Stream {
     }
 
     /// Reads a line; `None` where it is no event and no sign of life.
-    fn read_line(&mut self, line: &str) -> Result<Option<Step>, Fault> {
+    fn read_line(&mut self, line: &str) -> Result<Option<AnswerStep>, Fault> {
         if let Decoder::Ollama(decoder) = &mut self.decoder {
             return match line.trim() {
                 "" => Ok(None),
@@ -357,7 +353,7 @@ impl Stream {
         }
         match self.events.take_line(line)? {
             None => Ok(None),
-            Some(Item::Comment) => Ok(Some(Step::More)),
+            Some(Item::Comment) => Ok(Some(AnswerStep::More)),
             Some(Item::Stray) => {
                 if self.stray.len() + line.len() < MAX_WHOLE_BYTES {
                     self.stray.push_str(line);
@@ -372,10 +368,10 @@ impl Stream {
         }
     }
 
-    fn read_event(&mut self, name: &str, data: &str) -> Result<Step, Fault> {
+    fn read_event(&mut self, name: &str, data: &str) -> Result<AnswerStep, Fault> {
         // Proxies say in plain text what went wrong.
         if name == "error" && !data.trim_start().starts_with('{') {
-            return Err(Fault::new(Kind::Server, data));
+            return Err(Fault::new(FaultKind::Server, data));
         }
         let answer = &mut self.answer;
         match &mut self.decoder {
@@ -389,10 +385,10 @@ impl Stream {
 
     /// The fault of a body that ended before its terminal event. One without any event may be an error, or a page.
     fn early_end(&self) -> Fault {
-        match quorate_kernel::strict_json::parse(&self.stray) {
-            _ if self.has_events || self.stray.is_empty() => Fault::new(Kind::EndedEarly, ""),
+        match quorate_kernel::canonical::parse(&self.stray) {
+            _ if self.has_events || self.stray.is_empty() => Fault::new(FaultKind::EndedEarly, ""),
             Ok(body) if body.get("error").is_some() || body.is_array() => fault::from_event(&body),
-            _ => Fault::new(Kind::Malformed, &self.stray),
+            _ => Fault::new(FaultKind::Malformed, &self.stray),
         }
     }
 
@@ -400,5 +396,406 @@ impl Stream {
         self.has_ended = true;
         let answer = std::mem::take(&mut self.answer);
         Event::Ended(Box::new(Response { text, model: answer.model, usage: answer.usage }))
+    }
+}
+
+/// The answer as far as it was read.
+#[derive(Debug, Default)]
+struct Answer {
+    text: String,
+    /// How much of the text was handed out, in bytes.
+    handed_out: usize,
+    refusal: String,
+    model: Option<String>,
+    usage: Usage,
+}
+
+/// What an event of a response leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AnswerStep {
+    More,
+    /// It was the last event, and the answer is complete.
+    Done,
+}
+
+impl Answer {
+    /// Adds to the text.
+    ///
+    /// # Errors
+    /// When the text is longer than an answer may be.
+    fn add_text(&mut self, text: &str) -> Result<AnswerStep, Fault> {
+        if self.text.len() + text.len() > answers::MAX_BYTES {
+            let said = format!("the answer is longer than {} bytes", answers::MAX_BYTES);
+            return Err(Fault::new(FaultKind::TooLarge, said));
+        }
+        self.text.push_str(text);
+        Ok(AnswerStep::More)
+    }
+
+    /// What was added to the text since the last time.
+    fn take_delta(&mut self) -> Option<String> {
+        let delta = &self.text[self.handed_out..];
+        self.handed_out = self.text.len();
+        (!delta.is_empty()).then(|| delta.to_owned())
+    }
+
+    /// Adds to the words in which the model refuses. Only their beginning is kept.
+    fn add_refusal(&mut self, text: &str) {
+        if self.refusal.len() < 4_096 {
+            self.refusal.push_str(text);
+        }
+    }
+
+    /// Takes the model's name, where the event gives one.
+    fn name_model(&mut self, name: Option<String>) {
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            self.model = Some(quoted(&name));
+        }
+    }
+
+    /// The text of a complete answer.
+    ///
+    /// # Errors
+    /// When the model refused, or said nothing.
+    fn take_text(&mut self) -> Result<String, Fault> {
+        if !self.refusal.is_empty() {
+            return Err(Fault::new(FaultKind::Refused { category: None }, &self.refusal));
+        }
+        if self.text.trim().is_empty() {
+            return Err(Fault::new(FaultKind::Empty, ""));
+        }
+        Ok(std::mem::take(&mut self.text))
+    }
+}
+
+/// Reads the JSON of one event. Keys that the type does not name are passed over.
+///
+/// # Errors
+/// When it is not JSON, names one of these keys twice, or a value has another type than documented.
+fn read_event<T: DeserializeOwned>(data: &str) -> Result<T, Fault> {
+    serde_json::from_str(data).map_err(|error| Fault::new(FaultKind::Malformed, error.to_string()))
+}
+
+/// Why an answer ended, once another event says so. A reason that is no end of an answer stays.
+fn later_reason(old: Option<String>, new: Option<String>, is_end: impl Fn(&str) -> bool) -> Option<String> {
+    match old {
+        Some(old) if !is_end(&old) => Some(old),
+        old => new.or(old),
+    }
+}
+
+/// The fault of an answer that ended for a reason that is no end of an answer.
+fn stopped_for(reason: Option<&str>) -> Fault {
+    let said = match reason {
+        Some(reason) => format!("the model stopped for `{reason}`"),
+        None => "the stream does not say why the model stopped".to_owned(),
+    };
+    Fault::new(FaultKind::Malformed, said)
+}
+
+/// One question to a model. The same text is sent whatever the wire.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The model, as the service names it.
+    pub model: &'a str,
+    /// The host's own instruction.
+    pub system: Option<&'a str>,
+    pub prompt: &'a str,
+    /// Where prefixes of the prompt end that other prompts share: byte offsets, ascending. One that is not between two
+    /// characters of the prompt is passed over.
+    pub cuts: &'a [usize],
+    pub format: Format<'a>,
+    /// The cap on output tokens, those of reasoning included.
+    pub max_tokens: u32,
+    /// How much the model thinks, in the vendor's words, such as `low`. For `gemini` also a number of tokens.
+    pub effort: Option<&'a str>,
+    pub cache: Cache,
+    /// The size of the context that the server makes room for. Sent where [`Wire::takes_context_tokens`].
+    pub context_tokens: Option<u32>,
+    pub server: Server,
+}
+
+/// What the answer is held to on the other side.
+#[derive(Debug, Clone, Copy)]
+pub enum Format<'a> {
+    /// Nothing: it is plain text, or the prompt alone says its form.
+    Text,
+    /// Some JSON object, where the wire can ask for one.
+    JsonObject,
+    /// A JSON Schema in the wire's dialect, as [`crate::executor::llm::schema::form`] makes it.
+    Schema { name: &'a str, schema: &'a Json },
+}
+
+/// How the service's prompt cache is used. What is not [`Cache::Auto`] counts where [`Wire::has_cache_control`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// Nothing is written to it, as far as the wire can say so.
+    Off,
+    /// As the vendor has it by itself; where it caches only what is marked, the cuts are marked.
+    Auto,
+    /// The cuts are marked, to be kept for the shorter time that the vendor has (5 or 30 minutes).
+    Minutes,
+    /// The cuts are marked, to be kept for the longer time that the vendor has (1 or 12 hours).
+    Hour,
+}
+
+/// Whose server it is. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    Vendor,
+    Compatible,
+}
+
+/// A POST request, without the key: see [`Auth::header`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// To be appended to the base URL; with its query.
+    pub path: String,
+    /// Names are in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub body: Vec<u8>,
+}
+
+impl HttpRequest {
+    pub(in crate::executor::llm) fn new(path: impl Into<String>, body: &impl Serialize) -> Self {
+        let headers = [("accept", "application/json"), ("content-type", "application/json")];
+        HttpRequest {
+            path: path.into(),
+            headers: headers.map(|(name, value)| (name, value.to_owned())).into(),
+            // A body of texts, numbers and lists of them always has a form.
+            body: serde_json::to_vec(body).unwrap_or_default(),
+        }
+    }
+}
+
+/// A text as one segment of a path.
+pub(in crate::executor::llm) fn path_segment(text: &str) -> String {
+    let mut segment = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => segment.push(char::from(byte)),
+            _ => segment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    segment
+}
+
+impl<'a> Request<'a> {
+    /// The smallest question.
+    pub fn probe(model: &'a str) -> Self {
+        Request {
+            model,
+            system: None,
+            prompt: "ping",
+            cuts: &[],
+            format: Format::Text,
+            max_tokens: 1,
+            effort: None,
+            cache: Cache::Off,
+            context_tokens: None,
+            server: Server::Vendor,
+        }
+    }
+
+    /// The prompt as content blocks of a type. With a mark, a block ends at each of the last `max_marks` cuts, and has it.
+    fn blocks(&self, kind: &str, mark: Option<(&str, &Json)>, max_marks: usize) -> Vec<Json> {
+        let mut blocks = Vec::new();
+        let mut start = 0;
+        for end in mark.map(|_| self.last_cuts(max_marks)).unwrap_or_default() {
+            blocks.push(json!({"type": kind, "text": &self.prompt[start..end]}));
+            start = end;
+        }
+        if let Some((key, mark)) = mark {
+            blocks.iter_mut().for_each(|block| block[key] = mark.clone());
+        }
+        if start < self.prompt.len() || blocks.is_empty() {
+            blocks.push(json!({"type": kind, "text": &self.prompt[start..]}));
+        }
+        blocks
+    }
+
+    /// The last cuts, at most so many: longer prefixes spare more than shorter ones.
+    fn last_cuts(&self, most: usize) -> Vec<usize> {
+        let mut cuts: Vec<usize> = Vec::new();
+        for &cut in self.cuts {
+            if self.prompt.is_char_boundary(cut) && cut > cuts.last().copied().unwrap_or(0) {
+                cuts.push(cut);
+            }
+        }
+        cuts.split_off(cuts.len().saturating_sub(most))
+    }
+}
+
+/// The data of the events, in order; `None` where the body is no response of the wire.
+fn whole_events(wire: Wire, body: &Json) -> Option<Vec<String>> {
+    let events = match wire {
+        Wire::Messages => whole_messages(body)?,
+        Wire::Chat => whole_chat(body)?,
+        Wire::Responses => whole_responses(body)?,
+        Wire::Gemini => vec![body.get("candidates").map(|_| body.to_string())?],
+        // Its stream is one JSON object a line, and a whole response is its last line.
+        Wire::Ollama => return None,
+    };
+    Some(events)
+}
+
+fn whole_messages(body: &Json) -> Option<Vec<String>> {
+    if body.get("type").is_some_and(|kind| kind != "message") {
+        return None;
+    }
+    let blocks = body.get("content")?.as_array()?;
+    let started = json!({"type": "message_start", "message": body});
+    let stopped = json!({
+        "type": "message_delta",
+        "delta": {"stop_reason": body.get("stop_reason"), "stop_details": body.get("stop_details")},
+    });
+    let blocks = blocks.iter().map(|block| json!({"type": "content_block_start", "content_block": block}));
+    let all = std::iter::once(started).chain(blocks).chain([stopped, json!({"type": "message_stop"})]);
+    Some(all.map(|event| event.to_string()).collect())
+}
+
+fn whole_chat(body: &Json) -> Option<Vec<String>> {
+    let choices = body.get("choices")?.as_array()?;
+    let mut chunk = body.clone();
+    chunk["choices"] = choices
+        .iter()
+        .map(|choice| {
+            let mut choice = choice.clone();
+            choice["delta"] = choice["message"].take();
+            choice
+        })
+        .collect();
+    Some(vec![chunk.to_string(), "[DONE]".to_owned()])
+}
+
+fn whole_responses(body: &Json) -> Option<Vec<String>> {
+    let items = body.get("output")?.as_array()?;
+    let status = body.get("status")?.as_str()?;
+    let mut events = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        for part in item.get("content").and_then(Json::as_array).into_iter().flatten() {
+            let (kind, delta) = match (part.get("text"), part.get("refusal")) {
+                (Some(text), _) => ("response.output_text.delta", text),
+                (None, Some(refusal)) => ("response.refusal.delta", refusal),
+                (None, None) => continue,
+            };
+            events.push(json!({"type": kind, "output_index": index, "delta": delta}));
+        }
+    }
+    events.push(json!({"type": format!("response.{status}"), "response": body}));
+    Some(events.into_iter().map(|event| event.to_string()).collect())
+}
+
+/// How many bytes a line, and the data of one event, has at most. The last event of some wires repeats the whole answer,
+/// with escapes.
+pub const MAX_EVENT_BYTES: usize = 8 << 20;
+
+/// Splits bytes into lines.
+#[derive(Debug, Default)]
+pub struct Lines {
+    pending: Vec<u8>,
+    /// The last line ended with CR: an LF that comes next belongs to it.
+    skip_line_feed: bool,
+    past_first: bool,
+}
+
+impl Lines {
+    /// The next line without its end, and `bytes` without the line. `None` where no line ends in `bytes`, which are kept.
+    ///
+    /// # Errors
+    /// When the line is too long or is not UTF-8.
+    pub fn next_line(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, Fault> {
+        if let [first, rest @ ..] = bytes
+            && std::mem::take(&mut self.skip_line_feed)
+            && *first == b'\n'
+        {
+            *bytes = rest;
+        }
+        let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        if self.pending.len() + line.len() > MAX_EVENT_BYTES {
+            return Err(Fault::new(
+                FaultKind::TooLarge,
+                format!("a line is longer than {MAX_EVENT_BYTES} bytes"),
+            ));
+        }
+        self.pending.extend_from_slice(line);
+        *bytes = rest;
+        let [end, rest @ ..] = rest else { return Ok(None) };
+        *bytes = rest;
+        self.skip_line_feed = *end == b'\r';
+        self.take_line().map(Some)
+    }
+
+    /// What came after the last line end; `None` where nothing did.
+    ///
+    /// # Errors
+    /// When it is not UTF-8.
+    pub fn last_line(&mut self) -> Result<Option<String>, Fault> {
+        if self.pending.is_empty() { Ok(None) } else { self.take_line().map(Some) }
+    }
+
+    fn take_line(&mut self) -> Result<String, Fault> {
+        let line = String::from_utf8(std::mem::take(&mut self.pending))
+            .map_err(|_| Fault::new(FaultKind::Malformed, "a line is not UTF-8"))?;
+        match std::mem::replace(&mut self.past_first, true) {
+            true => Ok(line),
+            false => Ok(line.strip_prefix('\u{feff}').unwrap_or(&line).to_owned()),
+        }
+    }
+}
+
+/// Puts lines together to events.
+#[derive(Debug, Default)]
+pub struct Events {
+    name: String,
+    data: Option<String>,
+}
+
+/// What a line led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A comment: the server is alive.
+    Comment,
+    Event {
+        name: String,
+        data: String,
+    },
+    /// A line that belongs to no event stream.
+    Stray,
+}
+
+impl Events {
+    /// Takes a line without its end. An event without data is none.
+    ///
+    /// # Errors
+    /// When the data of an event is too long.
+    pub fn take_line(&mut self, line: &str) -> Result<Option<Item>, Fault> {
+        if line.is_empty() {
+            let name = std::mem::take(&mut self.name);
+            return Ok(self.data.take().map(|data| Item::Event { name, data }));
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "" => return Ok(Some(Item::Comment)),
+            "event" => value.clone_into(&mut self.name),
+            "data" => match &mut self.data {
+                None => self.data = Some(value.to_owned()),
+                Some(data) if data.len() + value.len() < MAX_EVENT_BYTES => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                Some(_) => {
+                    let said = format!("an event is longer than {MAX_EVENT_BYTES} bytes");
+                    return Err(Fault::new(FaultKind::TooLarge, said));
+                }
+            },
+            "id" | "retry" => {}
+            _ => return Ok(Some(Item::Stray)),
+        }
+        Ok(None)
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_nats::{Client, Message as Received, Subject};
 use futures::StreamExt as _;
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{ConversationContext, Participant, Turn};
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Notes, Progress, Reply, Retry};
-use quorate_kernel::ports::fence::Fence;
+use quorate_kernel::ports::ledger::Fence;
 use quorate_kernel::redact::Redactor;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Json, Name, Part, PartKind};
@@ -20,7 +20,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use super::wire::{Answer, Message, Question, VERSION};
+use super::{Answer, Message, Question, VERSION};
 use super::{Config, subject};
 use crate::nats::SharedNats;
 

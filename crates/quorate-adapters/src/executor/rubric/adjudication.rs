@@ -4,16 +4,14 @@
 //! downgrade; unless the last two verdicts on this type of text were HOLD on the same topic. One or two blocks are REVISE,
 //! none is SHIP. A member without a second answer counts by its first one's block.
 
-mod brief;
-mod priors;
+use std::cmp::Reverse;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
 use super::document::Document;
-use super::peer_answers::{PeerAnswer, join_names};
-use super::topics;
-use brief::Item;
-use priors::PriorVerdicts;
+use super::lens_review::{PeerAnswer, join_names};
+use crate::executor::rubric::lens_review::{PeerFinding, overlaps};
 
 /// From this many blocks on, a verdict other than HOLD needs a reason.
 const HOLD_BLOCKS: usize = 3;
@@ -39,7 +37,7 @@ pub(super) fn adjudicate(input: AdjudicationInput<'_>) -> Value {
     let blocking: Vec<&CountedAnswer> = counted.iter().filter(|member| member.answer.blocks()).collect();
     let irreducible = blocking.iter().filter(|member| member.answer.irreducible).count();
     let answered = counted.iter().any(|member| member.answer.answered());
-    let items = brief::merge(input.document, counted.iter().map(|member| member.answer));
+    let items = merge(input.document, counted.iter().map(|member| member.answer));
     let priors = PriorVerdicts::read(input.priors);
     let current = run_topics(&blocking, &counted);
     let repeats = priors.repeated_holds(input.artifact, &current);
@@ -58,7 +56,7 @@ pub(super) fn adjudicate(input: AdjudicationInput<'_>) -> Value {
     json!({
         "verdict": verdict,
         "reasoning": reasons.join(" "),
-        "revision_brief": brief::numbered(&items),
+        "revision_brief": numbered(&items),
         "dissent_summary": dissent_summary(&blocking, &counted),
     })
 }
@@ -89,7 +87,7 @@ fn run_topics(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) ->
         .flat_map(|member| &member.answer.findings)
         .map(|finding| finding.issue.as_str())
         .collect();
-    topics::found_in(&issues.join("\n")).iter().map(|topic| topic.name).collect()
+    topics_in(&issues.join("\n")).iter().map(|topic| topic.name).collect()
 }
 
 fn describe_blocks(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> String {
@@ -113,7 +111,7 @@ fn describe_blocks(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>
 
 fn describe_block(member: &CountedAnswer<'_>) -> String {
     let issues: Vec<&str> = member.answer.findings.iter().map(|finding| finding.issue.as_str()).collect();
-    let topics: Vec<&str> = topics::found_in(&issues.join("\n")).iter().map(|topic| topic.name).collect();
+    let topics: Vec<&str> = topics_in(&issues.join("\n")).iter().map(|topic| topic.name).collect();
     let how = if member.answer.irreducible { "irreducibly " } else { "" };
     let when = if member.is_first_answer { " in its first answer" } else { "" };
     let count = match issues.len() {
@@ -128,7 +126,7 @@ fn describe_block(member: &CountedAnswer<'_>) -> String {
     }
 }
 
-fn describe_convergence(items: &[Item<'_>]) -> Option<String> {
+fn describe_convergence(items: &[BriefItem<'_>]) -> Option<String> {
     let shared = items.iter().filter(|item| item.members.len() > 1).max_by_key(|item| item.members.len())?;
     let count = items.iter().filter(|item| item.members.len() > 1).count();
     let line = shared.line.map(|line| format!("line {line}")).unwrap_or_else(|| "the text".to_owned());
@@ -182,9 +180,260 @@ fn dissent_summary(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>
     Some(format!("{} would let it go; {} would not.", join_names(&passing), join_names(&blocking)))
 }
 
+/// How much of a quote an item shows, in characters.
+const MAX_QUOTE_CHARS: usize = 48;
+/// How many items a brief lists.
+const MAX_BRIEF_ITEMS: usize = 20;
+
+/// One change, and the members that ask for it.
+struct BriefItem<'a> {
+    /// The words that it concerns, the shortest of the given quotes.
+    quote: &'a str,
+    line: Option<usize>,
+    /// The members that raised it, in roster order.
+    members: Vec<&'a str>,
+    blocked: bool,
+    span: Option<Range<usize>>,
+    issues: Vec<&'a str>,
+    fixes: Vec<&'a str>,
+}
+
+/// Merges the findings of all members: blocking ones first, then by number of members, then in the order of the text.
+fn merge<'a>(
+    document: &Document<'_>,
+    members: impl Iterator<Item = &'a PeerAnswer>,
+) -> Vec<BriefItem<'a>> {
+    let mut items: Vec<BriefItem<'a>> = Vec::new();
+    for member in members {
+        for finding in &member.findings {
+            match items.iter_mut().find(|item| item.is_same_place(document, finding)) {
+                Some(item) => item.add(member, finding),
+                None => items.push(BriefItem::new(member, finding)),
+            }
+        }
+    }
+    items.sort_by_key(|item| {
+        (!item.blocked, Reverse(item.members.len()), item.line, item.span.as_ref().map(|span| span.start))
+    });
+    items
+}
+
+/// The items as a numbered list.
+fn numbered(items: &[BriefItem<'_>]) -> Option<String> {
+    let mut lines: Vec<String> = items
+        .iter()
+        .take(MAX_BRIEF_ITEMS)
+        .enumerate()
+        .map(|(at, item)| format!("{}. {}", at + 1, item.to_line()))
+        .collect();
+    if items.len() > MAX_BRIEF_ITEMS {
+        lines.push(format!(
+            "{}. And {} smaller ones, which the members' answers list.",
+            MAX_BRIEF_ITEMS + 1,
+            items.len() - MAX_BRIEF_ITEMS
+        ));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+impl<'a> BriefItem<'a> {
+    fn new(member: &'a PeerAnswer, finding: &'a PeerFinding) -> Self {
+        let mut item = BriefItem {
+            quote: &finding.quote,
+            line: finding.line,
+            members: Vec::new(),
+            blocked: false,
+            span: finding.span.clone(),
+            issues: Vec::new(),
+            fixes: Vec::new(),
+        };
+        item.add(member, finding);
+        item
+    }
+
+    fn is_same_place(&self, document: &Document<'_>, finding: &PeerFinding) -> bool {
+        match (&self.span, &finding.span) {
+            // A quoted sentence and a word in it are one item only if they are of similar size: a sentence that is too
+            // long and a phrase in it need two edits.
+            (Some(a), Some(b)) => {
+                overlaps(a, b)
+                    && document.line_of(a.start) == document.line_of(b.start)
+                    && 2 * a.len().max(b.len()) <= 5 * a.len().min(b.len())
+            }
+            (None, None) => self.quote == finding.quote && self.line == finding.line,
+            _ => false,
+        }
+    }
+
+    fn add(&mut self, member: &'a PeerAnswer, finding: &'a PeerFinding) {
+        if !self.members.contains(&member.id.as_str()) {
+            self.members.push(&member.id);
+        }
+        if finding.quote.len() < self.quote.len() {
+            self.quote = &finding.quote;
+        }
+        for (list, text) in [(&mut self.issues, &finding.issue), (&mut self.fixes, &finding.fix)] {
+            if !text.is_empty() && !list.contains(&text.as_str()) {
+                list.push(text);
+            }
+        }
+        self.blocked |= member.blocks();
+    }
+
+    fn to_line(&self) -> String {
+        let place = match (self.line, self.quote.is_empty()) {
+            (Some(line), false) => format!("Line {line}, “{}”: ", short(self.quote)),
+            (Some(line), true) => format!("Line {line}: "),
+            (None, false) => format!("“{}”: ", short(self.quote)),
+            (None, true) => String::new(),
+        };
+        // The findings say what is wrong; the brief says what to do.
+        let texts = if self.fixes.is_empty() { &self.issues } else { &self.fixes };
+        // One item, one line: a brief is a list.
+        let texts = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("{place}{texts} ({})", join_names(&self.members))
+    }
+}
+
+/// A quote, shortened to what a reader needs to find the place.
+fn short(quote: &str) -> String {
+    match quote.char_indices().nth(MAX_QUOTE_CHARS) {
+        None => quote.to_owned(),
+        Some((end, _)) => format!("{}…", quote[..end].trim_end()),
+    }
+}
+
+/// Earlier verdicts, newest first.
+struct PriorVerdicts(Vec<PriorVerdict>);
+
+struct PriorVerdict {
+    artifact: String,
+    verdict: String,
+    topics: Vec<&'static str>,
+}
+
+impl PriorVerdicts {
+    /// Reads the part. Text in another format yields no verdicts.
+    fn read(text: &str) -> PriorVerdicts {
+        let Ok(Value::Array(all)) = serde_json::from_str(text) else { return PriorVerdicts(Vec::new()) };
+        let prior = |value: &Value| {
+            let string = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let verdict =
+                [string("verdict"), string("final_verdict")].into_iter().find(|word| !word.is_empty())?;
+            let text = format!("{}\n{}", string("reasoning"), string("revision_brief"));
+            Some(PriorVerdict {
+                artifact: string("artifact"),
+                verdict: verdict.to_uppercase(),
+                topics: topics_in(&text).iter().map(|topic| topic.name).collect(),
+            })
+        };
+        PriorVerdicts(all.iter().filter_map(prior).collect())
+    }
+
+    /// How many of the newest verdicts in a row were HOLD on this artifact and on a current topic; `None` if the newest was
+    /// not. Verdicts on other artifacts do not show whether a repetition helps.
+    fn repeated_holds(&self, artifact: &str, current: &[&'static str]) -> Option<usize> {
+        let same_artifact = self.0.iter().take_while(|prior| prior.artifact == artifact).count();
+        self.repeated_topics(current).map(|(times, _)| times.min(same_artifact)).filter(|times| *times > 0)
+    }
+
+    /// A sentence about the verdicts and recurring topics; `None` without verdicts.
+    fn summary(&self, current: &[&'static str]) -> Option<String> {
+        let newest = self.0.first()?;
+        if let Some((times, common)) = self.repeated_topics(current).filter(|(_, common)| !common.is_empty())
+        {
+            let which = if times == 1 {
+                "The last verdict on this type was".to_owned()
+            } else {
+                format!("The last {times} verdicts on this type were")
+            };
+            return Some(format!("{which} HOLD for {}; the same again.", join_names(&common)));
+        }
+        let again: Vec<&str> =
+            newest.topics.iter().copied().filter(|topic| current.contains(topic)).collect();
+        let about = if again.is_empty() {
+            String::new()
+        } else {
+            format!(", and {} came up again", join_names(&again))
+        };
+        let several = if self.0.len() == 1 {
+            "One earlier verdict on this type was read".to_owned()
+        } else {
+            format!("{} earlier verdicts on this type were read", self.0.len())
+        };
+        Some(format!("{several}; the last was {}{about}.", newest.verdict))
+    }
+
+    fn repeated_topics(&self, current: &[&'static str]) -> Option<(usize, Vec<&'static str>)> {
+        let mut common: Option<(usize, Vec<&'static str>)> = None;
+        for prior in self.0.iter().take_while(|prior| prior.verdict == "HOLD") {
+            let before = common.as_ref().map_or(current, |(_, topics)| topics.as_slice());
+            let both: Vec<&'static str> =
+                before.iter().copied().filter(|topic| prior.topics.contains(topic)).collect();
+            if both.is_empty() {
+                break;
+            }
+            common = Some((common.map_or(1, |(times, _)| times + 1), both));
+        }
+        common
+    }
+}
+
+/// A topic: its name, and the words that indicate it.
+pub(super) struct Topic {
+    /// The name indicates the topic, too.
+    pub(super) name: &'static str,
+    cues: &'static [&'static str],
+}
+
+static TOPICS: &[Topic] = &[
+    Topic { name: "boasting", cues: &["boast"] },
+    Topic {
+        name: "unsourced claims",
+        cues: &[
+            "without a source",
+            "unsourced",
+            "no source",
+            "citation",
+            "names nobody",
+            "no comparison",
+            "rests on nothing",
+        ],
+    },
+    Topic {
+        name: "figures without a base",
+        cues: &["does not say compared", "does not say of how many", "baseline"],
+    },
+    Topic { name: "absolutes", cues: &["absolute", "allows no exception", "overclaim", "overstate"] },
+    Topic { name: "survivorship", cues: &["survivor", "those who stayed"] },
+    Topic { name: "causal leaps", cues: &["causal", "makes a cause", "post hoc"] },
+    Topic {
+        name: "a missing other side",
+        cues: &["counter-position", "what speaks against", "one-sided", "could turn out wrong"],
+    },
+    Topic { name: "tired phrases", cues: &["says little", "banned phrase", "hype", "cliché", "buzzword"] },
+    Topic { name: "pivots", cues: &["knocks down"] },
+    Topic { name: "long sentences", cues: &["a sentence of", "sentence length"] },
+    Topic { name: "shouting", cues: &["shouts", "exclamation"] },
+    Topic {
+        name: "lasting promises",
+        cues: &["promise", "binds for ever", "takes on a risk", "hold you to", "irreversible"],
+    },
+    Topic { name: "a missing call to action", cues: &["call to action", "asks nothing of them"] },
+    Topic { name: "the stated goals", cues: &["stated goal", "non-goal", "reason to stop"] },
+];
+
+/// The topics that a text touches, in a fixed order.
+pub(super) fn topics_in(text: &str) -> Vec<&'static Topic> {
+    let text = text.to_lowercase();
+    let touches =
+        |topic: &&Topic| text.contains(topic.name) || topic.cues.iter().any(|word| text.contains(word));
+    TOPICS.iter().filter(touches).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::peer_answers;
+    use super::super::lens_review;
     use super::*;
 
     const TEXT: &str = "Errors dropped by 40% and results are guaranteed.\n\nIt is free forever.\n";
@@ -196,7 +445,7 @@ mod tests {
 
     fn adjudicated(last: &Value, first: &Value, priors: &Value) -> Value {
         let document = Document::parse("", TEXT);
-        let read = |value: &Value| peer_answers::read(&value.to_string(), &document);
+        let read = |value: &Value| lens_review::read_peer_answers(&value.to_string(), &document);
         adjudicate(AdjudicationInput {
             document: &document,
             last: read(last),
@@ -288,5 +537,47 @@ mod tests {
             (&answer["verdict"], &answer["revision_brief"], &answer["dissent_summary"]),
             (&json!("SHIP"), &Value::Null, &Value::Null)
         );
+    }
+}
+
+#[cfg(test)]
+mod priors_tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_them() {
+        let say = |text: &str| PriorVerdicts::read(text).summary(&["unsourced claims"]);
+        assert_eq!(say("[]"), None);
+        assert_eq!(say("nonsense"), None);
+        let hold = r#"{"verdict": "hold", "reasoning": "no source"}"#;
+        assert_eq!(
+            say(&format!("[{hold}, {hold}]")).as_deref(),
+            Some("The last 2 verdicts on this type were HOLD for unsourced claims; the same again.")
+        );
+        assert_eq!(
+            say(r#"[{"final_verdict": "REVISE", "revision_brief": "unsourced"}]"#).as_deref(),
+            Some(
+                "One earlier verdict on this type was read; the last was REVISE, and unsourced claims came up again."
+            )
+        );
+    }
+}
+
+#[cfg(test)]
+mod topics_tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<&'static str> {
+        topics_in(text).iter().map(|topic| topic.name).collect()
+    }
+
+    #[test]
+    fn topics_are_read_from_anybodys_words() {
+        assert_eq!(
+            names("Unsourced numbers again, and too much hype."),
+            ["unsourced claims", "tired phrases"]
+        );
+        assert_eq!(names("“forever” binds for ever."), ["lasting promises"]);
+        assert!(names("evidence-calibration and strategy-stakes").is_empty());
     }
 }

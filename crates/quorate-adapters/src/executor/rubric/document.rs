@@ -1,19 +1,14 @@
 //! The artifact as prose: blocks, sentences and words with their byte offsets in the source. `document/parse.rs` decides
 //! what counts as prose; the checks interpret it.
 
-mod channel;
-mod html;
-mod mdx;
 mod parse;
 mod sentences;
 mod sources;
-mod verse;
-mod words;
 
 use std::ops::Range;
 
-pub(super) use channel::Channel;
-pub(super) use words::{Kind as WordKind, Word, split as split_words};
+pub(super) use sentences::{Word, WordKind, split_words};
+pub(super) use sources::Channel;
 
 /// The longest quote, in characters.
 const QUOTE_CAP: usize = 160;
@@ -93,19 +88,23 @@ impl<'t> Document<'t> {
             blocks: Vec::new(),
             sentences: Vec::new(),
             words: Vec::new(),
-            non_prose: parsed.non_prose.iter().map(|span| words::tokenize_all(text, span.clone())).collect(),
+            non_prose: parsed
+                .non_prose
+                .iter()
+                .map(|span| sentences::tokenize_all(text, span.clone()))
+                .collect(),
             channel: Channel::Unstated,
             has_link: !parsed.links.is_empty(),
             unread: parsed.unread,
             line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
         };
         for (kind, span) in &parsed.blocks {
-            let verse = *kind == BlockKind::Paragraph && verse::is_stanza(&document.prose[span.clone()]);
+            let verse = *kind == BlockKind::Paragraph && is_stanza(&document.prose[span.clone()]);
             let kind = if verse { BlockKind::Verse } else { *kind };
             document.add_block(kind, span.clone(), &parsed.breaks);
         }
         sources::mark_citations(&mut document, &parsed.source_marks);
-        document.channel = channel::detect(name, &document, &parsed.front_matter);
+        document.channel = sources::detect_channel(name, &document, &parsed.front_matter);
         document
     }
 
@@ -113,9 +112,9 @@ impl<'t> Document<'t> {
         let first = self.sentences.len();
         let is_one_sentence = matches!(kind, BlockKind::Heading | BlockKind::Cell);
         let speech = sentences::quoted_spans(&self.prose[span.clone()], span.start);
-        for sentence in sentences::split(&self.prose, span.clone(), breaks, is_one_sentence) {
+        for sentence in sentences::split_sentences(&self.prose, span.clone(), breaks, is_one_sentence) {
             let start = self.words.len();
-            words::tokenize(self.text, &self.prose, sentence.clone(), &speech, &mut self.words);
+            sentences::tokenize(self.text, &self.prose, sentence.clone(), &speech, &mut self.words);
             if self.words.len() > start {
                 let words = start..self.words.len();
                 self.sentences.push(Sentence {
@@ -262,6 +261,20 @@ fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
     start..start + inner.trim().len()
 }
 
+/// The fewest lines of a stanza.
+const MIN_STANZA_LINES: usize = 3;
+/// The longest line of verse, in characters; prose wraps later.
+const MAX_LINE_CHARS: usize = 60;
+
+/// Whether a paragraph is a stanza. Short sentences one below the other, as in an advertisement, are not.
+fn is_stanza(paragraph: &str) -> bool {
+    let lines: Vec<&str> = paragraph.trim().lines().map(str::trim).collect();
+    let short = lines.iter().all(|line| line.chars().count() <= MAX_LINE_CHARS);
+    let ends =
+        |line: &&&str| line.trim_end_matches(['"', '”', ')', '*', '_', '\\']).ends_with(['.', '!', '?', ':']);
+    lines.len() >= MIN_STANZA_LINES && short && lines.iter().filter(ends).count() * 2 <= lines.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,5 +325,22 @@ mod tests {
         let document = Document::parse("", &text);
         let quote = document.quote(&(0..text.len()));
         assert!(quote.len() <= QUOTE_CAP && text[quote].ends_with("word"));
+    }
+}
+
+#[cfg(test)]
+mod verse_tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_broken_in_the_middle_of_a_sentence() {
+        assert!(is_stanza(
+            "Always the gulls come back to the wall,\nalways the salt in the gate,\nand never the boat."
+        ));
+        assert!(!is_stanza("Buy it today.\nIt is the best.\nIt is free forever!"));
+        assert!(!is_stanza("Two lines,\nno more"));
+        let wrapped = "This paragraph was wrapped by an editor at the end of the line, which is\nlate, as the next line\n\
+                       and this one are not";
+        assert!(!is_stanza(wrapped));
     }
 }

@@ -79,3 +79,60 @@ impl Finding {
         self.severity.points() + self.extra_points
     }
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Lens {
+    /// Whether the reasoning holds.
+    Skeptic,
+    /// Whether it reads well and has a voice.
+    Voice,
+    /// Whether claims have sources.
+    Evidence,
+    /// Whether it serves its goal, and what it commits to.
+    Strategy,
+    /// Everything, for a member whose id and role name no lens.
+    General,
+}
+
+/// Words in a member's id or its role's heading, and the lens that they name.
+const LENS_NAMES: &[(&str, Lens)] = &[
+    ("skeptic", Lens::Skeptic),
+    ("sceptic", Lens::Skeptic),
+    ("voice", Lens::Voice),
+    ("identity", Lens::Voice),
+    ("evidence", Lens::Evidence),
+    ("calibration", Lens::Evidence),
+    ("strategy", Lens::Strategy),
+    ("stakes", Lens::Strategy),
+];
+
+impl Lens {
+    /// The lens of a member: by its id, else by the first heading of its role, else [`Lens::General`].
+    pub(super) fn of(member: &str, role: &str) -> Lens {
+        let heading =
+            role.lines().map(str::trim_start).find(|line| line.starts_with('#')).unwrap_or_default();
+        Lens::named(member).or_else(|| Lens::named(heading)).unwrap_or(Lens::General)
+    }
+
+    fn named(text: &str) -> Option<Lens> {
+        let text = text.to_lowercase();
+        LENS_NAMES.iter().find(|(name, _)| text.contains(name)).map(|(_, lens)| *lens)
+    }
+
+    /// Whether this lens runs the checks of another.
+    pub(super) fn covers(self, other: Lens) -> bool {
+        self == other || self == Lens::General || other == Lens::General
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_wins_over_the_heading() {
+        assert_eq!(Lens::of("voice-identity", "# Skeptic"), Lens::Voice);
+        assert_eq!(Lens::of("m2", "\nYou read.\n# Evidence & Calibration\n"), Lens::Evidence);
+        assert_eq!(Lens::of("m2", "You are the skeptic."), Lens::General);
+    }
+}

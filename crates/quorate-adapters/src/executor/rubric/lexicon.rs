@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use quorate_diagnostics::word_list;
+use quorate_diagnostics::text;
 
 use super::document::Word;
 
@@ -36,7 +36,7 @@ pub(super) struct Hit<'l, T> {
 impl Lexicon<()> {
     /// The phrases of a word list's section.
     pub(super) fn from_section(file: &'static str, section: &str) -> Self {
-        Lexicon::new(word_list::section(file, section).map(|phrase| (phrase, ())))
+        Lexicon::new(text::section(file, section).map(|phrase| (phrase, ())))
     }
 
     /// Phrases that mean no more than themselves.

@@ -9,8 +9,8 @@ use quorate_protocol::{Json, Part, PartKind};
 
 use super::checks::{self, CheckFinding, Criteria};
 use super::document::Document;
-use super::lens::Lens;
-use super::{substance, unread};
+use super::finding::Lens;
+use super::substance;
 
 /// How many findings a turn lists.
 const MAX_FINDINGS: usize = 3;
@@ -41,7 +41,7 @@ pub(super) fn reply(
         (std::cmp::Reverse(check_finding.finding.points()), check_finding.finding.span.start)
     });
     let mut turn = compose(&document, &raised).replace('@', "");
-    let unread = unread::places(&document);
+    let unread = substance::unread_places(&document);
     if !unread.is_empty() {
         turn.push_str(&format!("\n\nI did not judge {}.", unread.join(", ")));
     }
@@ -106,8 +106,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::executor::rubric::banned::BannedPhrases;
-    use crate::executor::rubric::goals::Goals;
+    use crate::executor::rubric::criteria::BannedPhrases;
+    use crate::executor::rubric::criteria::Goals;
 
     const LAUNCH: &str = include_str!("../../../../../examples/launch-post.md");
     const INCIDENT: &str = include_str!("../../../../../examples/incident-report.md");

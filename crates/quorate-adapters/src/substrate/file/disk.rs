@@ -4,8 +4,11 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::file_stamp::FileStamp;
+use quorate_kernel::ports::substrate::SubstrateError;
+use quorate_protocol::Name;
+
 use crate::regular_file;
+use crate::regular_file::FileStamp;
 
 #[cfg(unix)]
 pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
@@ -50,7 +53,7 @@ pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result
 }
 
 /// Opens a file, or a folder, for reading.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+pub(super) fn open_read(path: &Path) -> io::Result<File> {
     regular_file::open(path)
 }
 
@@ -67,7 +70,7 @@ pub(super) fn open_append(path: &Path) -> io::Result<File> {
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     // Other systems cannot open folders, and need not.
     match path.parent() {
-        Some(folder) if cfg!(unix) => open(folder)?.sync_all(),
+        Some(folder) if cfg!(unix) => open_read(folder)?.sync_all(),
         _ => Ok(()),
     }
 }
@@ -149,5 +152,63 @@ impl Lock {
             self.file = None;
         }
         Ok(current)
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum JournalError {
+    Io(io::Error),
+    /// The journal is not UTF-8 at this offset.
+    NotUtf8(u64),
+    /// The note of a turn, at this offset, cannot be read.
+    UnreadableNote {
+        byte: u64,
+        turn: Name,
+        error: serde_json::Error,
+    },
+    /// The index does not match the journal.
+    StaleIndex,
+    /// The journal changes faster than it can be read.
+    ConcurrentChange,
+    /// The file has text in this line, and no turn.
+    NotAJournal(usize),
+    /// The turn cannot be stored.
+    Refused(SubstrateError),
+}
+
+impl From<io::Error> for JournalError {
+    fn from(error: io::Error) -> Self {
+        JournalError::Io(error)
+    }
+}
+
+impl JournalError {
+    pub(super) fn into_port_error(self, journal: &Path) -> SubstrateError {
+        let journal = journal.display();
+        let unavailable = |what| SubstrateError::Unavailable { what, source: None };
+        match self {
+            JournalError::Io(error) => {
+                SubstrateError::unavailable(format!("the journal {journal} does not answer"), error)
+            }
+            JournalError::NotUtf8(byte) => unavailable(format!(
+                "the journal {journal} is not UTF-8 at byte {byte}; nothing is read past it and nothing is lost: \
+                 mend the text there"
+            )),
+            JournalError::UnreadableNote { byte, turn, error } => SubstrateError::unavailable(
+                format!(
+                    "cannot read the note of turn {turn} in the journal {journal} at byte {byte}; nothing is read past \
+                     it: correct the line, or remove it if the turn's state and metadata may go"
+                ),
+                error,
+            ),
+            JournalError::StaleIndex | JournalError::ConcurrentChange => unavailable(format!(
+                "the journal {journal} was changed by another program at the same moment; try again"
+            )),
+            JournalError::NotAJournal(line) => unavailable(format!(
+                "{journal} is no journal: it has text (line {line}) and no turn, and nothing is appended to it; name \
+                 another file in `path`, or make headings (`# …`) or comments (`<!-- … -->`) of the text"
+            )),
+            JournalError::Refused(error) => error,
+        }
     }
 }

@@ -25,7 +25,7 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::id_proof::{MAX_TRAILING_FEEDS, proves_any, proves_with_line_feeds};
+use super::format;
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
@@ -517,4 +517,93 @@ fn unescape(text: String) -> String {
         _ => line,
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The first line (from 1) that is neither blank nor a heading, a comment, or a header that was cut off. A file without
+/// turns that has one is no journal.
+pub(super) fn first_text_line(text: &[u8]) -> Option<usize> {
+    let text = String::from_utf8_lossy(&text[format::byte_order_mark(text)..]);
+    let mut commented = false;
+    text.lines()
+        .position(|line| !format::is_cut_header(line) && has_text(line, &mut commented))
+        .map(|at| at + 1)
+}
+
+/// Whether a line has words outside of comments, and is no heading.
+fn has_text(line: &str, commented: &mut bool) -> bool {
+    let mut rest = line.trim();
+    loop {
+        if *commented {
+            let Some((_, behind)) = rest.split_once("-->") else { return false };
+            (*commented, rest) = (false, behind.trim_start());
+        }
+        match rest.strip_prefix("<!--") {
+            Some(comment) => (*commented, rest) = (true, comment),
+            None => return !rest.is_empty() && !is_heading(rest),
+        }
+    }
+}
+
+fn is_heading(line: &str) -> bool {
+    let title = line.trim_start_matches('#');
+    title.len() < line.len() && (title.is_empty() || title.starts_with([' ', '\t']))
+}
+
+/// The most line feeds at the end of a content that are tried.
+pub(super) const MAX_TRAILING_FEEDS: usize = 16;
+
+/// Whether an id proves that all lines are the content, in one of several readings; `proves` says whether it is that of a
+/// turn with such a content. Line feeds at the content's end cannot be distinguished from those between turns, so each
+/// number of them is tried.
+pub(super) fn proves_any(lines: &[&str], readings: [String; 2], proves: impl Fn(&str) -> bool) -> bool {
+    let feeds = lines.iter().rev().take_while(|line| line.is_empty()).count().min(MAX_TRAILING_FEEDS);
+    readings.into_iter().any(|reading| proves_with_line_feeds(reading, feeds, &proves))
+}
+
+/// Whether an id proves a content with up to so many line feeds at its end.
+pub(super) fn proves_with_line_feeds(
+    mut content: String,
+    feeds: usize,
+    proves: impl Fn(&str) -> bool,
+) -> bool {
+    content.truncate(content.trim_end_matches('\n').len());
+    (0..=feeds).any(|_| {
+        let proven = proves(&content);
+        content.push('\n');
+        proven
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_and_comments_are_no_words() {
+        for text in [
+            "",
+            "\n \n",
+            "# Launch",
+            "\u{feff}# Launch\r\n\r\n###\r\n",
+            "<!-- a --> <!-- b -->\n<!--\nc\n\n--> \n# d\n",
+            "<!-- never closed\nx",
+            "=== TURN id=t_5f",
+            "===",
+            "\0\0\0",
+        ] {
+            assert_eq!(first_text_line(text.as_bytes()), None, "{text:?}");
+        }
+        for (text, line) in [
+            ("hello", 1),
+            ("# Launch\n\nhello\n", 3),
+            ("#!/bin/sh\n", 1),
+            ("<!-- a --> b", 1),
+            ("<!--\na\n--> b", 3),
+            ("schema: agentruntimes/v1\n", 1),
+            ("---\n", 1),
+        ] {
+            assert_eq!(first_text_line(text.as_bytes()), Some(line), "{text:?}");
+        }
+        assert_eq!(first_text_line(b"\n\xff"), Some(2));
+    }
 }

@@ -5,20 +5,21 @@
 //! rebuilt under the lock.
 
 use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::substrate::Page;
+use quorate_kernel::conversation::{NewTurn, Turn};
+use quorate_kernel::ports::substrate::{Appended, Page, SubstrateError};
 use quorate_protocol::Name;
 
-use super::bloom_filter::Filter;
-use super::disk::{self, Acquisition, Lock};
-use super::error::JournalError;
-use super::format::TailRepair;
-use super::index::{self, Index, Record};
-use super::scan::Scan;
-use crate::file_stamp::FileStamp;
+use super::super::{next_millisecond, turn_id};
+use super::disk::JournalError;
+use super::disk::{Acquisition, Lock};
+use super::format::{Body, Entry, Header, ParseError, TailRepair};
+use super::index::{Filter, Index, Record};
+use super::{disk, format, index};
+use crate::regular_file::FileStamp;
 
 /// A longer stretch is scanned by a thread of its own, in bytes.
 const LARGE_GROWTH_BYTES: u64 = 256 * 1024;
@@ -203,7 +204,7 @@ impl JournalHandle {
     fn open(&mut self, now: FileStamp) -> Result<(), JournalError> {
         if self.journal.as_ref().is_none_or(|journal| journal.file_id != now.file_id) {
             self.journal = None;
-            let file = disk::open(&self.path)?;
+            let file = disk::open_read(&self.path)?;
             let file_id = FileStamp::of_metadata(&file.metadata()?).file_id;
             if file_id != now.file_id {
                 return Err(JournalError::ConcurrentChange);
@@ -442,4 +443,290 @@ fn ends_with_line_feed(file: &File, len: u64) -> Result<bool, JournalError> {
     let Some(at) = len.checked_sub(1) else { return Ok(true) };
     let mut byte = [0];
     Ok(disk::fill_at(file, &mut byte, at)? == 1 && byte == *b"\n")
+}
+
+/// How often another program may replace the journal while one turn is appended.
+const MAX_REPLACEMENTS: usize = 8;
+/// From this many appends to a long journal on, building a filter pays off.
+const FILTER_AFTER_APPENDS: usize = 4;
+/// How much of a file without turns is checked, in bytes.
+const HEAD_BYTES: usize = 64 * 1024;
+
+impl JournalHandle {
+    /// Appends a turn, or finds the one with its key; also returns its file, which is not synced yet.
+    pub(super) fn append(&mut self, new: NewTurn) -> Result<(Appended, Arc<std::fs::File>), JournalError> {
+        self.lock.acquire()?;
+        let file = self.open_for_append()?;
+        self.check_is_journal(&file)?;
+        self.ensure_filter()?;
+        if let Some(stamp) = &new.stamp
+            && let Some(turn) = self.find_by_key(&stamp.key)?
+        {
+            return Ok((Appended { turn, fresh: false }, file));
+        }
+        let NewTurn { participant, content, mut timestamp, meta, stamp } = new;
+        let mut name = turn_id(&participant, &timestamp, &content);
+        while self.contains_id(&name)? {
+            timestamp = next_millisecond(&timestamp).map_err(JournalError::Refused)?;
+            name = turn_id(&participant, &timestamp, &content);
+        }
+        let turn = Turn { id: name, participant, timestamp: timestamp.into(), content, meta, stamp };
+        self.write_turn(&file, &turn)?;
+        self.appended += 1;
+        Ok((Appended { turn, fresh: true }, file))
+    }
+
+    /// The journal, opened for appending and read to its end.
+    fn open_for_append(&mut self) -> Result<Arc<std::fs::File>, JournalError> {
+        for _ in 0..MAX_REPLACEMENTS {
+            if self.journal.as_ref().is_none_or(|journal| !journal.is_appendable) {
+                let is_new = self.stamp()?.is_none();
+                let file = Arc::new(disk::open_append(&self.path)?);
+                let which = FileStamp::of_metadata(&file.metadata()?).file_id;
+                if is_new {
+                    disk::sync_folder(&self.path)?;
+                }
+                self.journal = Some(JournalFile { file, file_id: which, is_appendable: true });
+            }
+            self.refresh()?;
+            match (&self.journal, self.scanned_stamp) {
+                (Some(journal), Some(seen)) if journal.is_appendable && journal.file_id == seen.file_id => {
+                    return Ok(journal.file.clone());
+                }
+                _ => self.journal = None,
+            }
+        }
+        Err(JournalError::ConcurrentChange)
+    }
+
+    /// Refuses a file that has text and no turn: it is another document, for example the manifest itself.
+    fn check_is_journal(&self, file: &std::fs::File) -> Result<(), JournalError> {
+        if self.count > 0 || self.pending.is_some() {
+            return Ok(());
+        }
+        let mut head = vec![0; HEAD_BYTES];
+        let read = disk::fill_at(file, &mut head, 0)?;
+        format::first_text_line(&head[..read]).map_or(Ok(()), |line| Err(JournalError::NotAJournal(line)))
+    }
+
+    /// Builds the filter, and the index that it needs. Appending a turn or two to a long journal is faster without.
+    fn ensure_filter(&mut self) -> Result<(), JournalError> {
+        let unfiltered =
+            self.filter.is_none() && self.count > SMALL_INDEX && self.appended < FILTER_AFTER_APPENDS;
+        if unfiltered || self.filter.as_ref().is_some_and(|filter| !filter.is_full()) {
+            return Ok(());
+        }
+        for _ in 0..2 {
+            let mut filter = Filter::for_entries(usize::try_from(self.count).unwrap_or_default() * 2);
+            let right = match &self.index {
+                Some(index) => index.verify(self.count, self.check, |record| filter.add_record(record))?,
+                None => false,
+            };
+            if right {
+                self.filter = Some(filter);
+                return Ok(());
+            }
+            self.rebuild_index()?;
+        }
+        Err(JournalError::StaleIndex)
+    }
+
+    fn may_contain(&self, hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
+    /// Whether a turn has this id.
+    fn contains_id(&mut self, id: &Name) -> Result<bool, JournalError> {
+        if self.pending.as_ref() == Some(id) {
+            return Ok(true);
+        }
+        let hash = index::id_hash(id);
+        Ok(self.may_contain(index::low_half(&hash))
+            && self.find_last(self.count, |record| record.id == hash)?.is_some())
+    }
+
+    /// The last of the first `below` records that matches. A negative result is trusted only from a valid index, since the
+    /// filter reported a possible match.
+    fn find_last(
+        &mut self,
+        below: u64,
+        matches: impl Fn(&Record) -> bool,
+    ) -> Result<Option<u64>, JournalError> {
+        if let Some(index) = &self.index {
+            if let Some((at, _)) = index.find_last(below, &matches)? {
+                return Ok(Some(at));
+            }
+            if index.verify(self.count, self.check, |_| {})? {
+                return Ok(None);
+            }
+        }
+        self.rebuild_index()?;
+        let index = self.index.as_ref().ok_or(JournalError::StaleIndex)?;
+        Ok(index.find_last(self.count, matches)?.map(|(at, _)| at))
+    }
+
+    /// The turn that has this key.
+    fn find_by_key(&mut self, key: &str) -> Result<Option<Turn>, JournalError> {
+        let hash = index::key_hash(key);
+        if !self.may_contain(hash) {
+            return Ok(None);
+        }
+        let mut rebuilt = false;
+        let mut below = self.count;
+        loop {
+            let Some(at) = self.find_last(below, |record| record.key == hash)? else { return Ok(None) };
+            match self.read_turns(at, 1, None).map(|mut turns| turns.pop()) {
+                Ok(Some(turn)) if turn.stamp.as_ref().is_some_and(|stamp| &*stamp.key == key) => {
+                    return Ok(Some(turn));
+                }
+                Ok(_) => below = at,
+                Err(JournalError::StaleIndex) if !rebuilt => {
+                    self.rebuild_index()?;
+                    (rebuilt, below) = (true, self.count);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn write_turn(&mut self, file: &Arc<std::fs::File>, turn: &Turn) -> Result<(), JournalError> {
+        let before = self.scanned_stamp.ok_or(JournalError::StaleIndex)?;
+        let mut text = self.tail_repair.to_text();
+        let offset = before.len + text.len() as u64;
+        let refuse = |error: serde_json::Error| {
+            JournalError::Refused(SubstrateError::Refused(format!(
+                "the turn's metadata cannot be written: {error}"
+            )))
+        };
+        text.push_str(&format::render(turn).map_err(refuse)?);
+        (&**file).write_all(text.as_bytes())?;
+        let now = self.stamp()?.ok_or(JournalError::ConcurrentChange)?;
+        if self.pending.is_none()
+            && now.file_id == before.file_id
+            && now.len == before.len + text.len() as u64
+        {
+            return self.record_appended(offset, turn, now);
+        }
+        // A turn that is missing now was hidden or overwritten by a program that takes no lock: check what became
+        // of this one.
+        self.refresh()?;
+        match self.with_valid_index(|handle| handle.find_turn(&turn.id))? {
+            Some(_) => Ok(()),
+            None => Err(JournalError::ConcurrentChange),
+        }
+    }
+}
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The line of a turn's header, counted from 1; of the last one, if several turns have the id.
+pub(super) fn line_of(journal: &Path, id: &str) -> Option<usize> {
+    let file = BufReader::with_capacity(BUFFER_BYTES, disk::open_read(journal).ok()?);
+    let mut found = None;
+    for (at, line) in file.split(b'\n').enumerate() {
+        let line = line.ok()?;
+        let bom = if at == 0 { format::byte_order_mark(&line) } else { 0 };
+        let header = format::parse_header(&line[bom..]).ok().flatten();
+        found = header.filter(|header| &*header.id == id).map(|_| at + 1).or(found);
+    }
+    found
+}
+
+/// A turn and the offset of its header.
+pub(super) struct ScannedTurn {
+    pub(super) offset: u64,
+    pub(super) entry: Entry,
+}
+
+/// The turns of a stretch, which must begin with a header or at the journal's start.
+pub(super) struct Scan<'a> {
+    lines: BufReader<FileRange<'a>>,
+    /// The offset of the next line.
+    at: u64,
+    line: Vec<u8>,
+    body: Vec<u8>,
+    next: Option<OpenHeader>,
+}
+
+struct OpenHeader {
+    offset: u64,
+    header: Header,
+    /// Whether the header's line has its line feed.
+    line_ended: bool,
+}
+
+impl<'a> Scan<'a> {
+    /// Scans from one offset to another one, which counts as the end of the journal.
+    pub(super) fn new(file: &'a File, from: u64, to: u64) -> Self {
+        Scan::buffered(file, from, to, BUFFER_BYTES)
+    }
+
+    /// The same, with a given buffer size.
+    pub(super) fn buffered(file: &'a File, from: u64, to: u64, size: usize) -> Self {
+        let stretch = FileRange { file, at: from, to };
+        let lines = BufReader::with_capacity(size, stretch);
+        Scan { lines, at: from, line: Vec::new(), body: Vec::new(), next: None }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<ScannedTurn>, JournalError> {
+        self.body.clear();
+        loop {
+            self.line.clear();
+            let offset = self.at;
+            let read = self.lines.read_until(b'\n', &mut self.line)?;
+            if read == 0 {
+                return self.next.take().map(|header| self.finish_turn(header, true)).transpose();
+            }
+            self.at += read as u64;
+            let line_ended = self.line.ends_with(b"\n");
+            let bom = if offset == 0 { format::byte_order_mark(&self.line) } else { 0 };
+            let line = &self.line[bom..read - usize::from(line_ended)];
+            let header = format::parse_header(line)
+                .map_err(|byte| JournalError::NotUtf8(offset + (bom + byte) as u64))?;
+            match header {
+                Some(header) => {
+                    let before = self.next.replace(OpenHeader { offset, header, line_ended });
+                    if let Some(before) = before {
+                        return self.finish_turn(before, false).map(Some);
+                    }
+                }
+                // Text before the first header belongs to no turn.
+                None if self.next.is_some() => self.body.extend_from_slice(&self.line),
+                None => {}
+            }
+        }
+    }
+
+    fn finish_turn(&self, open: OpenHeader, last: bool) -> Result<ScannedTurn, JournalError> {
+        let body = Body { text: &self.body, is_last: last, header_line_ended: open.line_ended };
+        let header = open.header;
+        let entry = format::parse_turn(&header, &body).map_err(|unreadable| {
+            let end = if last { self.at } else { self.at - self.line.len() as u64 };
+            let begin = end - self.body.len() as u64;
+            match unreadable {
+                ParseError::Text(byte) => JournalError::NotUtf8(begin + byte as u64),
+                ParseError::Note(error) => {
+                    JournalError::UnreadableNote { byte: begin, turn: header.id.clone(), error }
+                }
+            }
+        })?;
+        Ok(ScannedTurn { offset: open.offset, entry })
+    }
+}
+
+/// A stretch of a file, independent of the file's cursor.
+struct FileRange<'a> {
+    file: &'a File,
+    at: u64,
+    to: u64,
+}
+
+impl Read for FileRange<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let remaining = usize::try_from(self.to.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let size = buffer.len().min(remaining);
+        let read = disk::read_at(self.file, &mut buffer[..size], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use quorate_protocol::Name;
 
+use super::disk;
 use super::format::{self, Body, Header};
-use super::{disk, preamble};
 
 /// How much of the journal's end is checked, in bytes.
 const TAIL_BYTES: u64 = 1024 * 1024;
@@ -31,7 +31,7 @@ struct Tail {
 
 impl Tail {
     fn read_from(path: &Path) -> Option<Self> {
-        let file = disk::open(path).ok()?;
+        let file = disk::open_read(path).ok()?;
         let len = file.metadata().ok()?.len();
         let from = len.saturating_sub(TAIL_BYTES);
         let mut text = vec![0; usize::try_from(len - from).ok()?];
@@ -165,7 +165,7 @@ impl Findings {
     fn messages(&self, part: &Tail) -> Vec<String> {
         let mut messages = Vec::new();
         if part.from == 0
-            && let Some(line) = preamble::first_text_line(&part.text[..self.first.unwrap_or(part.text.len())])
+            && let Some(line) = format::first_text_line(&part.text[..self.first.unwrap_or(part.text.len())])
         {
             messages.push(match self.first {
                 None => format!(

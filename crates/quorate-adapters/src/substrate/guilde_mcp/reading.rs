@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::substrate::{Error, Page};
+use quorate_kernel::ports::substrate::{Page, SubstrateError};
 use quorate_protocol::Name;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::GuildeSubstrate;
-use super::conversation::{GET_TOOL, MessagePage, MessageQuery, TurnMessage};
-use super::read_history::Unlisted;
+use super::conversation::{GET_TOOL, MessagePage, MessageQuery, TurnMessage, Unlisted};
+use crate::mcp::ServerTools;
 
 /// The most requests of one read, so that no server can prolong it forever.
-const MAX_REQUESTS: usize = 256;
+const MAX_READ_REQUESTS: usize = 256;
 
 /// How long a server may take to list what it has acknowledged: some six seconds in all.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -32,7 +32,11 @@ impl Tail {
 }
 
 impl GuildeSubstrate {
-    pub(super) async fn read_newer(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    pub(super) async fn read_newer(
+        &self,
+        since: Option<&Name>,
+        limit: usize,
+    ) -> Result<Page, SubstrateError> {
         let posted = self.read_history.unlisted(since);
         let mut page = self.read_page(since, limit).await?;
         // If the page is full, messages that this process posted may be on the next one.
@@ -51,7 +55,7 @@ impl GuildeSubstrate {
         Ok(page)
     }
 
-    async fn read_page(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read_page(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let offer = self.conversation.tools().await?;
         match since {
             Some(since) if offer.accepts(GET_TOOL, "after") => self.read_after(since, limit).await,
@@ -61,7 +65,11 @@ impl GuildeSubstrate {
 
     /// Waits for messages that the server has acknowledged and does not list yet. If one stays missing, it is reported once,
     /// since waiting on would block all participants.
-    async fn await_listing(&self, since: Option<&Name>, mut missing: Vec<Unlisted>) -> Result<(), Error> {
+    async fn await_listing(
+        &self,
+        since: Option<&Name>,
+        mut missing: Vec<Unlisted>,
+    ) -> Result<(), SubstrateError> {
         let limit = self.conversation.max_limit(&*self.conversation.tools().await?);
         let mut pause = FIRST_DELAY;
         loop {
@@ -84,10 +92,10 @@ impl GuildeSubstrate {
         }
     }
 
-    fn unlisted_error(&self, missing: &[Unlisted]) -> Error {
+    fn unlisted_error(&self, missing: &[Unlisted]) -> SubstrateError {
         let ids: Vec<String> = missing.iter().map(|unlisted| format!("`{}`", unlisted.id)).collect();
         let (noun, verb) = if ids.len() == 1 { ("message", "was") } else { ("messages", "were") };
-        Error::Unavailable {
+        SubstrateError::Unavailable {
             what: format!(
                 "the {noun} {} {verb} posted to the conversation `{}` and acknowledged, and the server does not list {}: \
                  messages in it will not be read",
@@ -100,10 +108,10 @@ impl GuildeSubstrate {
     }
 
     /// Reads from a server that accepts `after`.
-    async fn read_after(&self, since: &Name, limit: usize) -> Result<Page, Error> {
+    async fn read_after(&self, since: &Name, limit: usize) -> Result<Page, SubstrateError> {
         let mut page = Page { turns: Vec::new(), known: true };
         let mut after = since.clone();
-        for request in 0..MAX_REQUESTS {
+        for request in 0..MAX_READ_REQUESTS {
             let limit_left = limit - page.turns.len();
             let newer = MessageQuery { limit: limit_left, after: Some(&after), ..MessageQuery::default() };
             let received = self.conversation.fetch(&self.read_history, newer).await?;
@@ -136,7 +144,7 @@ impl GuildeSubstrate {
     }
 
     /// Reads from a server that returns only its newest messages.
-    async fn read_among_newest(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read_among_newest(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let tail =
             self.read_tail(|messages| since.is_some_and(|since| position(messages, since).is_some())).await?;
         let page = |messages: Vec<TurnMessage>, known| {
@@ -168,7 +176,7 @@ impl GuildeSubstrate {
     }
 
     /// The newest messages, until `enough` accepts them, or as far back as the server goes.
-    async fn read_tail(&self, enough: impl Fn(&[TurnMessage]) -> bool) -> Result<Tail, Error> {
+    async fn read_tail(&self, enough: impl Fn(&[TurnMessage]) -> bool) -> Result<Tail, SubstrateError> {
         let offer = self.conversation.tools().await?;
         let reach = self.conversation.max_limit(&offer);
         let mut limit = if offer.accepts(GET_TOOL, "limit") { self.initial_fetch.min(reach) } else { reach };
@@ -177,7 +185,7 @@ impl GuildeSubstrate {
         if offer.accepts(GET_TOOL, "before") {
             tail.messages = newest.messages;
             tail.is_complete = newest.raw_count == 0 || newest.has_more == Some(false);
-            for _ in 0..MAX_REQUESTS {
+            for _ in 0..MAX_READ_REQUESTS {
                 let Some(oldest) = tail
                     .messages
                     .first()
@@ -210,28 +218,28 @@ impl GuildeSubstrate {
         Ok(tail)
     }
 
-    pub(super) async fn fetch_newest(&self, limit: usize) -> Result<MessagePage, Error> {
+    pub(super) async fn fetch_newest(&self, limit: usize) -> Result<MessagePage, SubstrateError> {
         self.conversation.fetch(&self.read_history, MessageQuery { limit, ..MessageQuery::default() }).await
     }
 
     /// Whether the server returns as many messages as it is asked for, so that fewer mean that there are no more.
-    async fn honors_limits(&self, tail: &Tail) -> Result<bool, Error> {
+    async fn honors_limits(&self, tail: &Tail) -> Result<bool, SubstrateError> {
         Ok(tail.messages.len() < 2 || self.fetch_newest(1).await?.raw_count == 1)
     }
 
     /// Whether the server accepts a limit.
-    async fn accepts_limits(&self) -> Result<bool, Error> {
+    async fn accepts_limits(&self) -> Result<bool, SubstrateError> {
         Ok(self.conversation.tools().await?.accepts(GET_TOOL, "limit"))
     }
 
-    async fn out_of_reach_error(&self, subject: &str, tail: &Tail) -> Result<Error, Error> {
+    async fn out_of_reach_error(&self, subject: &str, tail: &Tail) -> Result<SubstrateError, SubstrateError> {
         let gives = format!(
             "{subject} of the conversation `{}` cannot be seen: the server gives the newest {} messages and none before \
              them. Run more often, or begin with a new conversation",
             self.conversation.conversation_id(),
             tail.messages.len(),
         );
-        Ok(Error::Unknown(match self.accepts_limits().await? {
+        Ok(SubstrateError::Unknown(match self.accepts_limits().await? {
             true => format!(
                 "{gives}, or raise `fetchLimit` (up to {}) where the server allows it",
                 super::MAX_FETCH
@@ -240,7 +248,11 @@ impl GuildeSubstrate {
         }))
     }
 
-    pub(super) async fn window_ending_at(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    pub(super) async fn window_ending_at(
+        &self,
+        at: &Name,
+        count: usize,
+    ) -> Result<Vec<Turn>, SubstrateError> {
         if count == 0 {
             return Ok(Vec::new());
         }
@@ -266,7 +278,7 @@ impl GuildeSubstrate {
     }
 
     /// The window, from a server that accepts `after` and `before`; `None` if these do not find it.
-    async fn window_around(&self, at: &Name, count: usize) -> Result<Option<Vec<Turn>>, Error> {
+    async fn window_around(&self, at: &Name, count: usize) -> Result<Option<Vec<Turn>>, SubstrateError> {
         let before = MessageQuery { limit: count, before: Some(at), ..MessageQuery::default() };
         let mut older = self.conversation.fetch(&self.read_history, before).await?;
         let Some(last) = older.messages.last().map(|message| message.turn.id.clone()) else {
@@ -280,7 +292,7 @@ impl GuildeSubstrate {
             return Ok(None);
         };
         let mut window = vec![found];
-        for _ in 0..MAX_REQUESTS {
+        for _ in 0..MAX_READ_REQUESTS {
             older.messages.retain(|message| position(&window, &message.turn.id).is_none());
             let received = older.messages.len();
             window.splice(0..0, older.messages);
@@ -309,4 +321,60 @@ fn position(messages: &[TurnMessage], id: &Name) -> Option<usize> {
 /// Whether a page holds all messages of the conversation.
 fn is_everything(page: &MessagePage, limit: usize) -> bool {
     page.has_more.map_or(page.raw_count < limit, |more| !more)
+}
+
+const MAX_WAIT: Duration = Duration::from_secs(25);
+
+/// How many of the newest messages a poll reads.
+const NEWS_LIMIT: usize = 10;
+
+impl GuildeSubstrate {
+    /// Returns when there may be a message that was not delivered yet.
+    pub(super) async fn wait_for_news(&self) -> Result<(), SubstrateError> {
+        let offer = self.conversation.tools().await?;
+        let waits = offer.accepts(GET_TOOL, "after") && offer.accepts(GET_TOOL, "waitMs");
+        match self.read_history.frontier() {
+            Some(frontier) if waits => self.wait_after(&offer, frontier).await,
+            frontier => self.poll_for_news(frontier.as_ref()).await,
+        }
+    }
+
+    async fn wait_after(&self, offer: &ServerTools, frontier: Name) -> Result<(), SubstrateError> {
+        let maximum = offer.maximum(GET_TOOL, "waitMs").map_or(MAX_WAIT, Duration::from_millis);
+        let wait = MAX_WAIT.min(self.conversation.timeout()).min(maximum);
+        let mut after = frontier.clone();
+        loop {
+            let requested_at = Instant::now();
+            let ask = MessageQuery { limit: NEWS_LIMIT, after: Some(&after), before: None, wait: Some(wait) };
+            let page = self.conversation.fetch(&self.read_history, ask).await?;
+            if !page.known || self.is_news(&page, Some(&frontier)) {
+                return Ok(());
+            }
+            // A message that was delivered before and moved behind the frontier is not new; do not wait for it again.
+            if let Some(last) = page.messages.last() {
+                after = last.turn.id.clone();
+            }
+            if requested_at.elapsed() < wait / 2 {
+                sleep(self.poll_interval).await;
+            }
+        }
+    }
+
+    async fn poll_for_news(&self, frontier: Option<&Name>) -> Result<(), SubstrateError> {
+        loop {
+            let page = self.fetch_newest(NEWS_LIMIT).await?;
+            if self.is_news(&page, frontier) {
+                return Ok(());
+            }
+            sleep(self.poll_interval).await;
+        }
+    }
+
+    /// Whether a page holds a message that was not delivered yet.
+    fn is_news(&self, page: &MessagePage, frontier: Option<&Name>) -> bool {
+        let place = frontier
+            .and_then(|frontier| page.messages.iter().position(|message| message.turn.id == *frontier));
+        let later = page.messages.iter().skip(place.map_or(0, |place| place + 1));
+        later.into_iter().any(|message| !self.read_history.contains(&message.turn.id))
+    }
 }

@@ -97,7 +97,7 @@ impl CliScript {
             conversation: None,
             nonce: "".into(),
             redactor: quorate_kernel::redact::Redactor::default(),
-            fence: quorate_kernel::ports::fence::Fence::default(),
+            fence: quorate_kernel::ports::ledger::Fence::default(),
             deadline: tokio::time::Instant::now() + timeout,
             notes: quorate_kernel::ports::executor::Notes::default(),
             progress: quorate_kernel::ports::executor::Progress::default(),

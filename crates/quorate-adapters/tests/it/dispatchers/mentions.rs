@@ -1,7 +1,7 @@
 //! The mention parser against K4, read off character by character, for invented names and texts.
 
 use proptest::prelude::*;
-use quorate_adapters::dispatcher::mention::parser::{Boundary, mentions};
+use quorate_adapters::dispatcher::mention::{Boundary, mentions};
 
 /// Pairs that are one letter in two cases. All other characters of [`ALPHABET`] are only themselves: `ß`, whose upper
 /// case is two letters; `ſ`, `ı` and the Kelvin sign, which would become ASCII; and what lies beyond U+FFFF.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::llm::embed;
-use quorate_kernel::ports::embedder::{Embedder, Meter};
 use quorate_kernel::ports::executor::{ConfigError, Settings};
+use quorate_kernel::ports::extension::{Embedder, Meter};
 use serde_json::{Value, json};
 
 use super::server::{Server, Step, status};

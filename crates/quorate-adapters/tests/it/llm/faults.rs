@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_adapters::executor::llm::fault::{Fault, Kind, from_response};
+use quorate_adapters::executor::llm::fault::{Fault, FaultKind, from_response};
 use quorate_kernel::ports::executor::{Failure, Retry};
 use serde_json::{Value, json};
 
@@ -30,81 +30,81 @@ fn documented_errors_have_their_kind() {
             {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "50"}]},
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "12s"}
     ]);
-    let refused = |category: &str| Kind::Refused { category: Some(category.to_owned()) };
+    let refused = |category: &str| FaultKind::Refused { category: Some(category.to_owned()) };
     for (status, body, kind, retry) in [
-        (401, anthropic("authentication_error", "invalid x-api-key"), Kind::Auth, Retry::Never),
-        (403, anthropic("permission_error", "m"), Kind::Auth, Retry::Never),
-        (404, anthropic("not_found_error", "model: claude-9"), Kind::UnknownModel, Retry::Never),
-        (413, anthropic("request_too_large", "m"), Kind::ContextOverflow, Retry::Never),
+        (401, anthropic("authentication_error", "invalid x-api-key"), FaultKind::Auth, Retry::Never),
+        (403, anthropic("permission_error", "m"), FaultKind::Auth, Retry::Never),
+        (404, anthropic("not_found_error", "model: claude-9"), FaultKind::UnknownModel, Retry::Never),
+        (413, anthropic("request_too_large", "m"), FaultKind::ContextOverflow, Retry::Never),
         (
             400,
             anthropic("invalid_request_error", "prompt is too long: 9 > 8"),
-            Kind::ContextOverflow,
+            FaultKind::ContextOverflow,
             Retry::Never,
         ),
-        (400, anthropic("invalid_request_error", "max_tokens: bad"), Kind::BadRequest, Retry::Never),
+        (400, anthropic("invalid_request_error", "max_tokens: bad"), FaultKind::BadRequest, Retry::Never),
         (
             400,
             anthropic("invalid_request_error", "Your credit balance is too low"),
-            Kind::SpendLimit,
+            FaultKind::SpendLimit,
             Retry::Never,
         ),
-        (402, anthropic("billing_error", "m"), Kind::SpendLimit, Retry::Never),
-        (429, anthropic("rate_limit_error", "m"), Kind::RateLimited, Retry::Soon),
-        (429, spent, Kind::SpendLimit, Retry::Never),
-        (500, anthropic("api_error", "m"), Kind::Server, Retry::Soon),
-        (529, anthropic("overloaded_error", "m"), Kind::Overloaded, Retry::Soon),
-        (401, openai("invalid_request_error", json!("invalid_api_key")), Kind::Auth, Retry::Never),
-        (404, openai("invalid_request_error", json!("model_not_found")), Kind::UnknownModel, Retry::Never),
+        (402, anthropic("billing_error", "m"), FaultKind::SpendLimit, Retry::Never),
+        (429, anthropic("rate_limit_error", "m"), FaultKind::RateLimited, Retry::Soon),
+        (429, spent, FaultKind::SpendLimit, Retry::Never),
+        (500, anthropic("api_error", "m"), FaultKind::Server, Retry::Soon),
+        (529, anthropic("overloaded_error", "m"), FaultKind::Overloaded, Retry::Soon),
+        (401, openai("invalid_request_error", json!("invalid_api_key")), FaultKind::Auth, Retry::Never),
+        (404, openai("invalid_request_error", json!("model_not_found")), FaultKind::UnknownModel, Retry::Never),
         (
             400,
             openai("invalid_request_error", json!("context_length_exceeded")),
-            Kind::ContextOverflow,
+            FaultKind::ContextOverflow,
             Retry::Never,
         ),
-        (400, openai("invalid_request_error", Value::Null), Kind::BadRequest, Retry::Never),
+        (400, openai("invalid_request_error", Value::Null), FaultKind::BadRequest, Retry::Never),
         (
             400,
             openai("invalid_request_error", json!("content_filter")),
-            Kind::ContentFilter { category: None },
+            FaultKind::ContentFilter { category: None },
             Retry::Never,
         ),
         (400, openai("invalid_request_error", json!("bio_policy")), refused("bio_policy"), Retry::Never),
-        (429, openai("insufficient_quota", json!("insufficient_quota")), Kind::SpendLimit, Retry::Never),
-        (429, openai("tokens", json!("rate_limit_exceeded")), Kind::RateLimited, Retry::Soon),
-        (503, openai("server_error", Value::Null), Kind::Overloaded, Retry::Soon),
+        (429, openai("insufficient_quota", json!("insufficient_quota")), FaultKind::SpendLimit, Retry::Never),
+        (429, openai("tokens", json!("rate_limit_exceeded")), FaultKind::RateLimited, Retry::Soon),
+        (503, openai("server_error", Value::Null), FaultKind::Overloaded, Retry::Soon),
         (
             400,
             gemini(400, "INVALID_ARGUMENT", json!([{"reason": "API_KEY_INVALID"}])),
-            Kind::BadRequest,
+            FaultKind::BadRequest,
             Retry::Never,
         ),
         (
             400,
             json!({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}}),
-            Kind::Auth,
+            FaultKind::Auth,
             Retry::Never,
         ),
-        (403, gemini(403, "PERMISSION_DENIED", Value::Null), Kind::Auth, Retry::Never),
-        (404, gemini(404, "NOT_FOUND", Value::Null), Kind::UnknownModel, Retry::Never),
-        (429, gemini(429, "RESOURCE_EXHAUSTED", per_day), Kind::SpendLimit, Retry::Never),
+        (403, gemini(403, "PERMISSION_DENIED", Value::Null), FaultKind::Auth, Retry::Never),
+        (404, gemini(404, "NOT_FOUND", Value::Null), FaultKind::UnknownModel, Retry::Never),
+        (429, gemini(429, "RESOURCE_EXHAUSTED", per_day), FaultKind::SpendLimit, Retry::Never),
         (
             429,
             json!([gemini(429, "RESOURCE_EXHAUSTED", json!([{"retryDelay": "45.8s"}]))]),
-            Kind::RateLimited,
+            FaultKind::RateLimited,
             Retry::After(Duration::from_millis(45_800)),
         ),
-        (503, gemini(503, "UNAVAILABLE", Value::Null), Kind::Overloaded, Retry::Soon),
-        (404, json!({"error": "model 'qwen' not found"}), Kind::UnknownModel, Retry::Never),
+        (503, gemini(503, "UNAVAILABLE", Value::Null), FaultKind::Overloaded, Retry::Soon),
+        (404, json!({"error": "model 'qwen' not found"}), FaultKind::UnknownModel, Retry::Never),
         (
             400,
             json!({"error": {"code": 400, "message": "m", "type": "exceed_context_size_error"}}),
-            Kind::ContextOverflow,
+            FaultKind::ContextOverflow,
             Retry::Never,
         ),
-        (408, json!({}), Kind::Server, Retry::Soon),
-        (409, json!({"detail": "locked"}), Kind::Server, Retry::Soon),
-        (307, json!(null), Kind::BadRequest, Retry::Never),
+        (408, json!({}), FaultKind::Server, Retry::Soon),
+        (409, json!({"detail": "locked"}), FaultKind::Server, Retry::Soon),
+        (307, json!(null), FaultKind::BadRequest, Retry::Never),
     ] {
         let fault = of_body(status, body.clone());
         assert_eq!((&fault.kind, fault.retry(), fault.status), (&kind, retry, Some(status)), "{body}");
@@ -114,7 +114,7 @@ fn documented_errors_have_their_kind() {
 #[test]
 fn an_error_without_json_has_the_kind_of_its_status() {
     let fault = fault(502, &[], b"<html>\r\n<h1>502 Bad\tGateway\x07</h1> \xff\n</html>");
-    assert_eq!(fault.kind, Kind::Server);
+    assert_eq!(fault.kind, FaultKind::Server);
     assert_eq!(
         fault.to_string(),
         "the service failed (HTTP 502): <html> <h1>502 Bad Gateway </h1> \u{fffd} </html>"
@@ -152,9 +152,9 @@ fn what_the_service_says_of_retries_counts_but_never_for_what_would_repeat() {
 
 #[test]
 fn a_fault_says_in_plain_words_what_happened() {
-    let refused = Fault::new(Kind::Refused { category: Some("cyber".to_owned()) }, "No.\n\nNot this.");
+    let refused = Fault::new(FaultKind::Refused { category: Some("cyber".to_owned()) }, "No.\n\nNot this.");
     assert_eq!(refused.to_string(), "the model refused to answer (cyber): No. Not this.");
-    let long = Fault::new(Kind::Server, "ä".repeat(10_000));
+    let long = Fault::new(FaultKind::Server, "ä".repeat(10_000));
     assert_eq!(long.said.chars().count(), 401);
     let failure = Failure::from(of_body(401, json!({"error": {"type": "authentication_error"}})));
     let message = "the service did not accept the key (HTTP 401): authentication_error".to_owned();

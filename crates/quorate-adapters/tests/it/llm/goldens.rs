@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quorate_adapters::executor::llm::embed::api::Api;
+use quorate_adapters::executor::llm::embed::Api;
 use quorate_adapters::executor::llm::wire::{Auth, Cache, Format, Request, Server, Wire};
 use serde::Deserialize;
 use serde_json::{Value, json};

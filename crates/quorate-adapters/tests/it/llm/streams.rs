@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
-use quorate_adapters::executor::llm::fault::Kind;
-use quorate_adapters::executor::llm::sse::MAX_EVENT_BYTES;
+use quorate_adapters::executor::llm::fault::FaultKind;
+use quorate_adapters::executor::llm::wire::MAX_EVENT_BYTES;
 use quorate_adapters::executor::llm::wire::{Event, MAX_RESPONSE_BYTES, Response, Stream, Wire};
 use quorate_kernel::ports::executor::{Retry, Usage};
 use quorate_protocol::answers;
@@ -54,7 +54,7 @@ fn response(wire: Wire, body: &[u8]) -> Response {
     *response
 }
 
-fn fault_kind(wire: Wire, body: &[u8]) -> Kind {
+fn fault_kind(wire: Wire, body: &[u8]) -> FaultKind {
     response(wire, body).text.expect_err("a fault").kind
 }
 
@@ -90,7 +90,9 @@ fn responses_are_read_as_documented() {
                 let kind = format!("{:?}", fault.kind);
                 assert_eq!(kind.split(' ').next(), expected.kind.as_deref(), "{name}: {fault}");
                 let category = match &fault.kind {
-                    Kind::Refused { category } | Kind::ContentFilter { category } => category.clone(),
+                    FaultKind::Refused { category } | FaultKind::ContentFilter { category } => {
+                        category.clone()
+                    }
                     _ => None,
                 };
                 assert_eq!((category, fault.status), (expected.category, expected.status), "{name}");
@@ -159,7 +161,7 @@ fn a_response_without_its_last_events_never_passes() {
         let parts: Vec<&str> = unix.trim_end().split(separator).collect();
         for kept in 0..parts.len() {
             let cut = parts[..kept].join(separator);
-            assert_eq!(fault_kind(wire, cut.as_bytes()), Kind::EndedEarly, "{wire:?} {kept}");
+            assert_eq!(fault_kind(wire, cut.as_bytes()), FaultKind::EndedEarly, "{wire:?} {kept}");
         }
     }
 }
@@ -232,12 +234,12 @@ fn what_is_not_as_documented_is_a_fault() {
         ),
     ] {
         for event in events {
-            assert_eq!(fault_kind(wire, &first_event(wire, event)), Kind::Malformed, "{wire:?} {event}");
+            assert_eq!(fault_kind(wire, &first_event(wire, event)), FaultKind::Malformed, "{wire:?} {event}");
         }
     }
     for wire in Wire::ALL {
-        assert_eq!(fault_kind(wire, b"data: \xff\xfe\n\n"), Kind::Malformed, "{wire:?}");
-        assert_eq!(fault_kind(wire, b""), Kind::EndedEarly, "{wire:?}");
+        assert_eq!(fault_kind(wire, b"data: \xff\xfe\n\n"), FaultKind::Malformed, "{wire:?}");
+        assert_eq!(fault_kind(wire, b""), FaultKind::EndedEarly, "{wire:?}");
     }
 }
 
@@ -245,7 +247,7 @@ fn what_is_not_as_documented_is_a_fault() {
 fn an_error_event_in_plain_text_is_the_services() {
     let body = b"event: error\ndata: upstream closed\n\n";
     let fault = response(Wire::Messages, body).text.expect_err("a fault");
-    assert_eq!((fault.kind, &*fault.said), (Kind::Server, "upstream closed"));
+    assert_eq!((fault.kind, &*fault.said), (FaultKind::Server, "upstream closed"));
 }
 
 #[test]
@@ -284,7 +286,7 @@ fn everything_has_a_cap() {
 
 fn is_too_large(events: &[Event]) -> bool {
     matches!(events.last(), Some(Event::Ended(response))
-        if response.text.as_ref().is_err_and(|fault| fault.kind == Kind::TooLarge))
+        if response.text.as_ref().is_err_and(|fault| fault.kind == FaultKind::TooLarge))
 }
 
 /// A recorded response with some bytes replaced, taken out or doubled.

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_kernel::ports::substrate::Error;
+use quorate_kernel::ports::substrate::SubstrateError;
 use quorate_protocol::Name;
 use serde_json::json;
 
 use crate::mcp::fake_server::{FakeServer, Fault, Style};
 use crate::mcp::host::TestHost;
 
-fn source(error: &Error) -> String {
+fn source(error: &SubstrateError) -> String {
     std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::default_registry;
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{NewTurn, Participant, Stamp, turn_key};
-use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::ports::dispatcher::State;
 use quorate_kernel::ports::executor::{ConfigError, Executor, Servers, Settings};
-use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{BuildContext, ExecutorResolver};
 use serde_json::{Map, Value, json};

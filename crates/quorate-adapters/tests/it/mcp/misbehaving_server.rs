@@ -1,6 +1,6 @@
 //! Servers that do not do what they say.
 
-use quorate_kernel::ports::substrate::Error;
+use quorate_kernel::ports::substrate::SubstrateError;
 use quorate_protocol::Name;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn ids(page: &quorate_kernel::ports::substrate::Page) -> Vec<&str> {
     page.turns.iter().map(|turn| &*turn.id).collect()
 }
 
-fn source(error: &Error) -> String {
+fn source(error: &SubstrateError) -> String {
     std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
 }
 
@@ -84,7 +84,7 @@ async fn a_limit_that_is_ignored_is_kept_by_us_and_makes_no_window_all() {
     let substrate = TestHost::connected_to(&fake).await.substrate();
     for since in [None, Some(Name::from("m2"))] {
         let error = substrate.read(since.as_ref(), 100).await.unwrap_err();
-        assert!(matches!(error, Error::Unknown(_)), "{error}");
+        assert!(matches!(error, SubstrateError::Unknown(_)), "{error}");
     }
 }
 
@@ -97,7 +97,7 @@ async fn a_window_that_slid_past_the_cursor_is_not_taken_for_a_new_conversation(
     say(&fake, 40);
     // The server hides that it never gives more than 20, so that 20 look like all that there are.
     let error = substrate.read(Some(&Name::from("m10")), 100).await.unwrap_err();
-    assert!(matches!(error, Error::Unknown(_)), "{error}");
+    assert!(matches!(error, SubstrateError::Unknown(_)), "{error}");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn a_result_beyond_the_cap_is_no_result_and_the_connection_is_good_again()
         fake.fault("get_messages", Fault::Huge(40 << 20));
     }
     let error = substrate.read(Some(&Name::from("m1")), 5).await.unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(matches!(error, SubstrateError::Unavailable { .. }), "{error}");
     fake.state.lock().unwrap().faults.clear();
     assert_eq!(ids(&substrate.read(Some(&Name::from("m1")), 5).await.unwrap()), ["m2"]);
 }

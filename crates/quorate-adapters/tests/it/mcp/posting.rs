@@ -1,6 +1,6 @@
 //! Posting: each turn once, whatever happens on the way.
 
-use quorate_kernel::ports::substrate::Error;
+use quorate_kernel::ports::substrate::SubstrateError;
 use quorate_protocol::Name;
 use serde_json::json;
 
@@ -52,7 +52,7 @@ async fn a_line_that_is_cut_posts_neither_twice_nor_never() {
                 // What failed is tried again, as the runtime does.
                 let appended = match substrate.append(new.clone()).await {
                     Ok(appended) => appended,
-                    Err(Error::Unavailable { .. }) => substrate.append(new).await.unwrap(),
+                    Err(SubstrateError::Unavailable { .. }) => substrate.append(new).await.unwrap(),
                     Err(error) => panic!("{error}"),
                 };
                 let case = format!("{style:?} {fault:?} {stamped}");
@@ -159,7 +159,7 @@ async fn stored_and_failed(style: Style, has_read: bool, stamped: bool) {
     let new = if stamped { answer("fine", &trigger) } else { turn("fine") };
     let mut appended = substrate.append(new.clone()).await;
     for _ in 0..2 {
-        if let Err(Error::Unavailable { .. }) = appended {
+        if let Err(SubstrateError::Unavailable { .. }) = appended {
             appended = substrate.append(new.clone()).await;
         }
     }
@@ -192,7 +192,7 @@ async fn never_listed(style: Style, before: usize) {
     let lost = substrate.append(turn("hi")).await.expect("it is acknowledged").turn.id;
     let error = substrate.read(since.as_ref(), 10).await.expect_err("it is not listed");
     let said = error.to_string();
-    assert!(matches!(error, Error::Unavailable { .. }), "{said}");
+    assert!(matches!(error, SubstrateError::Unavailable { .. }), "{said}");
     assert!(said.contains(&format!("`{lost}`")) && said.contains("does not list it"), "{said}");
     // The next one is read as ever.
     fake.say("u_1", "and more");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_kernel::ports::substrate::{Error, Keeps};
+use quorate_kernel::ports::substrate::{Keeps, SubstrateError};
 use quorate_protocol::Name;
 use serde_json::json;
 
@@ -144,7 +144,7 @@ async fn a_window_that_does_not_reach_back_is_refused_and_never_taken_for_all() 
     let substrate = TestHost::connected_to(&fake).await.substrate();
     for since in [None, Some(Name::from("m5"))] {
         let error = substrate.read(since.as_ref(), 10).await.unwrap_err();
-        assert!(matches!(&error, Error::Unknown(why) if why.contains("fetchLimit")), "{error}");
+        assert!(matches!(&error, SubstrateError::Unknown(why) if why.contains("fetchLimit")), "{error}");
     }
     let page = substrate.read(Some(&Name::from("m11")), 1000).await.unwrap();
     assert_eq!(page.turns.len(), 499);
@@ -162,7 +162,10 @@ async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
     let fake = FakeServer::new(style.clone());
     say(&fake, 2);
     let error = TestHost::connected_to(&fake).await.substrate().read(None, 10).await.unwrap_err();
-    assert!(matches!(&error, Error::Unknown(why) if why.contains("`order: newest-first`")), "{error}");
+    assert!(
+        matches!(&error, SubstrateError::Unknown(why) if why.contains("`order: newest-first`")),
+        "{error}"
+    );
     for count in [2, 600] {
         let fake = FakeServer::new(style.clone());
         let lines = say(&fake, count);
@@ -179,7 +182,7 @@ async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
     // A message that is gone may be one that it gives no longer, and it is no help to ask it for more.
     let error = substrate.read(Some(&Name::from("gone")), 10).await.unwrap_err();
     let explains = |why: &str| why.contains("takes no `limit`") && !why.contains("fetchLimit");
-    assert!(matches!(&error, Error::Unknown(why) if explains(why)), "{error}");
+    assert!(matches!(&error, SubstrateError::Unknown(why) if explains(why)), "{error}");
 }
 
 #[tokio::test]

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_adapters::default_registry;
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::clock::System;
 use quorate_kernel::conversation::{NewTurn, Participant};
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::turn::{Begin, CycleResult, Error, HookFlags, Policy, Prompt, Runner, Speaker, Swarm};
+use quorate_kernel::turn::{
+    Begin, CycleResult, HookFlags, Policy, Prompt, Runner, Speaker, Swarm, TurnError,
+};
 use quorate_protocol::answers;
 use quorate_testkit::faults::CrashingLedger;
 use serde_json::json;
@@ -173,7 +175,7 @@ async fn a_failed_first_read_does_not_end_the_runner() {
     let seen = Windows::default();
     let swarm = swarm(&host, host.substrate(), &Arc::new(CrashingLedger::new(None)), &seen);
     let mut runner = Runner::open(swarm, Begin::First).await.unwrap();
-    assert!(matches!(runner.cycle().await, Err(Error::Substrate(_))), "it is reported once");
+    assert!(matches!(runner.cycle().await, Err(TurnError::Substrate(_))), "it is reported once");
     assert!(matches!(runner.cycle().await.unwrap(), CycleResult::Asked { .. }));
     assert_eq!(fake.contents(), ["@Ada?", "Here. @Bo, too?"]);
 }

@@ -4,20 +4,19 @@
 //! If the manifest restricts a participant's tools, `--tools` limits the built-in ones, `--allowedTools` permits them
 //! without a prompt, and `--strict-mcp-config` with `--mcp-config` passes exactly the named MCP servers.
 
-mod judge;
-
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::{Json, answers};
 
-use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count};
-use crate::executor::agent_cli::output_format::{OutputFormat, ReplyError};
+use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count};
+use crate::executor::agent_cli::judge::{Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
+use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
 
 /// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
-pub(super) const PRESET: Preset = Preset {
+pub(super) const PRESET: CliPreset = CliPreset {
     name: "claude",
     executor: "claude",
     command: "claude",
@@ -37,8 +36,8 @@ pub(super) const PRESET: Preset = Preset {
     ],
     server_passing: ServerPassing::InFile,
     schema: accepted_schema,
-    no_attachments: Some(judge::NO_ATTACHMENTS),
-    judge: Some(&judge::JUDGE),
+    no_attachments: Some(NO_ATTACHMENTS),
+    judge: Some(&JUDGE),
     arguments,
 };
 
@@ -183,12 +182,102 @@ fn usage(envelope: &Json) -> Usage {
     Usage { usd_nanos: cost.map(|usd| (usd * 1e9).round() as u64), ..usage }
 }
 
+/// The variable that keeps `@path` from attaching files.
+const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
+
+const JUDGE: Judge = Judge {
+    home_variable: "CLAUDE_CONFIG_DIR",
+    tested_versions: &["2.1.197"],
+    flag_listings: &[&["--help"]],
+    required_flags: &[
+        "--tools",
+        "--allowedTools",
+        "--strict-mcp-config",
+        "--setting-sources",
+        "--no-session-persistence",
+        "--disable-slash-commands",
+        "--safe-mode",
+        "--name",
+        "--system-prompt",
+        "--json-schema",
+    ],
+    forbidden_flags: &[
+        "--tools",
+        "--allowedTools",
+        "--allowed-tools",
+        "--mcp-config",
+        "--setting-sources",
+        "--permission-mode",
+        "--dangerously-skip-permissions",
+        "--allow-dangerously-skip-permissions",
+        "--add-dir",
+        "--agent",
+        "--agents",
+        "--plugin-dir",
+        "--plugin-url",
+        "--file",
+        "--ide",
+        "--chrome",
+        "--bg",
+        "--background",
+        "--worktree",
+        "-w",
+        "--tmux",
+        "--remote-control",
+        "--continue",
+        "-c",
+        "--resume",
+        "-r",
+        "--from-pr",
+    ],
+    forbidden_settings: &[],
+    tools: None,
+    preflight: None,
+    configure: furnish,
+};
+
+fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
+    // A rule such as `Bash(git:*)` is about a tool.
+    let mut names: Vec<&str> = Vec::new();
+    for tool in session.tools {
+        let name = tool.split('(').next().unwrap_or(tool).trim();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut arguments = ArgumentBuilder::new(&[]).joined_flag("--tools", &names.join(","));
+    if !session.tools.is_empty() {
+        arguments = arguments
+            .joined_flag("--allowedTools", &session.tools.join(","))
+            .joined_flag("--add-dir", &session.dir.to_string_lossy());
+    }
+    for flag in [
+        "--strict-mcp-config",
+        "--setting-sources=",
+        "--no-session-persistence",
+        "--disable-slash-commands",
+        "--safe-mode",
+        "--name=quorate",
+    ] {
+        arguments.list.push(flag.into());
+    }
+    if !["--system-prompt", "--system-prompt-file"].iter().any(|flag| session.sets_flag(flag)) {
+        arguments = arguments.flag("--system-prompt", SYSTEM_PROMPT);
+    }
+    let variables = [NO_ATTACHMENTS, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"];
+    Ok(JudgeConfig {
+        arguments: arguments.list,
+        variables: variables.map(|name| (name.into(), "1".into())).into(),
+        ..JudgeConfig::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::{ReplyError, Usage, accepted_schema, arguments, model_and_usage, read};
-    use crate::executor::agent_cli::attempt_files::AttemptFiles;
+    use crate::executor::agent_cli::call::AttemptFiles;
     use crate::executor::agent_cli::presets::{ArgumentInputs, words};
     use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
     use quorate_protocol::answers;

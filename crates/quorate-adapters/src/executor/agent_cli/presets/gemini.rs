@@ -4,17 +4,20 @@
 //! `--allowed-tools` permits a participant's tools without a prompt, and `--allowed-mcp-server-names` restricts the CLI's
 //! own MCP servers to those of the same names. No flag of the CLI removes tools or adds a server.
 
-mod judge;
-
 use std::ffi::OsString;
+use std::path::Path;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
+use serde_json::json;
 
-use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count, unchanged_schema};
-use crate::executor::agent_cli::output_format::{OutputFormat, ReplyError};
+use super::{
+    ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count, unchanged_schema,
+};
+use crate::executor::agent_cli::judge::{HOME, Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
+use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
 
-pub(super) const PRESET: Preset = Preset {
+pub(super) const PRESET: CliPreset = CliPreset {
     name: "gemini",
     executor: "gemini-cli",
     command: "gemini",
@@ -28,7 +31,7 @@ pub(super) const PRESET: Preset = Preset {
     server_passing: ServerPassing::Unsupported,
     schema: unchanged_schema,
     no_attachments: None,
-    judge: Some(&judge::JUDGE),
+    judge: Some(&JUDGE),
     arguments,
 };
 
@@ -83,6 +86,108 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
     };
     let model = models.iter().max_by_key(|(_, model)| written(model)).map(|(name, _)| name.clone());
     (model, usage)
+}
+
+/// The CLI's directory below its home.
+const FOLDER: &str = ".gemini";
+
+const JUDGE: Judge = Judge {
+    home_variable: "GEMINI_CLI_HOME",
+    tested_versions: &["0.61.0"],
+    flag_listings: &[&["--help"]],
+    required_flags: &["--skip-trust", "--extensions", "--policy", "--output-format"],
+    forbidden_flags: &[
+        "--yolo",
+        "-y",
+        "--approval-mode",
+        "--policy",
+        "--admin-policy",
+        "--allowed-tools",
+        "--allowed-mcp-server-names",
+        "--extensions",
+        "-e",
+        "--include-directories",
+        "--resume",
+        "-r",
+        "--session-file",
+        "--worktree",
+        "-w",
+        "--acp",
+        "--experimental-acp",
+    ],
+    forbidden_settings: &[],
+    // With a directory to work in, the CLI would attach `@path` from it and read its memory files.
+    tools: Some(&["google_web_search", "web_fetch"]),
+    preflight: None,
+    configure: furnish,
+};
+
+fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
+    let users = session.user_dir("GEMINI_CLI_HOME", "").map(|home| home.join(FOLDER));
+    let arguments = ArgumentBuilder::new(&["--skip-trust", "-e", "none", "--policy", "../policy.toml"]);
+    let mut links = Vec::new();
+    let mut files = vec![
+        (format!("{HOME}/{FOLDER}/settings.json"), settings(users.as_deref()).to_string()),
+        ("policy.toml".to_owned(), policy(session.tools)),
+        ("system.md".to_owned(), SYSTEM_PROMPT.to_owned()),
+    ];
+    if let Some(users) = &users {
+        for login in ["oauth_creds.json", "google_accounts.json", "gemini-credentials.json"] {
+            links.push((format!("{HOME}/{FOLDER}/{login}"), users.join(login)));
+        }
+    }
+    match users.map(|users| users.join(".env")).filter(|file| file.is_file()) {
+        Some(dotenv) => links.push((".env".to_owned(), dotenv)),
+        None => files.push((".env".to_owned(), String::new())),
+    }
+    let variables =
+        [("GEMINI_CLI_HOME", format!("../{HOME}")), ("GEMINI_SYSTEM_MD", "../system.md".to_owned())];
+    Ok(JudgeConfig {
+        arguments: arguments.list,
+        variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
+        files,
+        links,
+    })
+}
+
+/// Settings in place of the user's: the login, and nothing that runs commands or keeps memory. Without boundary markers
+/// the CLI looks for no memory file above its working directory.
+fn settings(users: Option<&Path>) -> Json {
+    let mut settings = json!({
+        "general": {"enableAutoUpdate": false},
+        "privacy": {"usageStatisticsEnabled": false},
+        "context": {
+            "memoryBoundaryMarkers": [],
+            "includeDirectoryTree": false,
+            "discoveryMaxDirs": 0
+        },
+        "hooksConfig": {"enabled": false},
+        "skills": {"enabled": false},
+        "experimental": {"enableAgents": false}
+    });
+    if let Some(selected) = users.and_then(|users| selected_login(&users.join("settings.json"))) {
+        settings["security"] = json!({"auth": {"selectedType": selected}});
+    }
+    settings
+}
+
+/// The login method of the user's settings.
+#[expect(clippy::disallowed_methods, reason = "the user's own settings are looked up")]
+fn selected_login(path: &Path) -> Option<String> {
+    const LONGEST: u64 = 1 << 20;
+    let size = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    let text = (size <= LONGEST).then(|| std::fs::read_to_string(path)).and_then(Result::ok)?;
+    let settings: Json = serde_json::from_str(&text).ok()?;
+    settings.pointer("/security/auth/selectedType").and_then(Json::as_str).map(str::to_owned)
+}
+
+/// Denies every tool but the given ones.
+fn policy(tools: &[String]) -> String {
+    let rule = |tool: &str, decision: &str, priority: u32| {
+        format!("[[rule]]\ntoolName = {}\ndecision = \"{decision}\"\npriority = {priority}\n", json!(tool))
+    };
+    let allowed = tools.iter().map(|tool| rule(tool, "allow", 999));
+    [rule("*", "deny", 998)].into_iter().chain(allowed).collect()
 }
 
 #[cfg(test)]
@@ -143,5 +248,32 @@ mod tests {
         assert_eq!(error, ReplyError::Reported("no".into()));
         assert_eq!(read("{}").unwrap_err(), ReplyError::Malformed);
         assert_eq!(read("plain words").unwrap_err(), ReplyError::Malformed);
+    }
+}
+
+#[cfg(test)]
+mod judge_tests {
+    use super::{policy, settings};
+    use serde_json::json;
+
+    #[test]
+    fn a_policy_denies_everything_but_what_is_named() {
+        let none = "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n";
+        assert_eq!(policy(&[]), none);
+        let allow_rule = "[[rule]]\ntoolName = \"web_fetch\"\ndecision = \"allow\"\npriority = 999\n";
+        assert_eq!(policy(&["web_fetch".into()]), format!("{none}{allow_rule}"));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "settings are written to be read")]
+    fn of_the_users_settings_the_login_is_kept_and_nothing_else() {
+        let users = tempfile::tempdir().unwrap();
+        assert_eq!(settings(Some(users.path())).get("security"), None);
+        let user_settings =
+            json!({"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"x": {}}});
+        std::fs::write(users.path().join("settings.json"), user_settings.to_string()).unwrap();
+        let settings = settings(Some(users.path()));
+        assert_eq!(settings["security"]["auth"]["selectedType"], "oauth-personal");
+        assert_eq!((settings.get("mcpServers"), &settings["hooksConfig"]["enabled"]), (None, &json!(false)));
     }
 }

@@ -13,7 +13,7 @@ use landlock::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-use super::rules::Access;
+use super::Access;
 
 #[derive(Debug)]
 pub(in crate::executor::agent_cli) struct Ruleset(Option<RulesetCreated>);

@@ -3,11 +3,12 @@
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::answer::{Answer, Step, later_reason, read, stopped_for};
-use super::openai::{self, Content};
-use super::request::{Format, HttpRequest, Request, Server};
-use crate::executor::llm::fault::{self, Fault, Kind};
+use super::{
+    Answer, AnswerStep, Cache, Format, HttpRequest, Request, Server, later_reason, read_event, stopped_for,
+};
+use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 /// What is sent. It borrows the prompt and the form of the answer, which are long.
 #[derive(Serialize)]
@@ -31,7 +32,7 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
-    content: Content<'a>,
+    content: MarkedContent<'a>,
 }
 
 #[derive(Serialize)]
@@ -54,10 +55,10 @@ struct NamedSchema<'a> {
 }
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
-    let (content, prompt_cache_options) = openai::content(request, "text");
+    let (content, prompt_cache_options) = marked_content(request, "text");
     let is_vendor = request.server == Server::Vendor;
     let role = if is_vendor { "developer" } else { "system" };
-    let system = request.system.map(|system| Message { role, content: Content::Text(system) });
+    let system = request.system.map(|system| Message { role, content: MarkedContent::Text(system) });
     let body = Body {
         model: request.model,
         messages: system.into_iter().chain([Message { role: "user", content }]).collect(),
@@ -125,13 +126,13 @@ struct CompletionDetails {
 }
 
 impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<Step, Fault> {
+    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         if data.trim() == "[DONE]" {
             return self.stop();
         }
-        let chunk: Chunk = read(data)?;
+        let chunk: Chunk = read_event(data)?;
         if chunk.error.is_some() {
-            return Err(fault::from_event(&read(data)?));
+            return Err(fault::from_event(&read_event(data)?));
         }
         answer.name_model(chunk.model);
         if let Some(counts) = chunk.usage {
@@ -151,11 +152,11 @@ impl Decoder {
         answer.add_text(&text)
     }
 
-    fn stop(&self) -> Result<Step, Fault> {
+    fn stop(&self) -> Result<AnswerStep, Fault> {
         match self.finish_reason.as_deref() {
-            Some("stop") => Ok(Step::Done),
-            Some("length") => Err(Fault::new(Kind::CutOff, "")),
-            Some("content_filter") => Err(Fault::new(Kind::ContentFilter { category: None }, "")),
+            Some("stop") => Ok(AnswerStep::Done),
+            Some("length") => Err(Fault::new(FaultKind::CutOff, "")),
+            Some("content_filter") => Err(Fault::new(FaultKind::ContentFilter { category: None }, "")),
             other => Err(stopped_for(other)),
         }
     }
@@ -176,4 +177,30 @@ impl From<Counts> for Usage {
             usd_nanos: None,
         }
     }
+}
+
+/// How many marks a request may have.
+const MAX_MARKS: usize = 4;
+
+/// The content of a message.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum MarkedContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<Json>),
+}
+
+/// The prompt as content, in blocks where its cuts are marked, and the options that go with the marks. Without marks it is
+/// one text: some compatible servers join blocks with line breaks.
+pub(super) fn marked_content<'a>(request: &Request<'a>, kind: &str) -> (MarkedContent<'a>, Option<Json>) {
+    let ttl = match (request.cache, request.server) {
+        (Cache::Auto, _) | (_, Server::Compatible) => return (MarkedContent::Text(request.prompt), None),
+        // Explicit marks turn the automatic one off, and there are none.
+        (Cache::Off, _) => return (MarkedContent::Text(request.prompt), Some(json!({"mode": "explicit"}))),
+        (Cache::Minutes, _) => "30m",
+        (Cache::Hour, _) => "12h",
+    };
+    let mark = json!({"mode": "explicit"});
+    let blocks = request.blocks(kind, Some(("prompt_cache_breakpoint", &mark)), MAX_MARKS);
+    (MarkedContent::Blocks(blocks), Some(json!({"mode": "explicit", "ttl": ttl})))
 }

@@ -5,9 +5,9 @@ use quorate_protocol::Json;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Answer, Step, read, stopped_for};
-use super::request::{Format, HttpRequest, Request, path_segment};
-use crate::executor::llm::fault::{self, Fault, Kind};
+use super::{Answer, AnswerStep, read_event, stopped_for};
+use super::{Format, HttpRequest, Request, path_segment};
+use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
     let mut settings = json!({"maxOutputTokens": request.max_tokens});
@@ -88,10 +88,10 @@ struct Counts {
 }
 
 impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<Step, Fault> {
-        let chunk: Chunk = read(data)?;
+    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        let chunk: Chunk = read_event(data)?;
         if chunk.error.is_some() {
-            return Err(fault::from_event(&read(data)?));
+            return Err(fault::from_event(&read_event(data)?));
         }
         answer.name_model(chunk.model_version);
         if let Some(counts) = chunk.usage_metadata {
@@ -101,30 +101,30 @@ impl Decoder {
             chunk.prompt_feedback
         {
             let said = block_reason_message.unwrap_or_default();
-            return Err(Fault::new(Kind::Refused { category: Some(reason) }, said));
+            return Err(Fault::new(FaultKind::Refused { category: Some(reason) }, said));
         }
         // One candidate was asked for.
         let first = |candidates: Vec<Candidate>| candidates.into_iter().find(|one| one.index == 0);
         let Some(candidate) = chunk.candidates.and_then(first) else {
-            return Ok(Step::More);
+            return Ok(AnswerStep::More);
         };
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
         let text: String =
             parts.into_iter().filter(|part| !part.thought).filter_map(|part| part.text).collect();
         answer.add_text(&text)?;
         match candidate.finish_reason {
-            None => Ok(Step::More),
+            None => Ok(AnswerStep::More),
             Some(reason) => stop(reason, candidate.finish_message.unwrap_or_default()),
         }
     }
 }
 
-fn stop(reason: String, said: String) -> Result<Step, Fault> {
+fn stop(reason: String, said: String) -> Result<AnswerStep, Fault> {
     match reason.as_str() {
-        "STOP" => Ok(Step::Done),
-        "MAX_TOKENS" => Err(Fault::new(Kind::CutOff, said)),
+        "STOP" => Ok(AnswerStep::Done),
+        "MAX_TOKENS" => Err(Fault::new(FaultKind::CutOff, said)),
         "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE"
-        | "MODEL_ARMOR" => Err(Fault::new(Kind::ContentFilter { category: Some(reason) }, said)),
+        | "MODEL_ARMOR" => Err(Fault::new(FaultKind::ContentFilter { category: Some(reason) }, said)),
         other => Err(stopped_for(Some(other))),
     }
 }

@@ -4,9 +4,9 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Answer, Step, later_reason, read, stopped_for};
-use super::request::{Cache, Format, HttpRequest, Request};
-use crate::executor::llm::fault::{self, Fault, Kind};
+use super::{Answer, AnswerStep, later_reason, read_event, stopped_for};
+use super::{Cache, Format, HttpRequest, Request};
+use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 /// The version of the API.
 const VERSION: &str = "2026-10-21";
@@ -131,12 +131,12 @@ fn is_end(reason: &str) -> bool {
 }
 
 impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<Step, Fault> {
-        match read(data)? {
+    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        match read_event(data)? {
             Event::MessageStart { message } => {
                 answer.name_model(message.model);
                 self.count(message.usage, answer);
-                Ok(Step::More)
+                Ok(AnswerStep::More)
             }
             Event::ContentBlockStart { content_block: Piece::Text { text } }
             | Event::ContentBlockDelta { delta: Piece::TextDelta { text } } => answer.add_text(&text),
@@ -144,24 +144,24 @@ impl Decoder {
                 self.count(usage, answer);
                 self.stop_reason = later_reason(self.stop_reason.take(), delta.stop_reason, is_end);
                 self.stop_details = delta.stop_details.or(self.stop_details.take());
-                Ok(Step::More)
+                Ok(AnswerStep::More)
             }
             Event::MessageStop => self.stop(),
-            Event::Error => Err(fault::from_event(&read(data)?)),
+            Event::Error => Err(fault::from_event(&read_event(data)?)),
             Event::ContentBlockStart { .. } | Event::ContentBlockDelta { .. } | Event::Other => {
-                Ok(Step::More)
+                Ok(AnswerStep::More)
             }
         }
     }
 
-    fn stop(&mut self) -> Result<Step, Fault> {
+    fn stop(&mut self) -> Result<AnswerStep, Fault> {
         let StopDetails { category, explanation } = self.stop_details.take().unwrap_or_default();
         let why = explanation.unwrap_or_default();
         match self.stop_reason.as_deref() {
-            Some(reason) if is_end(reason) => Ok(Step::Done),
-            Some("max_tokens") => Err(Fault::new(Kind::CutOff, "")),
-            Some("refusal") => Err(Fault::new(Kind::Refused { category }, why)),
-            Some("model_context_window_exceeded") => Err(Fault::new(Kind::ContextOverflow, why)),
+            Some(reason) if is_end(reason) => Ok(AnswerStep::Done),
+            Some("max_tokens") => Err(Fault::new(FaultKind::CutOff, "")),
+            Some("refusal") => Err(Fault::new(FaultKind::Refused { category }, why)),
+            Some("model_context_window_exceeded") => Err(Fault::new(FaultKind::ContextOverflow, why)),
             other => Err(stopped_for(other)),
         }
     }

@@ -4,9 +4,9 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Answer, Step, read, stopped_for};
-use super::request::{Format, HttpRequest, Request};
-use crate::executor::llm::fault::{self, Fault, Kind};
+use super::{Answer, AnswerStep, read_event, stopped_for};
+use super::{Format, HttpRequest, Request};
+use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
     let mut messages = vec![json!({"role": "user", "content": request.prompt})];
@@ -54,22 +54,22 @@ struct Message {
 }
 
 impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<Step, Fault> {
-        let line: Line = read(data)?;
+    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        let line: Line = read_event(data)?;
         if line.error.is_some() {
-            return Err(fault::from_event(&read(data)?));
+            return Err(fault::from_event(&read_event(data)?));
         }
         answer.name_model(line.model);
         let text = line.message.and_then(|message| message.content).unwrap_or_default();
         answer.add_text(&text)?;
         if !line.done {
-            return Ok(Step::More);
+            return Ok(AnswerStep::More);
         }
         answer.usage =
             Usage { tokens_in: line.prompt_eval_count, tokens_out: line.eval_count, ..Usage::default() };
         match line.done_reason.as_deref() {
-            Some("stop") => Ok(Step::Done),
-            Some("length") => Err(Fault::new(Kind::CutOff, "")),
+            Some("stop") => Ok(AnswerStep::Done),
+            Some("length") => Err(Fault::new(FaultKind::CutOff, "")),
             other => Err(stopped_for(other)),
         }
     }

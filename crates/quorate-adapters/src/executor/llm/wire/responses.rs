@@ -6,13 +6,13 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Answer, Step, read, stopped_for};
-use super::openai;
-use super::request::{Format, HttpRequest, Request};
-use crate::executor::llm::fault::{self, Fault, Kind};
+use super::chat;
+use super::{Answer, AnswerStep, read_event, stopped_for};
+use super::{Format, HttpRequest, Request};
+use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
-    let (content, cache) = openai::content(request, "input_text");
+    let (content, cache) = chat::marked_content(request, "input_text");
     let mut body = json!({
         "model": request.model,
         "input": [{"role": "user", "content": content}],
@@ -125,27 +125,27 @@ struct OutputDetails {
 }
 
 impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<Step, Fault> {
+    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         // Compatible servers end with the mark of the other wire; the terminal event came before.
         if data.trim() == "[DONE]" {
-            return Ok(Step::More);
+            return Ok(AnswerStep::More);
         }
-        match read(data)? {
+        match read_event(data)? {
             Event::Created { response } => {
                 take(response, answer);
-                Ok(Step::More)
+                Ok(AnswerStep::More)
             }
             Event::ItemAdded { output_index, item } => {
                 if item.phase.as_deref() == Some("commentary") {
                     self.commentary.insert(output_index);
                 }
-                Ok(Step::More)
+                Ok(AnswerStep::More)
             }
-            Event::Text { output_index, .. } if self.commentary.contains(&output_index) => Ok(Step::More),
+            Event::Text { output_index, .. } if self.commentary.contains(&output_index) => Ok(AnswerStep::More),
             Event::Text { delta, .. } => answer.add_text(&delta),
             Event::Refusal { delta } => {
                 answer.add_refusal(&delta);
-                Ok(Step::More)
+                Ok(AnswerStep::More)
             }
             Event::Completed { mut response } => {
                 let (error, status) = (response.error.take(), response.status.take());
@@ -158,7 +158,7 @@ impl Decoder {
                     (None, None, None | Some("completed")) => {
                         let part =
                             items.into_iter().filter_map(|item| item.status).find(|it| it != "completed");
-                        part.map_or(Ok(Step::Done), |status| Err(stopped_for(Some(&status))))
+                        part.map_or(Ok(AnswerStep::Done), |status| Err(stopped_for(Some(&status))))
                     }
                     (None, None, other) => Err(stopped_for(other)),
                 }
@@ -172,8 +172,8 @@ impl Decoder {
                 take(response, answer);
                 Err(fault::from_event(&error.unwrap_or_default()))
             }
-            Event::Error => Err(fault::from_event(&read(data)?)),
-            Event::Other => Ok(Step::More),
+            Event::Error => Err(fault::from_event(&read_event(data)?)),
+            Event::Other => Ok(AnswerStep::More),
         }
     }
 }
@@ -181,8 +181,8 @@ impl Decoder {
 /// The fault of a response that the service calls incomplete.
 fn incomplete_for(reason: Option<&str>) -> Fault {
     match reason {
-        Some("max_output_tokens") => Fault::new(Kind::CutOff, ""),
-        Some("content_filter") => Fault::new(Kind::ContentFilter { category: None }, ""),
+        Some("max_output_tokens") => Fault::new(FaultKind::CutOff, ""),
+        Some("content_filter") => Fault::new(FaultKind::ContentFilter { category: None }, ""),
         other => stopped_for(other),
     }
 }

@@ -4,15 +4,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use quorate_diagnostics::word_list::WordList;
-
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use quorate_diagnostics::text::WordList;
 
-use super::{BlockKind, html, mdx};
+use super::BlockKind;
 
-const WORDS: &str = include_str!("../words/parse.txt");
-
-pub(super) use super::mdx::CODE_FILL;
+const PARSE_WORDS: &str = include_str!("../words/parse.txt");
 
 const OPEN_CODE: &str = "a code block that does not end";
 const MDX_CODE: &str = "code of MDX";
@@ -60,7 +57,7 @@ struct ProseReader<'t> {
 pub(super) fn parse(name: &str, source: &str) -> Extraction {
     let (body, front_matter) = front_matter(source);
     let is_mdx = name.to_ascii_lowercase().ends_with(".mdx");
-    let (text, code) = if is_mdx { mdx::mask(source, body) } else { (Cow::Borrowed(source), Vec::new()) };
+    let (text, code) = if is_mdx { mask(source, body) } else { (Cow::Borrowed(source), Vec::new()) };
     let text = &*text;
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -189,7 +186,7 @@ impl ProseReader<'_> {
 
     /// Takes the text between the tags of a block as prose. An element is a block of its own only in tables.
     fn read_html(&mut self, span: &Range<usize>) {
-        let html = html::read(&self.text[span.clone()]);
+        let html = read_html(&self.text[span.clone()]);
         let place = |part: Range<usize>| span.start + part.start..span.start + part.end;
         let kind = if html.is_table { BlockKind::Cell } else { BlockKind::Paragraph };
         for part in html.texts.into_iter().map(place) {
@@ -274,7 +271,7 @@ fn is_open(block: &str) -> bool {
 }
 
 /// First words of links that ask for something and prove nothing.
-static REQUEST_WORDS: WordList = WordList::new(WORDS, "request words");
+static REQUEST_WORDS: WordList = WordList::new(PARSE_WORDS, "request words");
 
 fn first_word(words: &str) -> Option<String> {
     words.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty()).map(str::to_lowercase)
@@ -334,6 +331,259 @@ fn front_matter(text: &str) -> (usize, Vec<(String, String)>) {
     (start, Vec::new())
 }
 
+/// Elements whose text is not the author's prose.
+const NOT_PROSE: &[&str] = &["blockquote", "code", "pre", "script", "style", "svg", "textarea"];
+/// Elements that do not end a sentence.
+const INLINE: &[&str] =
+    &["a", "abbr", "b", "em", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u"];
+
+/// The places are those of the block.
+#[derive(Debug, Default)]
+pub(super) struct HtmlBlock {
+    pub(super) texts: Vec<Range<usize>>,
+    /// Tags that end a sentence.
+    pub(super) breaks: Vec<usize>,
+    pub(super) is_table: bool,
+    /// Where something begins that the block does not end, and what it is.
+    pub(super) open: Option<(usize, &'static str)>,
+}
+
+pub(super) fn read_html(block: &str) -> HtmlBlock {
+    let mut html = HtmlBlock::default();
+    let folded = block.to_ascii_lowercase();
+    let mut at = 0;
+    while let Some(rest) = block.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = if let Some(comment) = rest.strip_prefix("<!--") {
+            let end = comment.find("-->").map(|end| end + "<!---->".len());
+            html.end_or_note(end, at, comment, "a comment that does not end")
+        } else if let Some((_, None)) = html_tag(rest) {
+            html.end_or_note(None, at, &rest[1..], "HTML that does not end")
+        } else if let Some((name, Some(length))) = html_tag(rest) {
+            html.is_table |= matches!(&*name, "td" | "th");
+            if !INLINE.contains(&&*name) {
+                html.breaks.push(at);
+            }
+            if NOT_PROSE.contains(&&*name) {
+                let closing = format!("</{name}");
+                let end = folded[at..].find(&closing).map(|end| end + closing.len());
+                html.end_or_note(end, at, &rest[length..], "HTML that does not end")
+            } else {
+                Some(length)
+            }
+        } else {
+            let length = rest[1..].find('<').map_or(rest.len(), |next| next + 1);
+            if rest[..length].contains(char::is_alphanumeric) {
+                html.texts.push(at..at + length);
+            }
+            Some(length)
+        };
+        let Some(length) = length else { break };
+        at += length;
+    }
+    html
+}
+
+impl HtmlBlock {
+    /// Passes the end on. Notes what has none, if there is text in it.
+    fn end_or_note(
+        &mut self,
+        end: Option<usize>,
+        at: usize,
+        inside: &str,
+        what: &'static str,
+    ) -> Option<usize> {
+        if end.is_none() && inside.contains(char::is_alphanumeric) {
+            self.open = Some((at, what));
+        }
+        end
+    }
+}
+
+/// The name of the tag that a text begins with, in lower case and without a slash, and the tag's length if it ends.
+fn html_tag(rest: &str) -> Option<(String, Option<usize>)> {
+    let inner = rest.strip_prefix('<')?;
+    let inner = inner.strip_prefix('/').unwrap_or(inner);
+    if !inner.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
+        return None;
+    }
+    let name: String = inner.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let mut quote = None;
+    let end = rest.char_indices().find(|(_, c)| {
+        match (quote, *c) {
+            (Some(mark), c) if c == mark => quote = None,
+            (None, '"' | '\'') => quote = Some(*c),
+            (None, '>') => return true,
+            _ => {}
+        }
+        false
+    });
+    Some((name.to_ascii_lowercase(), end.map(|(at, _)| at + 1)))
+}
+
+/// Stands in the prose for every byte of code and of bare URLs: a word that no check looks for.
+pub(super) const CODE_FILL: char = '\u{1}';
+
+/// The text with its code blanked out, of the same length in bytes, and where the code was. `body` is where the front
+/// matter ends. Code that does not end stays in the text.
+pub(super) fn mask(text: &str, body: usize) -> (Cow<'_, str>, Vec<Range<usize>>) {
+    let spans = MdxScan { text, at: body, spans: Vec::new(), open_brace: false, open_tag: false }.run();
+    if spans.is_empty() {
+        return (Cow::Borrowed(text), spans);
+    }
+    let mut bytes = text.as_bytes().to_vec();
+    for span in &spans {
+        // Before text on the same line it is filled, since blanks would indent the text.
+        let (before, after) = (&text.as_bytes()[..span.start], &text.as_bytes()[span.end..]);
+        let begins = before.iter().rev().take_while(|byte| **byte != b'\n').all(u8::is_ascii_whitespace);
+        let ends = after.iter().take_while(|byte| **byte != b'\n').all(u8::is_ascii_whitespace);
+        let fill = if begins && !ends { CODE_FILL } else { ' ' };
+        let code = bytes[span.clone()].iter_mut();
+        code.filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = fill as u8);
+    }
+    // Every span ends on a character, so this cannot fail; the unchanged text would only hide less.
+    (String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned), spans)
+}
+
+struct MdxScan<'t> {
+    text: &'t str,
+    at: usize,
+    spans: Vec<Range<usize>>,
+    /// Whether a brace was found that does not end, so that no further one is looked for.
+    open_brace: bool,
+    open_tag: bool,
+}
+
+impl<'t> MdxScan<'t> {
+    fn run(mut self) -> Vec<Range<usize>> {
+        let mut fence: Option<&str> = None;
+        let mut after_blank = true;
+        while self.at < self.text.len() {
+            let start = self.at;
+            let line = self.line_from(start);
+            let bare = line.trim();
+            if let Some(mark) = fence {
+                if bare.starts_with(mark) && bare.bytes().all(|byte| byte == mark.as_bytes()[0]) {
+                    fence = None;
+                }
+                self.at += line.len();
+            } else if bare.starts_with("```") || bare.starts_with("~~~") {
+                let count = bare.bytes().take_while(|byte| *byte == bare.as_bytes()[0]).count();
+                fence = Some(&bare[..count]);
+                self.at += line.len();
+            } else if after_blank && ["import ", "export "].iter().any(|word| line.starts_with(word)) {
+                self.read_statement();
+            } else {
+                self.read_line(start + line.len());
+            }
+            after_blank = bare.is_empty();
+        }
+        self.spans
+    }
+
+    /// A line with its end.
+    fn line_from(&self, at: usize) -> &'t str {
+        let rest = &self.text[at..];
+        rest.find('\n').map_or(rest, |end| &rest[..=end])
+    }
+
+    /// Imports and exports end before a blank line.
+    fn read_statement(&mut self) {
+        let start = self.at;
+        let mut end = start;
+        while end < self.text.len() && !self.line_from(end).trim().is_empty() {
+            end += self.line_from(end).len();
+        }
+        self.spans.push(start..start + self.text[start..end].trim_end().len());
+        self.at = end;
+    }
+
+    /// Expressions and tags that begin in a line; they may end in a later one.
+    fn read_line(&mut self, end: usize) {
+        while self.at < end {
+            let rest = &self.text[self.at..];
+            let code = match rest.as_bytes() {
+                [b'\\', ..] => {
+                    self.at += 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
+                    continue;
+                }
+                [b'`', ..] => {
+                    let marks = rest.bytes().take_while(|byte| *byte == b'`').count();
+                    let line = &rest[..end - self.at];
+                    let close = line[marks..].find(&line[..marks]).map_or(0, |close| close + marks);
+                    self.at += marks + close;
+                    continue;
+                }
+                [b'{', ..] if !self.open_brace => {
+                    let length = expression_len(rest);
+                    self.open_brace = length.is_none();
+                    length
+                }
+                [b'<', ..] if !self.open_tag && begins_tag(rest) => {
+                    let length = tag_len(rest);
+                    self.open_tag = length.is_none();
+                    length
+                }
+                _ => None,
+            };
+            match code {
+                Some(length) => {
+                    self.spans.push(self.at..self.at + length);
+                    self.at += length;
+                }
+                None => self.at += rest.chars().next().map_or(1, char::len_utf8),
+            }
+        }
+    }
+}
+
+/// The length of an expression in braces.
+fn expression_len(rest: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut in_comment = false;
+    for (at, c) in rest.char_indices() {
+        match (quote, c) {
+            _ if in_comment => in_comment = !(c == '/' && rest[..at].ends_with('*')),
+            (Some(mark), c) if c == mark => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, '*') if rest[..at].ends_with('/') => in_comment = true,
+            (None, '{') => depth += 1,
+            (None, '}') => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a tag of a component or element begins here: `<Box`, `</Box>`, `<>`.
+fn begins_tag(rest: &str) -> bool {
+    let inner = rest[1..].strip_prefix('/').unwrap_or(&rest[1..]);
+    let name = inner.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte)).count();
+    let is_name = inner.starts_with(|c: char| c.is_ascii_alphabetic());
+    let after = inner.as_bytes().get(name).copied().unwrap_or(b'\n');
+    (is_name || name == 0 && after == b'>') && (after.is_ascii_whitespace() || matches!(after, b'/' | b'>'))
+}
+
+/// The length of a tag, whose attributes may have strings and expressions.
+fn tag_len(rest: &str) -> Option<usize> {
+    let mut at = 1;
+    while let Some(c) = rest[at..].chars().next() {
+        at += match c {
+            '>' => return Some(at + 1),
+            '"' | '\'' => rest[at + 1..].find(c)? + 2,
+            '{' => expression_len(&rest[at..])?,
+            c => c.len_utf8(),
+        };
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,5 +619,34 @@ mod tests {
     fn the_list_of_sources_makes_no_claims() {
         let parsed = parse("", "Text.\n\n## Sources\n\n1. A study of 40% of us.\n\n## After\n\nMore.\n");
         assert!(!parsed.prose.contains("study") && parsed.prose.contains("More"));
+    }
+}
+
+#[cfg(test)]
+mod mdx_tests {
+    use super::*;
+
+    fn masked(text: &str) -> String {
+        let (clean, _) = mask(text, 0);
+        assert_eq!(clean.len(), text.len());
+        clean.replace(CODE_FILL, "")
+    }
+
+    #[test]
+    fn code_is_taken_out_and_text_stays() {
+        for (text, left) in [
+            ("import Box from './box'\nexport const x = {a: '}'}\n\nText.\n", "\n\n\nText.\n"),
+            ("A {/* note } */}word.\n", "A word.\n"),
+            ("{/* note */}Word.\n", "Word.\n"),
+            ("<Box kind=\"a > b\" on={() => {}}>\n  Word.\n</Box>\n", "\n  Word.\n\n"),
+            ("<>é</>\n", "é\n"),
+            ("`{a}` and \\{b} and ``<C>``\n", "`{a}` and \\{b} and ``<C>``\n"),
+            ("```js\nlet a = {\n```\n\nText {x}.\n", "```js\nlet a = {\n```\n\nText .\n"),
+            ("It is <5 and {open\n", "It is <5 and {open\n"),
+            ("The import rules hold.\nexport rules too.\n", "The import rules hold.\nexport rules too.\n"),
+        ] {
+            let clean = masked(text);
+            assert!(clean.split_whitespace().eq(left.split_whitespace()), "{text:?}: {clean:?}");
+        }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use quorate_diagnostics::word_list::WordList;
+use quorate_diagnostics::text::WordList;
 
-use super::{Document, Word, WordKind};
+use super::{BlockKind, Document, Word, WordKind};
 use crate::executor::rubric::lexicon::Lexicon;
 
-const WORDS: &str = include_str!("../words/sources.txt");
+const SOURCE_WORDS: &str = include_str!("../words/sources.txt");
 
-static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "cues"));
+static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(SOURCE_WORDS, "cues"));
 
 /// Who asks or observes people says how many.
 static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
@@ -19,11 +19,11 @@ static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
         "sample|cohort|panel of",
     ])
 });
-static REPORTING: WordList = WordList::new(WORDS, "reporting");
+static REPORTING: WordList = WordList::new(SOURCE_WORDS, "reporting");
 /// Who says so himself is no source.
-static AUTHOR: WordList = WordList::new(WORDS, "author");
+static AUTHOR: WordList = WordList::new(SOURCE_WORDS, "author");
 /// Words that look like names but name no person or body.
-static CALENDAR: WordList = WordList::new(WORDS, "calendar");
+static CALENDAR: WordList = WordList::new(SOURCE_WORDS, "calendar");
 
 /// Marks the sentences that cite, from the places of links and footnotes and from the words themselves.
 pub(super) fn mark_citations(document: &mut Document<'_>, marks: &[usize]) {
@@ -110,6 +110,57 @@ fn is_year(token: &str) -> bool {
         && token.bytes().all(|b| b.is_ascii_digit())
 }
 
+const CHANNEL_WORDS: &str = include_str!("../words/channel.txt");
+
+/// The kinds of text that the checks tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// Goes out to people who are to be won: a post, an announcement, a newsletter.
+    Outward,
+    /// States what happened: an incident report, minutes.
+    Report,
+    /// Explains how something works: a README, a guide, a specification.
+    Manual,
+    Unstated,
+}
+
+const CHANNEL_KEYS: &[&str] = &["channel", "type", "artifact_type", "kind", "category"];
+static OUTWARD: WordList = WordList::new(CHANNEL_WORDS, "outward");
+static REPORT: WordList = WordList::new(CHANNEL_WORDS, "report");
+static MANUAL: WordList = WordList::new(CHANNEL_WORDS, "manual");
+
+/// Decides on the channel.
+pub(super) fn detect_channel(
+    name: &str,
+    document: &Document<'_>,
+    front_matter: &[(String, String)],
+) -> Channel {
+    let stated = front_matter
+        .iter()
+        .filter(|(key, _)| CHANNEL_KEYS.contains(&key.as_str()))
+        .map(|(_, value)| value.as_str());
+    let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    let title = document.blocks.first().filter(|block| block.kind == BlockKind::Heading);
+    let title =
+        title.map(|block| document.prose[block.span.clone()].to_ascii_lowercase()).unwrap_or_default();
+    let by_words = stated
+        .chain([file.as_str(), title.as_str()])
+        .map(detect_in)
+        .find(|channel| *channel != Channel::Unstated);
+    by_words.unwrap_or(Channel::Unstated)
+}
+
+fn detect_in(text: &str) -> Channel {
+    let has =
+        |list: &WordList| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| list.contains(word));
+    match () {
+        () if has(&REPORT) => Channel::Report,
+        () if has(&MANUAL) => Channel::Manual,
+        () if has(&OUTWARD) => Channel::Outward,
+        () => Channel::Unstated,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,5 +202,20 @@ mod tests {
             ),
             [true, false, true, false, true]
         );
+    }
+}
+
+#[cfg(test)]
+mod channel_tests {
+    use super::*;
+
+    #[test]
+    fn front_matter_wins_over_the_file_name_and_that_over_the_title() {
+        let check = |name: &str, text: &str| Document::parse(name, text).channel;
+        assert_eq!(check("a/README.md", "---\ntype: linkedin_post\n---\nHi."), Channel::Outward);
+        assert_eq!(check("a/README.md", "# Launch\n\nHi."), Channel::Manual);
+        assert_eq!(check("x.md", "# Incident report\n\nHi."), Channel::Report);
+        assert_eq!(check("x.md", "Hi.\n\n```\ncode\n```\n"), Channel::Unstated);
+        assert_eq!(check("x.md", "Hi."), Channel::Unstated);
     }
 }

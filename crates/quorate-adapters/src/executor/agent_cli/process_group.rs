@@ -2,35 +2,35 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::executor::agent_cli::process_tag::CallTag;
+use super::environment::CallTag;
 
 /// The process group of one invocation. The leader must not have been reaped while this is in use: until then the system
 /// cannot reuse its id, which is also the group's.
 #[derive(Debug)]
-pub(in crate::executor::agent_cli) struct ProcessTree {
+pub(super) struct ProcessTree {
     leader: Pid,
 }
 
 impl ProcessTree {
     /// The process tree of a process that was just started in a group of its own.
-    pub(in crate::executor::agent_cli) fn new(leader: Pid, _tag: CallTag) -> Self {
+    pub(super) fn new(leader: Pid, _tag: CallTag) -> Self {
         ProcessTree { leader }
     }
 
     /// Sends SIGTERM to all; stopped processes are woken, since they could not receive it otherwise.
-    pub(in crate::executor::agent_cli) fn request_exit(&self) {
+    pub(super) fn request_exit(&self) {
         let _ = kill_process_group(self.leader, Signal::TERM);
         let _ = kill_process_group(self.leader, Signal::CONT);
     }
 
     /// Whether no process is left, given that the leader has exited. The rest of the group cannot be counted on this
     /// system, and gets no more time than the leader took.
-    pub(in crate::executor::agent_cli) fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         true
     }
 
     /// Kills all processes with their leader.
-    pub(in crate::executor::agent_cli) fn kill_all(&self) {
+    pub(super) fn kill_all(&self) {
         let _ = kill_process_group(self.leader, Signal::KILL);
     }
 }
