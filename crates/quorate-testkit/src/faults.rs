@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
 use quorate_ledger::Memory;
 use quorate_protocol::Name;
 
@@ -73,13 +73,13 @@ impl CrashingLedger {
     }
 }
 
-fn crashed() -> Error {
-    Error::Unavailable { what: "the process is dead".into(), source: None }
+fn crashed() -> LedgerError {
+    LedgerError::Unavailable { what: "the process is dead".into(), source: None }
 }
 
 #[async_trait]
 impl Ledger for CrashingLedger {
-    async fn append(&self, append: Append) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
         let call = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             *calls += 1;
@@ -98,15 +98,15 @@ impl Ledger for CrashingLedger {
         }
     }
 
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
         self.memory.records(run).await
     }
 
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
         self.memory.tail(run, count).await
     }
 
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         self.memory.body(sha256).await
     }
 }

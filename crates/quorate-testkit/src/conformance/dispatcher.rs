@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{Capabilities, Capability, Participant, Turn};
-use quorate_kernel::member_config::MemberConfig;
-use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question, Unanswered};
+use quorate_kernel::ports::dispatcher::{Ask, DispatchError, Dispatcher, Input, Question, Unanswered};
 use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver};
 use quorate_protocol::{AbsenceReason, Json, Name};
 use serde_json::Map;
 
-use crate::rng::Rng;
+use crate::scripted::Rng;
 
 /// The longest time for the largest window, on a machine that is busy with other tests.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ pub async fn select(
     roster: &[Participant],
     window: &[Turn],
     ask: &dyn Ask,
-) -> Result<Vec<Name>, Error> {
+) -> Result<Vec<Name>, DispatchError> {
     let chain = chain(roster, window);
     dispatcher.select(Input { window, chain, participants: roster, capabilities: &all(), ask }).await
 }
@@ -117,7 +117,11 @@ pub async fn selects_by_rules(dispatcher: &dyn Dispatcher, roster: &[Participant
 }
 
 #[track_caller]
-fn assert_follows_rules(selected: &Result<Vec<Name>, Error>, roster: &[Participant], window: &[Turn]) {
+fn assert_follows_rules(
+    selected: &Result<Vec<Name>, DispatchError>,
+    roster: &[Participant],
+    window: &[Turn],
+) {
     let Ok(selected) = selected else { return };
     let author = window.last().map(|turn| &turn.participant);
     for (at, id) in selected.iter().enumerate() {

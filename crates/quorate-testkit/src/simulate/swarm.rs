@@ -2,17 +2,11 @@
 //! who post in between; delays and failures in every port, before and after a call takes effect; crashes, power failures
 //! and interruptions at any step. Every checker runs on the result.
 
-mod boundaries;
 mod check;
 mod conversation;
-mod expected;
-mod life;
-mod log;
-mod participants;
 mod process;
-mod setup;
-mod stores;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,20 +15,17 @@ use quorate_kernel::clock::{Clock as _, rfc3339};
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::substrate::Keeps;
-use quorate_kernel::turn::{Begin, CycleResult, Runner};
+use quorate_kernel::turn::{Begin, CycleResult, Policy, Runner};
+use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Violation;
-use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
-pub use boundaries::{Boundaries, simulate_boundaries};
-use conversation::SharedConversation;
-use life::{Failures, Life, LifePlan};
-use log::Log;
-use process::{Process, World};
-use setup::{Message, Setup};
+use crate::scripted::{JumpingClock, Rng};
+use conversation::{Log, SharedConversation};
+use process::{Failures, Life, LifePlan, Process, World};
 
 /// How often the conversation is checked, and after how many checks it must be idle.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -250,4 +241,287 @@ async fn check_nothing_left(
 
 fn asked(log: &Mutex<Log>) -> usize {
     log.lock().unwrap_or_else(PoisonError::into_inner).asked.len()
+}
+
+/// How many steps an outage lasts: longer than the runner tries again.
+const OUTAGE: usize = 12;
+/// How many steps after the first disturbance the second one may come.
+const SECOND_WITHIN: usize = 8;
+
+/// The step after which a successor has something to restore.
+const AFTER_APPEND: &str = "an append that was done";
+/// How many such crashes are simulated, and how many steps of the process that comes next are disturbed.
+const CRASHES: usize = 2;
+const FIRST_STEPS: usize = 14;
+
+/// The plan of a life that is disturbed at a step.
+type Disturbance = fn(usize) -> LifePlan;
+
+/// The disturbances of a life, each from the index of a step.
+const DISTURBANCES: [(&str, Disturbance); 8] = [
+    ("crash", |at| LifePlan { crash: Some(at), ..LifePlan::default() }),
+    ("power failure", |at| LifePlan { crash: Some(at), loses_power: true, ..LifePlan::default() }),
+    ("interruption", |at| LifePlan { interrupt: Some(at), ..LifePlan::default() }),
+    ("dropped cycle", |at| LifePlan { drop: Some(at), ..LifePlan::default() }),
+    ("failure", |at| LifePlan { failing: at..at + 1, ..LifePlan::default() }),
+    ("outage", |at| LifePlan { failing: at..at + OUTAGE, ..LifePlan::default() }),
+    ("interruption and crash", |at| LifePlan {
+        interrupt: Some(at),
+        crash: Some(second(at)),
+        ..LifePlan::default()
+    }),
+    ("failure and interruption", |at| LifePlan {
+        failing: at..at + 1,
+        interrupt: Some(second(at)),
+        ..LifePlan::default()
+    }),
+];
+
+/// The step of a second disturbance; over all first steps, every distance comes up at every kind of step.
+fn second(at: usize) -> usize {
+    at + 1 + at % SECOND_WITHIN
+}
+
+/// What the simulations of [`simulate_boundaries`] have covered.
+#[derive(Debug, Default)]
+pub struct Boundaries {
+    pub simulations: usize,
+    /// Each disturbance, with the step at which it came.
+    pub disturbed: BTreeSet<(&'static str, &'static str)>,
+}
+
+/// Simulates one short conversation from a seed once for each step of its first process and each disturbance, and checks
+/// the invariants each time. Then the same for the first steps of a process whose predecessor crashed after an append.
+///
+/// # Errors
+/// The first violated invariant, with the seed, the disturbance and the step.
+pub async fn simulate_boundaries(seed: u64) -> Result<Boundaries, Violation> {
+    let mut covered = Boundaries::default();
+    let steps = covered.sweep(seed, &[], usize::MAX).await?;
+    let appends = steps.iter().enumerate().filter(|(_, step)| **step == AFTER_APPEND);
+    for (at, _) in appends.take(CRASHES) {
+        let crash = LifePlan { crash: Some(at), ..LifePlan::default() };
+        covered.sweep(seed, &[crash], FIRST_STEPS).await?;
+    }
+    Ok(covered)
+}
+
+impl Boundaries {
+    /// Disturbs the life after those of `before` at each of its steps, up to `most`. Returns its steps.
+    async fn sweep(
+        &mut self,
+        seed: u64,
+        before: &[LifePlan],
+        most: usize,
+    ) -> Result<Vec<&'static str>, Violation> {
+        let simulate = async |plan| {
+            let plans = before.iter().cloned().chain([plan]).collect();
+            simulated(Setup::brief(seed), plans).await.map(|(_, steps)| steps)
+        };
+        let undisturbed = simulate(LifePlan::default()).await;
+        let steps = undisturbed.map_err(|what| Violation::new(seed, what))?;
+        self.simulations += 1;
+        for (disturbance, plan) in DISTURBANCES {
+            for (at, step) in steps.iter().enumerate().take(most) {
+                let violated = |what| {
+                    let life = before.len();
+                    Violation::new(seed, format!("{disturbance} at step {at} of life {life}, {step}: {what}"))
+                };
+                let disturbed = simulate(plan(at)).await.map_err(violated)?;
+                self.simulations += 1;
+                self.disturbed.extend(disturbed.get(at).map(|step| (disturbance, *step)));
+            }
+        }
+        Ok(steps)
+    }
+}
+
+/// The names of participants. None is a prefix of another.
+const NAMES: [&str; 8] = ["ana", "bo", "cy", "dee", "eli", "fay", "gus", "hal"];
+
+/// A mention of no participant.
+const UNKNOWN_MENTION: &str = "@zed";
+/// A trigger with this text makes a dispatcher fail.
+const BREAKS: &str = "!breaks";
+
+/// The setup of a simulation.
+struct Setup {
+    seed: u64,
+    keeps: Keeps,
+    /// The manifests that run over the conversation.
+    manifests: Vec<Manifest>,
+    /// Messages before the first process starts.
+    before: Vec<Message>,
+    /// Messages of people, each after a pause.
+    people: Vec<Vec<Message>>,
+    /// The percentage of steps that fail.
+    failure_percent: u64,
+    /// Whether steps fail at all, at random or by plan.
+    may_fail: bool,
+    failures: usize,
+    /// The longest step, in milliseconds.
+    slowest_ms: u64,
+}
+
+#[derive(Debug)]
+struct Manifest {
+    id: Name,
+    roster: Vec<Name>,
+    policy: Policy,
+    dispatch: Dispatch,
+    /// Whether the dispatcher asks an executor for each decision.
+    asks: bool,
+    /// The number of concurrent processes.
+    processes: usize,
+    /// Whether they share one ledger.
+    one_ledger: bool,
+    /// Whether a process ends when idle, and is started again; else it waits.
+    comes_and_goes: bool,
+    /// Whether a process continues after a failure of the substrate; else it ends, and is started again.
+    patient: bool,
+    /// The number of crashes and interruptions.
+    deaths: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dispatch {
+    Mention,
+    /// All participants in turn, one round after a person's turn.
+    RoundRobin,
+    /// A random participant after a person's turn, another one at each call.
+    Random,
+}
+
+struct Message {
+    /// The pause before it, in milliseconds.
+    after_ms: u64,
+    by: Name,
+    text: String,
+}
+
+impl Setup {
+    fn new(seed: u64) -> Setup {
+        let mut rng = Rng::from_seed_and_name(seed, "swarm");
+        let rng = &mut rng;
+        let keeps = if rng.percent(20) { Keeps::Turns } else { Keeps::Stamps };
+        let two = keeps == Keeps::Stamps && rng.percent(35);
+        let shared = two && rng.percent(30);
+        let size = |rng: &mut Rng| 1 + at_most(rng, 3);
+        let (first, second) = (size(rng), size(rng));
+        let start = if shared { first - 1 } else { first };
+        let mut manifests = vec![manifest(rng, "one", &NAMES[..first], keeps)];
+        if two {
+            manifests.push(manifest(rng, "two", &NAMES[start..start + second], keeps));
+        }
+        if shared {
+            // A participant of both manifests could be asked by either, so both must select alike.
+            let (policy, dispatch) = (manifests[0].policy, Dispatch::Mention);
+            for manifest_entry in &mut manifests {
+                (manifest_entry.policy, manifest_entry.dispatch) = (policy, dispatch);
+            }
+        }
+        let names: Vec<Name> =
+            manifests.iter().flat_map(|manifest_entry| manifest_entry.roster.clone()).collect();
+        let many = rng.percent(3);
+        let before = if many { 100 + at_most(rng, 160) } else { at_most(rng, 4) };
+        let before = (0..before).map(|at| saying(rng, &names, &format!("b{at}"), if many { 4 } else { 50 }));
+        let before = before.collect();
+        let people = (0..1 + at_most(rng, 2)).map(|writer| {
+            let says = 1 + at_most(rng, 5);
+            (0..says).map(|at| saying(rng, &names, &format!("h{writer}.{at}"), 85)).collect()
+        });
+        let people = people.collect();
+        let failure_percent = [0, 2, 8, 20][at_most(rng, 3)];
+        Setup {
+            seed,
+            keeps,
+            manifests,
+            before,
+            people,
+            failure_percent,
+            may_fail: failure_percent > 0,
+            failures: 5 + at_most(rng, 60),
+            slowest_ms: [0, 20, 400][at_most(rng, 2)],
+        }
+    }
+
+    /// A short conversation of one process, undisturbed except by plan.
+    fn brief(seed: u64) -> Setup {
+        let mut setup = Setup::new(seed);
+        setup.manifests.truncate(1);
+        for manifest in &mut setup.manifests {
+            (manifest.processes, manifest.deaths, manifest.asks) = (1, 0, seed.is_multiple_of(2));
+        }
+        setup.keeps = if seed.is_multiple_of(3) { Keeps::Turns } else { Keeps::Stamps };
+        setup.before.truncate(3);
+        setup.people.truncate(1);
+        setup.people.iter_mut().for_each(|messages| messages.truncate(3));
+        (setup.failure_percent, setup.may_fail) = (0, true);
+        setup
+    }
+
+    /// The participants of all manifests.
+    fn names(&self) -> impl Iterator<Item = &Name> {
+        self.manifests.iter().flat_map(|manifest| &manifest.roster)
+    }
+}
+
+impl Manifest {
+    /// Whether at most one process runs it at any time.
+    fn is_single_process(&self) -> bool {
+        self.processes == 1
+    }
+}
+
+fn manifest(rng: &mut Rng, id: &str, roster: &[&str], keeps: Keeps) -> Manifest {
+    let dispatch = match rng.below(100) {
+        0..70 => Dispatch::Mention,
+        70..88 => Dispatch::RoundRobin,
+        _ => Dispatch::Random,
+    };
+    let may_be_two = keeps == Keeps::Stamps && dispatch != Dispatch::Random;
+    Manifest {
+        id: id.into(),
+        roster: roster.iter().map(|name| Name::from(*name)).collect(),
+        policy: Policy {
+            reentry: rng.percent(25),
+            max_agent_turns: [1, 2, 3, 5, 8, 20][at_most(rng, 5)],
+            window: [0, 1, 2, 5, 30][at_most(rng, 4)],
+        },
+        dispatch,
+        asks: rng.percent(25),
+        processes: 1 + usize::from(may_be_two && rng.percent(25)),
+        one_ledger: rng.percent(50),
+        comes_and_goes: rng.percent(40),
+        patient: rng.percent(60),
+        deaths: [0, 0, 2, 8][at_most(rng, 3)],
+    }
+}
+
+/// A message that mentions a participant in `mentions` percent of cases.
+fn saying(rng: &mut Rng, names: &[Name], text: &str, mentions: u64) -> Message {
+    let mut text = text.to_owned();
+    if rng.percent(mentions) {
+        for _ in 0..=at_most(rng, 2) {
+            text.push_str(&format!(" @{}", pick(rng, names)));
+        }
+    }
+    if rng.percent(5) {
+        text.push_str(&format!(" {UNKNOWN_MENTION}"));
+    }
+    if rng.percent(4) {
+        text.push_str(&format!(" {BREAKS}"));
+    }
+    // `--as` takes any id.
+    let author = if rng.percent(8) { pick(rng, names) } else { "user".into() };
+    Message { after_ms: rng.below(6_000), by: author, text }
+}
+
+fn pick(rng: &mut Rng, names: &[Name]) -> Name {
+    names[at_most(rng, names.len() - 1)].clone()
+}
+
+/// A number from 0 to `most`.
+fn at_most(rng: &mut Rng, most: usize) -> usize {
+    usize::try_from(rng.below(most as u64 + 1)).unwrap_or(0)
 }

@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::budget::Caps;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::executor::Invocation;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger, Record};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::single_call::{Answer, Error, SingleCall};
+use quorate_kernel::single_call::{Answer, SingleCall, SingleCallError};
 use quorate_ledger::Memory;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, Name, Part, PartKind};
-use quorate_testkit::clock::TickingClock;
+use quorate_testkit::scripted::TickingClock;
 use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::{Map, json};
 
@@ -48,7 +48,7 @@ fn member_config(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static)
     Arc::new(ScriptedExecutor::new(script)).into_member_config()
 }
 
-async fn ask(call: &SingleCall, config: &MemberConfig) -> Result<Answer, Error> {
+async fn ask(call: &SingleCall, config: &MemberConfig) -> Result<Answer, SingleCallError> {
     call.ask(&"judge/alice".into(), &"judge".into(), config, question()).await
 }
 
@@ -69,10 +69,12 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(kind, status)| ((*kind).to_owned(), (*status).to_owned())).collect()
 }
 
-fn absent(failed: Result<Answer, Error>) -> (AbsenceReason, Option<String>, u32) {
+fn absent(failed: Result<Answer, SingleCallError>) -> (AbsenceReason, Option<String>, u32) {
     match failed.expect_err("no answer") {
-        Error::Unanswered { absent, message, call_info: asked } => (absent, message, asked.spent.calls),
-        Error::Ledger(error) => panic!("{error}"),
+        SingleCallError::Unanswered { absent, message, call_info: asked } => {
+            (absent, message, asked.spent.calls)
+        }
+        SingleCallError::Ledger(error) => panic!("{error}"),
     }
 }
 

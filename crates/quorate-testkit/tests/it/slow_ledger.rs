@@ -12,18 +12,20 @@ use quorate_kernel::conversation::{Capabilities, NewTurn, Participant, Tools, Tu
 use quorate_kernel::driver::{self, Opening, RunConfig};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::ports::dispatcher;
+use quorate_kernel::ports::dispatcher::State;
 use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
-use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind, Ledger, Record};
-use quorate_kernel::ports::state::{self, State};
+use quorate_kernel::ports::ledger::{Append, Durability, Kind, Ledger, LedgerError, Record};
 use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{Begin, HookFlags, Policy, Prompt, Runner, Speaker, Swarm};
 use quorate_ledger::Memory;
-use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
-use quorate_protocol::{Json, Name, Part, PartKind, policy};
-use quorate_testkit::clock::TickingClock;
+use quorate_manifest::council::{CrossRead, OnFailure, Rounds, VerdictPolicy};
+use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
+use quorate_protocol::{Json, Name, Part, PartKind};
+use quorate_testkit::scripted::TickingClock;
 use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::{Map, json};
 use tokio::time::{Instant, sleep};
@@ -43,22 +45,22 @@ impl SlowLedger {
 
 #[async_trait]
 impl Ledger for SlowLedger {
-    async fn append(&self, append: Append) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
         if self.is_slow.load(Ordering::SeqCst) && append.durability == Durability::Synced {
             sleep(self.takes).await;
         }
         self.memory.append(append).await
     }
 
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
         self.memory.records(run).await
     }
 
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
         self.memory.tail(run, count).await
     }
 
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         self.memory.body(sha256).await
     }
 }
@@ -80,7 +82,7 @@ impl Substrate for StamplessSubstrate {
         }
     }
 
-    async fn append(&self, new: NewTurn) -> Result<Appended, substrate::Error> {
+    async fn append(&self, new: NewTurn) -> Result<Appended, substrate::SubstrateError> {
         let mut turns = self.0.lock().expect("not poisoned");
         let id = format!("t{}", turns.len()).as_str().into();
         let NewTurn { participant, content, timestamp, meta, .. } = new;
@@ -89,20 +91,20 @@ impl Substrate for StamplessSubstrate {
         Ok(Appended { turn, fresh: true })
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, substrate::Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, substrate::SubstrateError> {
         let turns = self.0.lock().expect("not poisoned");
         let from =
             since.and_then(|since| turns.iter().position(|turn| turn.id == *since)).map_or(0, |at| at + 1);
         Ok(Page { turns: turns[from..].iter().take(limit).cloned().collect(), known: true })
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, substrate::Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, substrate::SubstrateError> {
         let turns = self.0.lock().expect("not poisoned");
         let end = turns.iter().position(|turn| turn.id == *at).map_or(0, |at| at + 1);
         Ok(turns[end.saturating_sub(count)..end].to_vec())
     }
 
-    async fn changed(&self) -> Result<(), substrate::Error> {
+    async fn changed(&self) -> Result<(), substrate::SubstrateError> {
         std::future::pending().await
     }
 }
@@ -116,7 +118,7 @@ impl Dispatcher for AlwaysAda {
         "ada"
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::DispatchError> {
         let by_ada = input.trigger().is_some_and(|turn| &*turn.participant == "ada");
         Ok(if by_ada { Vec::new() } else { vec!["ada".into()] })
     }
@@ -128,11 +130,11 @@ impl State for AlwaysAda {
         "none"
     }
 
-    async fn read(&self, _: &str) -> Result<Map<String, Json>, state::Error> {
+    async fn read(&self, _: &str) -> Result<Map<String, Json>, dispatcher::StateError> {
         Ok(Map::new())
     }
 
-    async fn write(&self, _: &str, _: &Map<String, Json>) -> Result<(), state::Error> {
+    async fn write(&self, _: &str, _: &Map<String, Json>) -> Result<(), dispatcher::StateError> {
         Ok(())
     }
 }
@@ -218,9 +220,9 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>, executor: ScriptedE
         deliberators: ["a", "b", "c"].map(Name::from).to_vec(),
         rounds: Rounds::One,
         cross_read: CrossRead::None,
-        fail_fast: FailFast::No,
+        fail_fast: OnFailure::Continue,
         min_deliberators: 3,
-        policy: policy::Policy::Seed,
+        policy: VerdictPolicy::Seed,
     };
     let executor = Arc::new(executor);
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
@@ -262,7 +264,7 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
             .await
             .expect_err("no ledger");
         assert!(
-            matches!(&stopped, driver::Error::Ledger(Error::InDoubt { run, what })
+            matches!(&stopped, driver::DriverError::Ledger(LedgerError::InDoubt { run, what })
                 if &**run == "rslow" && what.contains("`budget.wall`")),
             "{stopped:?}"
         );

@@ -1,19 +1,25 @@
-//! The extensions of a simulated program: a rule, a gather strategy and an embedder. Each works, fails, returns invalid
-//! data or hangs, as a function of the seed and its input, so that it repeats itself after a crash.
+//! The rules and the extensions of a simulated assembly.
+//!
+//! Rules are of any kinds of its mode, in any order, on any members. The extensions are a rule, a gather strategy and an
+//! embedder. Each works, fails, returns invalid data or hangs, as a function of the seed and its input, so that it repeats
+//! itself after a crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::extensions::Extensions;
-use quorate_kernel::ports::embedder::{Embedder, Meter};
-use quorate_kernel::ports::gather::{Gather, Request};
-use quorate_kernel::ports::rule::Rule;
-use quorate_protocol::Json;
+use quorate_kernel::ports::extension;
+use quorate_kernel::ports::extension::{Embedder, Meter};
+use quorate_kernel::ports::extension::{Gather, GatherRequest};
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::Rule;
+use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use crate::rng::Rng;
-use crate::simulate::script::number;
+use super::{CLASS, pick};
+use crate::scripted::Rng;
+use crate::simulate::number;
 
 /// The kind of the extension's rule.
 pub(super) const RULE: &str = "custom:own";
@@ -22,9 +28,97 @@ pub(super) const GATHER: &str = "custom:found";
 /// A word that the embedder finds near every trait.
 pub(super) const NEAR: &str = "chilly";
 
+pub(super) fn random_rules(rng: &mut Rng, mode: Mode, members: &[Name]) -> Vec<Rule> {
+    let many = pick(rng, 5);
+    (0..many)
+        .map(|at| {
+            let (kind, params) = match mode {
+                Mode::Advisory => advisory(rng),
+                Mode::Voting => voting(rng, members),
+                Mode::Peer => peer(rng, members),
+                Mode::Hierarchy => hierarchy(rng),
+            };
+            let some: Vec<Name> = members.iter().filter(|_| rng.percent(60)).cloned().collect();
+            Rule {
+                id: format!("r{at}").into(),
+                kind: kind.into(),
+                applies_to: rng.percent(40).then_some(some),
+                params: params.as_object().cloned().unwrap_or_default(),
+            }
+        })
+        .collect()
+}
+
+fn advisory(rng: &mut Rng) -> (&'static str, Json) {
+    match rng.below(5) {
+        0 => ("terminal", json!({"triggerSeverity": 6 + rng.below(5)})),
+        1 => ("priority", json!({"triggerKind": "sycophancy", "terminal": rng.percent(20)})),
+        2 => ("aggregate", json!({"minSeverity": rng.below(8), "topN": 1 + rng.below(3)})),
+        3 => ("aggregate", json!({"maxSeverity": 3 + rng.below(8), "ttlMs": rng.below(90 * 86_400_000) + 1})),
+        _ => (RULE, json!({})),
+    }
+}
+
+fn voting(rng: &mut Rng, members: &[Name]) -> (&'static str, Json) {
+    let denominator = ["total", "cast"][pick(rng, 2)];
+    match rng.below(6) {
+        0 => {
+            let trigger = ["yes", "no"][pick(rng, 2)];
+            ("terminal", json!({"triggerVote": trigger}))
+        }
+        1 => {
+            let scope = [CLASS, "another"][pick(rng, 2)];
+            ("terminal", json!({"triggerVote": "no", "scope": scope}))
+        }
+        2 => {
+            let threshold = ["0.3", "0.5", "0.66", "1"][pick(rng, 4)];
+            ("quorum", json!({"threshold": threshold, "denominator": denominator}))
+        }
+        3 => {
+            let chair = &*members[pick(rng, members.len())];
+            let tie = ["chair-vote", "reject", "random"][pick(rng, 3)];
+            ("majority", json!({"tieBreaker": tie, "chair": chair, "denominator": denominator}))
+        }
+        4 => ("unanimity", json!({})),
+        _ => (RULE, json!({})),
+    }
+}
+
+fn peer(rng: &mut Rng, members: &[Name]) -> (&'static str, Json) {
+    if rng.percent(25) {
+        return (RULE, json!({}));
+    }
+    let mut params = json!({"maxRounds": 1 + rng.below(3)});
+    match rng.below(4) {
+        0 => params["terminationRule"] = json!("no-new-objections"),
+        1 => params["terminationRule"] = json!("all-pass"),
+        2 => params["terminationRule"] = json!(RULE),
+        _ => {}
+    }
+    match rng.below(4) {
+        0 => params["topology"] = json!("ring"),
+        1 => {
+            params["topology"] = json!("star");
+            params["hub"] = json!(&*members[pick(rng, members.len())]);
+        }
+        2 => params["peers"] = json!({&*members[0]: members.iter().skip(1).collect::<Vec<_>>()}),
+        _ => {}
+    }
+    ("aggregate", params)
+}
+
+fn hierarchy(rng: &mut Rng) -> (&'static str, Json) {
+    match rng.below(4) {
+        0 => ("escalate-on-severity", json!({})),
+        1 => ("aggregate", json!({"topN": 1 + rng.below(3), "minSeverity": rng.below(4)})),
+        2 => ("terminal", json!({"triggerSeverity": 5 + rng.below(6)})),
+        _ => (RULE, json!({})),
+    }
+}
+
 /// The extensions of a seed.
 pub(super) fn flaky_extensions(seed: u64, embeds: bool) -> Extensions {
-    let rule: Arc<dyn Rule> = Arc::new(FlakyRule(seed));
+    let rule: Arc<dyn extension::Rule> = Arc::new(FlakyRule(seed));
     let gather: Arc<dyn Gather> = Arc::new(FlakyGather(seed));
     let embedder: Arc<dyn Embedder> = Arc::new(FlakyEmbedder(seed));
     Extensions {
@@ -41,7 +135,7 @@ async fn random_delay(rng: &mut Rng) {
 struct FlakyRule(u64);
 
 #[async_trait]
-impl Rule for FlakyRule {
+impl extension::Rule for FlakyRule {
     async fn apply(&self, input: Json) -> Result<Json, String> {
         let mut rng = Rng::from_seed_and_name(self.0, &input.to_string());
         random_delay(&mut rng).await;
@@ -79,7 +173,7 @@ struct FlakyGather(u64);
 
 #[async_trait]
 impl Gather for FlakyGather {
-    async fn gather(&self, request: Request) -> Result<String, String> {
+    async fn gather(&self, request: GatherRequest) -> Result<String, String> {
         let mut rng = Rng::from_seed_and_name(self.0, &format!("gather {}", request.member));
         random_delay(&mut rng).await;
         match rng.below(10) {

@@ -1,24 +1,30 @@
 //! A process that runs a manifest, restarted until the conversation is idle.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::conversation::{Participant, Turn};
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input, Question};
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::ports::substrate;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::turn::{Begin, CycleResult, Error, HookFlags, Runner, Swarm};
+use quorate_kernel::turn::{Begin, CycleResult, HookFlags, Prompt, Runner, Speaker, Swarm, TurnError};
+use quorate_protocol::{Json, Name, answers};
+use serde_json::{Map, json};
 use tokio::sync::watch;
 
-use super::conversation::{FlakySubstrate, SharedConversation};
-use super::life::{Failures, Life, LifePlan, wait_for};
-use super::log::{Log, RecordingTelemetry, UnreliableHooks};
-use super::participants::{RecordingDispatcher, speaker};
-use super::setup::{Setup, at_most};
-use super::stores::{FlakyLedger, FlakyState, States};
-use crate::clock::JumpingClock;
+use super::conversation::{
+    Decision, FirstCall, FlakyLedger, FlakyState, FlakySubstrate, Log, RecordingTelemetry,
+    SharedConversation, States, UnreliableHooks, position,
+};
+use super::{BREAKS, Dispatch, Setup, at_most, pick};
 use crate::faults::CrashingLedger;
-use crate::rng::Rng;
+use crate::scripted::{JumpingClock, Rng};
 
 /// The longest time to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -253,7 +259,7 @@ impl Process {
             };
             match cycled {
                 Ok(()) => {}
-                Err(Error::Substrate(substrate::Error::Unavailable { .. })) if patient => {
+                Err(TurnError::Substrate(substrate::SubstrateError::Unavailable { .. })) if patient => {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
@@ -289,4 +295,386 @@ pub(super) fn ledgers(setup: &Setup, manifest: usize) -> Vec<Arc<Mutex<Arc<Crash
 
 pub(super) fn states(setup: &Setup) -> Vec<States> {
     setup.manifests.iter().map(|_| Arc::new(Mutex::new(BTreeMap::new()))).collect()
+}
+
+/// What disturbs a life, by the indices of its steps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LifePlan {
+    /// The process crashes at this step.
+    pub(super) crash: Option<usize>,
+    /// The crash is a power failure: the ledger loses what was not synced.
+    pub(super) loses_power: bool,
+    /// The process is interrupted at this step, and closes.
+    pub(super) interrupt: Option<usize>,
+    /// The cycle is dropped at this step, and the process continues with another one.
+    pub(super) drop: Option<usize>,
+    /// These steps fail, in addition to those that fail at random.
+    pub(super) failing: Range<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StepFailed;
+
+/// The remaining failures of a simulation.
+pub(super) struct Failures {
+    pub(super) percent: u64,
+    pub(super) left: AtomicUsize,
+}
+
+impl Failures {
+    fn should_fail(&self, rng: &mut Rng) -> bool {
+        let less = |remaining: usize| remaining.checked_sub(1);
+        rng.percent(self.percent)
+            && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+pub(super) struct Life {
+    /// Index among all lives of the simulation.
+    pub(super) number: usize,
+    plan: LifePlan,
+    steps: Mutex<Vec<&'static str>>,
+    dead: watch::Sender<bool>,
+    interrupted: watch::Sender<bool>,
+    dropped: watch::Sender<bool>,
+    rng: Mutex<Rng>,
+    failures: Arc<Failures>,
+    slowest_ms: u64,
+}
+
+impl Life {
+    pub(super) fn new(
+        number: usize,
+        plan: LifePlan,
+        rng: Rng,
+        failures: Arc<Failures>,
+        slowest_ms: u64,
+    ) -> Arc<Life> {
+        Arc::new(Life {
+            number,
+            plan,
+            steps: Mutex::default(),
+            dead: watch::Sender::new(false),
+            interrupted: watch::Sender::new(false),
+            dropped: watch::Sender::new(false),
+            rng: Mutex::new(rng),
+            failures,
+            slowest_ms,
+        })
+    }
+
+    /// A life without failures.
+    pub(super) fn undisturbed(number: usize) -> Arc<Life> {
+        let failures = Failures { percent: 0, left: AtomicUsize::new(0) };
+        Life::new(number, LifePlan::default(), Rng::new(0), Arc::new(failures), 0)
+    }
+
+    /// The steps so far, in order.
+    pub(super) fn steps(&self) -> Vec<&'static str> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A step that does not fail: the process may crash or be interrupted in it.
+    pub(super) async fn pause(&self, what: &'static str) {
+        let _ = self.step(what).await;
+    }
+
+    /// A step; it never returns if the process crashes in it.
+    pub(super) async fn step(&self, what: &'static str) -> Result<(), StepFailed> {
+        let step = {
+            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+            steps.push(what);
+            steps.len() - 1
+        };
+        if self.plan.crash == Some(step) {
+            self.dead.send_replace(true);
+        }
+        if self.plan.interrupt == Some(step) {
+            self.interrupted.send_replace(true);
+        }
+        if self.plan.drop == Some(step) {
+            self.dropped.send_replace(true);
+        }
+        let (ms, fails) = {
+            let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+            let ms = if rng.percent(60) { rng.below(self.slowest_ms + 1) } else { 0 };
+            (ms, self.plan.failing.contains(&step) || self.failures.should_fail(&mut rng))
+        };
+        match ms {
+            0 => tokio::task::yield_now().await,
+            ms => tokio::time::sleep(Duration::from_millis(ms)).await,
+        }
+        if *self.dead.borrow() {
+            // Spawned tasks are still polled after a crash, but must do nothing.
+            std::future::pending::<()>().await;
+        }
+        if fails { Err(StepFailed) } else { Ok(()) }
+    }
+
+    /// Returns when the process has crashed.
+    pub(super) async fn died(&self) {
+        wait_for(&self.dead).await;
+    }
+
+    /// Returns when the process is interrupted.
+    pub(super) async fn interrupted(&self) {
+        wait_for(&self.interrupted).await;
+    }
+
+    /// Returns once, when a cycle must be dropped.
+    pub(super) async fn cycle_dropped(&self) {
+        wait_for(&self.dropped).await;
+        self.dropped.send_replace(false);
+    }
+}
+
+/// Returns when the flag is set.
+pub(super) async fn wait_for(flag: &watch::Sender<bool>) {
+    // The caller holds the sender, so the channel stays open.
+    let _ = flag.subscribe().wait_for(|set| *set).await;
+}
+
+/// The timeout of an executor: longer than two attempts and a pause take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A participant's behaviour for a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behavior {
+    Answers,
+    /// The first attempt fails, the second answers.
+    AnswersAgain,
+    /// It fails in the first process that asks, and answers in the next.
+    AnswersAnother,
+    Fails,
+    Hangs,
+    Panics,
+    SaysNothing,
+}
+
+impl Behavior {
+    pub(super) fn of(seed: u64, trigger: usize, participant: &str) -> Behavior {
+        match Rng::from_seed_and_name(seed, &format!("act/{trigger}/{participant}")).below(100) {
+            0..74 => Behavior::Answers,
+            74..82 => Behavior::AnswersAgain,
+            82..85 => Behavior::AnswersAnother,
+            85..90 => Behavior::Fails,
+            90..94 => Behavior::Hangs,
+            94..97 => Behavior::Panics,
+            _ => Behavior::SaysNothing,
+        }
+    }
+
+    /// Whether there is an answer in the end; `None` if that depends on which process dies.
+    pub(super) fn answers(self) -> Option<bool> {
+        match self {
+            Behavior::Answers | Behavior::AnswersAgain => Some(true),
+            Behavior::AnswersAnother => None,
+            _ => Some(false),
+        }
+    }
+}
+
+/// The selection of a dispatcher for a window; `None` if it fails. `draw` is for random dispatchers.
+pub(super) fn dispatch_targets(
+    dispatch: Dispatch,
+    roster: &[Name],
+    window: &[(&str, &str)],
+    draw: &mut Rng,
+) -> Option<Vec<Name>> {
+    let (author, text) = window.last()?;
+    if text.contains(BREAKS) {
+        return None;
+    }
+    let index_of = |author: &str| roster.iter().position(|name| **name == *author);
+    Some(match dispatch {
+        Dispatch::Mention => {
+            roster.iter().filter(|name| text.contains(&format!("@{name}"))).cloned().collect()
+        }
+        Dispatch::RoundRobin => {
+            let in_a_row = window.iter().rev().take_while(|(author, _)| index_of(author).is_some()).count();
+            let last = window.iter().rev().find_map(|(author, _)| index_of(author));
+            let next = last.map_or(0, |last| (last + 1) % roster.len());
+            if in_a_row > roster.len() { Vec::new() } else { vec![roster[next].clone()] }
+        }
+        Dispatch::Random if *author == "user" => {
+            (0..at_most(draw, roster.len())).map(|_| pick(draw, roster)).collect()
+        }
+        Dispatch::Random => Vec::new(),
+    })
+}
+
+/// A dispatcher that logs its input and result. It also names authors and unknown ids, and each name twice, which the
+/// kernel must filter.
+pub(super) struct RecordingDispatcher {
+    pub(super) manifest: usize,
+    pub(super) life: usize,
+    pub(super) setup: Arc<Setup>,
+    pub(super) log: Arc<Mutex<Log>>,
+    pub(super) calls: AtomicU64,
+    pub(super) process: Arc<Life>,
+}
+
+#[async_trait]
+impl Dispatcher for RecordingDispatcher {
+    fn kind(&self) -> &'static str {
+        "simulated"
+    }
+
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::DispatchError> {
+        self.process.pause("a decision").await;
+        let manifest = &self.setup.manifests[self.manifest];
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut draw = Rng::from_seed_and_name(self.setup.seed, &format!("fickle/{}/{call}", self.life));
+        let window: Vec<(&str, &str)> =
+            input.window.iter().map(|turn| (&*turn.participant, &*turn.content)).collect();
+        let targets = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut draw);
+        let seen = input.window.iter().map(|turn| position(&turn.id).unwrap_or(usize::MAX));
+        let seen = seen.collect();
+        {
+            let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            let (manifest, life, taken) = (self.manifest, self.life, log.taken.len());
+            log.decided.push(Decision { manifest, life, taken, window: seen, named: targets.clone() });
+        }
+        if manifest.asks {
+            let question = Question {
+                role: String::new(),
+                task: "Who is next?".to_owned(),
+                parts: Vec::new(),
+                answer_schema: answers::Schema::Selection,
+            };
+            // The answer does not matter: the test checks that a paid call is not repeated.
+            let _ = input.ask.ask(&member_config(Advisor(self.process.clone())), question).await;
+        }
+        self.process.pause("a decision that was made").await;
+        let Some(targets) = targets else {
+            return Err(dispatcher::DispatchError("simulated: a dispatcher failed".to_owned()));
+        };
+        tokio::time::sleep(Duration::from_millis(draw.below(3))).await;
+        let unknown = Name::from("zed");
+        Ok([unknown].iter().chain(&targets).chain(&targets).cloned().collect())
+    }
+}
+
+pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: &Arc<Life>, id: &Name) -> Speaker {
+    let player = ScriptedParticipant {
+        me: id.clone(),
+        life: life.number,
+        setup: setup.clone(),
+        log: log.clone(),
+        process: life.clone(),
+    };
+    let participant = Participant { id: id.clone(), display_name: id.to_string(), ..Participant::default() };
+    let prompts = Arc::new(Prompt { text: "You take part.".into(), ..Prompt::default() });
+    Speaker { participant, member: member_config(player), prompts }
+}
+
+fn member_config(executor: impl Executor + 'static) -> MemberConfig {
+    MemberConfig {
+        executor: Arc::new(executor),
+        executor_name: "simulated".into(),
+        timeout: TIMEOUT,
+        retries: 1,
+        role: "role".into(),
+        persona: None,
+        context: Vec::new(),
+        weight: None,
+        extra_fields: Map::new(),
+        conversation: None,
+    }
+}
+
+/// The executor that a dispatcher asks; its first attempt fails now and then.
+struct Advisor(Arc<Life>);
+
+#[async_trait]
+impl Executor for Advisor {
+    fn about(&self) -> About {
+        About { kind: "simulated", asks_a_model: false, model: None }
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        self.0.pause("an advisor's call").await;
+        match invocation.attempt == 1 && invocation.id.ends_with(['1', '4', '7']) {
+            true => Err(Failure::failed("not now")),
+            false => Ok(Reply { text: json!({"next": []}).to_string(), ..Reply::default() }),
+        }
+    }
+}
+
+struct ScriptedParticipant {
+    me: Name,
+    life: usize,
+    setup: Arc<Setup>,
+    log: Arc<Mutex<Log>>,
+    process: Arc<Life>,
+}
+
+impl ScriptedParticipant {
+    /// The text of an answer: the trigger, the author, the life, the count of its state, and perhaps mentions.
+    fn answer(&self, trigger: &Turn, state: &serde_json::Map<String, Json>) -> String {
+        let mut rng = Rng::from_seed_and_name(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
+        let names: Vec<Name> = self.setup.names().cloned().collect();
+        let mut text = format!("re:{} by:{} life:{}", trigger.id, self.me, self.life);
+        for _ in 0..[0, 0, 0, 1, 1, 2][at_most(&mut rng, 5)] {
+            text.push_str(&format!(" @{}", pick(&mut rng, &names)));
+        }
+        if !rng.percent(60) {
+            return json!({"content": text}).to_string();
+        }
+        let count = state.get("n").and_then(Json::as_u64).unwrap_or(0) + 1;
+        text.push_str(&format!(" n:{count}"));
+        json!({"content": text, "stateUpdate": {"n": count}}).to_string()
+    }
+
+    /// Whether no other process has asked before.
+    fn is_first(&self, trigger: usize) -> bool {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls =
+            log.asked.iter().filter(|call| call.trigger == trigger && call.participant == self.me);
+        calls.all(|call| call.life == self.life)
+    }
+}
+
+#[async_trait]
+impl Executor for ScriptedParticipant {
+    fn about(&self) -> About {
+        About { kind: "simulated", asks_a_model: false, model: None }
+    }
+
+    fn turn_schema(&self) -> answers::Schema {
+        answers::Schema::Turn
+    }
+
+    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
+        let conversation = invocation.conversation.clone();
+        let input = conversation.as_ref().and_then(|context| Some((context.trigger()?, &context.state)));
+        let Some((trigger, state)) = input else { return Err(Failure::failed("nothing to answer")) };
+        let at = position(&trigger.id).unwrap_or(usize::MAX);
+        if invocation.attempt == 1 {
+            let call = FirstCall { life: self.life, trigger: at, participant: self.me.clone() };
+            self.log.lock().unwrap_or_else(PoisonError::into_inner).asked.push(call);
+        }
+        self.process.pause("a call").await;
+        let mut rng = Rng::from_seed_and_name(self.setup.seed, &format!("takes/{at}/{}", self.me));
+        let longest = if rng.percent(20) { 3_000 } else { 200 };
+        tokio::time::sleep(Duration::from_millis(rng.below(longest))).await;
+        self.process.pause("an answer").await;
+        match Behavior::of(self.setup.seed, at, &self.me) {
+            Behavior::AnswersAgain if invocation.attempt == 1 => Err(Failure::failed("not now")),
+            Behavior::AnswersAnother if self.is_first(at) => Err(Failure::failed("not you")),
+            Behavior::Answers | Behavior::AnswersAgain | Behavior::AnswersAnother => {
+                Ok(Reply { text: self.answer(trigger, state), ..Reply::default() })
+            }
+            Behavior::Fails => Err(Failure::failed("never")),
+            Behavior::Hangs => {
+                tokio::time::sleep_until(invocation.deadline).await;
+                Err(Failure::TimedOut)
+            }
+            // Without printing the panic's message.
+            Behavior::Panics => std::panic::resume_unwind(Box::new("simulated")),
+            Behavior::SaysNothing => {
+                Ok(Reply { text: json!({"content": " "}).to_string(), ..Reply::default() })
+            }
+        }
+    }
 }
