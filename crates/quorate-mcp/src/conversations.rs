@@ -3,18 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::conversation::Participant;
-
-use super::Request;
-use super::failure::Failure;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::host::Host;
-use quorate::service::runtime::shared_conversation::Conversation;
+use quorate::service::registries::Registries;
+use quorate::service::jobs::Progress;
+use quorate::service::jobs::Waiter;
+use quorate::service::runtime::conversation::Conversation;
 use quorate::service::runtime::{self, OpenRuntime, Runtime};
 use quorate::service::workspace::PathOverrides;
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::conversation::Participant;
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+
+use super::McpServerOptions;
+use super::failure::Failure;
 
 /// The `meta` key of a participant that names its operator, as in the `guilde-mcp` substrate.
 const OPERATOR_ID_KEY: &str = "operatorId";
@@ -24,13 +30,13 @@ pub(super) struct OfferedConversation {
     pub(super) runtime: Runtime,
     pub(super) conversation: Conversation,
     environment: Environment,
-    request: runtime::Request,
+    request: runtime::RuntimeRequest,
 }
 
 impl OfferedConversation {
     /// The runtime by the manifest's current content, with the ledger open, for calls that ask members.
     pub(super) async fn reopen(&self) -> Result<OpenRuntime, ServiceError> {
-        runtime::open(&self.environment, &PathOverrides::default(), &self.request, &self.environment.host)?
+        runtime::open(&self.environment, &PathOverrides::default(), &self.request, &self.environment.registries)?
             .open_ledger()
             .await
     }
@@ -63,14 +69,14 @@ impl Conversations {
     pub(super) fn open(
         environment: &Environment,
         places: &PathOverrides,
-        host: &Host,
-        request: &Request,
+        registries: &Registries,
+        options: &McpServerOptions,
     ) -> Result<(Conversations, Report), ServiceError> {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
-        for manifest in &request.manifests {
-            let request = runtime::Request { path: manifest.path.clone(), ..runtime::Request::default() };
-            let mut runtime = runtime::open(environment, places, &request, host)?;
+        for manifest in &options.manifests {
+            let request = runtime::RuntimeRequest { path: manifest.path.clone(), ..runtime::RuntimeRequest::default() };
+            let mut runtime = runtime::open(environment, places, &request, registries)?;
             report.absorb(std::mem::take(&mut runtime.report));
             let at = conversations.all.len();
             let names =
@@ -118,5 +124,43 @@ impl Conversations {
         self.all.first().ok_or_else(|| {
             Failure::usage("no conversation is offered", "start the server with `--manifest PATH`")
         })
+    }
+}
+
+/// The longest wait for a progress notification. A client that does not read must not delay the result.
+const NOTIFY_TIMEOUT: Duration = Duration::from_millis(250);
+
+pub(super) struct Caller {
+    request: Option<RequestContext<RoleServer>>,
+    token: Option<ProgressToken>,
+}
+
+impl Caller {
+    pub(super) fn of(request: RequestContext<RoleServer>) -> Caller {
+        let token = request.meta.get_progress_token();
+        Caller { request: Some(request), token }
+    }
+
+    fn peer(&self) -> Option<&Peer<RoleServer>> {
+        self.request.as_ref().map(|request| &request.peer)
+    }
+}
+
+impl Waiter for Caller {
+    async fn cancelled(&self) {
+        match &self.request {
+            Some(request) => request.ct.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns false too if the caller asked for no progress, or does not read.
+    async fn report_progress(&self, progress: &Progress) -> bool {
+        let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return false };
+        let (steps, total) = progress.steps();
+        let mut notification = ProgressNotificationParam::new(token.clone(), steps);
+        notification.total = total;
+        notification.message = progress.last.clone();
+        matches!(tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_progress(notification)).await, Ok(Ok(())))
     }
 }

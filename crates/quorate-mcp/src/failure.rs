@@ -1,20 +1,18 @@
 //! Why a tool failed, with a code. A request that cannot be fulfilled is a tool error, which clients show to the user or
 //! the model; a call that does not fit the tool's schema is an error of the protocol.
 //!
-//! The text is complete. Programs read `_meta` and `data`, since clients check structured content against the tool's output
-//! schema even in errors.
+//! The text is complete, and names parameters where the command line has flags. Programs read `_meta` and `data`, since
+//! clients check structured content against the tool's output schema even in errors.
 
 use std::sync::Arc;
 
-use quorate_diagnostics::render::{concise, json};
-use quorate_diagnostics::{Body, RefusalCode, codes};
-use quorate_kernel::ports::{state, substrate};
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
-use serde_json::{Value, json};
-
-use super::parameters::{with_parameter_names, with_parameter_names_json};
 use quorate::service::error::{ServiceError, error_chain};
 use quorate::service::redaction::CurrentRedactor;
+use quorate_diagnostics::render::{json, terminal};
+use quorate_diagnostics::{Body, RefusalCode, codes};
+use quorate_kernel::ports::{dispatcher, substrate};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
+use serde_json::{Value, json};
 
 /// The key of a result's `_meta` that has `{code, message, help}`.
 const META: &str = "quorate/error";
@@ -103,14 +101,146 @@ impl From<ServiceError> for Failure {
     }
 }
 
-impl From<substrate::Error> for Failure {
-    fn from(error: substrate::Error) -> Failure {
+impl From<substrate::SubstrateError> for Failure {
+    fn from(error: substrate::SubstrateError) -> Failure {
         ServiceError::from(error).into()
     }
 }
 
-impl From<state::Error> for Failure {
-    fn from(error: state::Error) -> Failure {
+impl From<dispatcher::StateError> for Failure {
+    fn from(error: dispatcher::StateError) -> Failure {
         Failure::new(codes::STATE_UNREADABLE, Body::new(error_chain(&error)))
+    }
+}
+
+/// Flags of the command line, and the parameters of tools that correspond to them.
+const PARAMETERS: [(&str, &str); 24] = [
+    ("--class", "class"),
+    ("--conversation", "conversation"),
+    ("--dry-run", "dry_run"),
+    ("--executor", "executor"),
+    ("--force", "force"),
+    ("--jobs", "jobs"),
+    ("--key", "keys"),
+    ("--made-by", "made_by"),
+    ("--max-calls", "max_calls"),
+    ("--max-money", "max_money"),
+    ("--max-tokens", "max_tokens"),
+    ("--pattern", "pattern"),
+    ("--phase", "phase"),
+    ("--policy", "policy"),
+    ("--proposal", "proposal"),
+    ("--request", "request"),
+    ("--rounds", "rounds"),
+    ("--sentinel-first", "sentinel_first"),
+    ("--since", "since"),
+    ("--tier", "tier"),
+    ("--timeout", "timeout"),
+    ("--topic", "topic"),
+    ("--trigger", "trigger"),
+    ("--trying", "trying"),
+];
+
+/// Flags without a parameter, and the server's setting that corresponds to them.
+const SERVER_SETTINGS: [(&str, &str); 1] = [("--ledger", "`[ledger] path` in the server's quorate.toml")];
+
+/// Replaces flags in a text by parameters. Quoted commands, as in `quorate show --full`, stay.
+pub(super) fn with_parameter_names(text: &str) -> String {
+    text.split_inclusive('`').fold((String::new(), false), rewrite_part).0
+}
+
+/// Rewrites the next part of a text split at backticks; `within` tells whether it is quoted.
+fn rewrite_part((mut out, within): (String, bool), part: &str) -> (String, bool) {
+    if within && part.starts_with("quorate ") {
+        out.push_str(part);
+        return (out, false);
+    }
+    let operators = SERVER_SETTINGS.iter().find(|(flag, _)| within && strip_flag(part, flag).is_some());
+    match operators {
+        Some((_, place)) => {
+            out.truncate(out.len() - 1);
+            out.push_str(place);
+        }
+        None => out.push_str(&replace_flags(part)),
+    }
+    (out, within != part.ends_with('`'))
+}
+
+/// A part with its flags replaced.
+fn replace_flags(part: &str) -> String {
+    let mut out = String::new();
+    let mut rest = part;
+    while let Some(at) = rest.find("--") {
+        let (before, flag) = rest.split_at(at);
+        out.push_str(before);
+        let known =
+            PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, strip_flag(flag, name)?)));
+        match known.filter(|_| !before.ends_with(|last: char| last.is_alphanumeric() || last == '-')) {
+            Some((parameter, tail)) => {
+                out.push_str(parameter);
+                rest = tail;
+            }
+            None => {
+                let hyphens = flag.len() - flag.trim_start_matches('-').len();
+                out.push_str(&flag[..hyphens]);
+                rest = &flag[hyphens..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The text after a flag and its placeholder, as in `--rounds N`.
+fn strip_flag<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
+    let tail = text.strip_prefix(flag)?;
+    if tail.starts_with(|next: char| next.is_alphanumeric() || next == '-') {
+        return None;
+    }
+    let word = tail.strip_prefix(' ').unwrap_or_default();
+    let end = word.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(word.len());
+    let ends = word[end..].starts_with(['`', ']', '\n']) || end == word.len();
+    Some(if end > 0 && ends { &word[end..] } else { tail })
+}
+
+/// The same for every string of a JSON value.
+pub(super) fn with_parameter_names_json(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = with_parameter_names(text),
+        Value::Array(all) => all.iter_mut().for_each(with_parameter_names_json),
+        Value::Object(all) => all.values_mut().for_each(with_parameter_names_json),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_stand_in_the_place_of_flags() {
+        for (text, told_as) in [
+            (
+                "it takes `--conversation FILE` [--phase PHASE] [--sentinel-first]",
+                "it takes `conversation` [phase] [sentinel_first]",
+            ),
+            ("`--rounds` is for peer mode", "`rounds` is for peer mode"),
+            ("`--made-by stan`: no operator", "`made_by stan`: no operator"),
+            ("give it with `--key`", "give it with `keys`"),
+            ("raise --max-calls, or wait", "raise max_calls, or wait"),
+            (
+                "name a ledger with `--ledger`",
+                "name a ledger with `[ledger] path` in the server's quorate.toml",
+            ),
+            ("or say `--ledger PATH`!", "or say `[ledger] path` in the server's quorate.toml!"),
+            ("see `quorate show r1 --since 3` or `--since`", "see `quorate show r1 --since 3` or `since`"),
+            (
+                "the server has `--read-only` and --topical and a--topic and ---topic",
+                "the server has `--read-only` and --topical and a--topic and ---topic",
+            ),
+            ("start it with `--manifest PATH`", "start it with `--manifest PATH`"),
+        ] {
+            assert_eq!(with_parameter_names(text), told_as);
+        }
     }
 }

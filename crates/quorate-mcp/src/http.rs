@@ -1,29 +1,48 @@
-//! MCP over streamable HTTP, by default on the loopback interface. `guard` checks each request before it is read.
+//! MCP over streamable HTTP, by default on the loopback interface.
+//!
+//! [`Guard`] checks who may send requests: Host must name this server, which prevents DNS rebinding; an Origin, which only
+//! browsers send, must be allowed; and the bearer token must match. Responses to an allowed page carry CORS headers.
+//! [`validate_body`] answers an invalid body like an invalid line on standard input, and ends the connection of a body that
+//! does not arrive in time. [`Sessions`] keeps at most [`MAX_SESSIONS`] sessions, since each takes some fifty kilobytes and
+//! a task: a further one closes the session that was idle longest.
 
-mod body;
-mod guard;
-mod sessions;
-
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::middleware;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONNECTION, CONTENT_TYPE, ORIGIN, VARY, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Router, middleware};
+use futures::{Stream, StreamExt as _};
 use hyper_util::service::TowerToHyperService;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::http_guard::{Origin, TokenHash, bearer_token, is_for};
+use quorate::service::http_server;
 use quorate_diagnostics::{Body, codes};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{
+    RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
+};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 use super::incoming::MAX_MESSAGE_BYTES;
 use super::{Connection, ServerState};
-use guard::Guard;
-use quorate::service::error::{ExitClass, ServiceError};
+use crate::incoming::{self, InvalidMessage};
+
 pub use quorate::service::http_guard::Origin;
-use quorate::service::http_server;
 pub use quorate::service::http_server::Deadlines;
-use sessions::Sessions;
 
 /// The path of the endpoint.
 pub const PATH: &str = "/mcp";
@@ -33,7 +52,7 @@ const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// The settings of the server.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct McpHttpOptions {
     /// Port 0 selects a free port.
     pub address: SocketAddr,
     /// The bearer token that clients must send.
@@ -44,20 +63,21 @@ pub struct Request {
 }
 
 /// A bound listener that does not answer yet.
-pub struct Listener {
+pub struct McpListener {
     listener: TcpListener,
     address: SocketAddr,
-    request: Request,
+    options: McpHttpOptions,
 }
 
-impl Listener {
+impl McpListener {
     /// Binds the address.
     ///
     /// # Errors
     /// When the address is unavailable, or is reachable from other machines without a token.
-    pub async fn open(request: Request) -> Result<Listener, ServiceError> {
-        if !request.address.ip().is_loopback() && request.token.is_none() {
-            let message = format!("{} is reachable from other machines, which requires a token", request.address);
+    pub async fn open(options: McpHttpOptions) -> Result<McpListener, ServiceError> {
+        if !options.address.ip().is_loopback() && options.token.is_none() {
+            let message =
+                format!("{} is reachable from other machines, which requires a token", options.address);
             let help = "name the variable of a token with `--token-env NAME`, or serve on 127.0.0.1";
             return Err(ServiceError::new(
                 ExitClass::Configuration,
@@ -66,15 +86,15 @@ impl Listener {
             ));
         }
         let cannot = |error: std::io::Error| {
-            let body = Body::new(format!("cannot listen on {}: {error}", request.address));
+            let body = Body::new(format!("cannot listen on {}: {error}", options.address));
             ServiceError::configuration(
                 codes::ADDRESS_UNUSABLE,
                 body.help("name another with `--http ADDR:PORT`"),
             )
         };
-        let listener = TcpListener::bind(request.address).await.map_err(cannot)?;
+        let listener = TcpListener::bind(options.address).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
-        Ok(Listener { listener, address, request })
+        Ok(McpListener { listener, address, options })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -92,19 +112,289 @@ impl Listener {
         // `guard` checks Host more precisely than the library and decides alone; both check Origin.
         let config = config
             .disable_allowed_hosts()
-            .with_allowed_origins(self.request.origins.iter().map(Origin::to_string))
+            .with_allowed_origins(self.options.origins.iter().map(Origin::to_string))
             .enforce_origin_validation();
         let server = Connection(served.clone());
         let sessions = Arc::new(Sessions::new(sessions));
         let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-        let guard = Arc::new(Guard::new(self.address, self.request.token.as_deref(), self.request.origins));
+        let guard = Arc::new(Guard::new(self.address, self.options.token.as_deref(), self.options.origins));
         let router = Router::new()
             .route_service(PATH, service)
-            .layer(middleware::from_fn_with_state(self.request.deadlines.body, body::validate_body))
-            .layer(middleware::from_fn_with_state(guard, guard::check_request));
+            .layer(middleware::from_fn_with_state(self.options.deadlines.body, validate_body))
+            .layer(middleware::from_fn_with_state(guard, check_request));
         let service = TowerToHyperService::new(router);
-        http_server::accept(self.listener, service, self.request.deadlines.headers).await;
+        http_server::accept(self.listener, service, self.options.deadlines.headers).await;
     }
+}
+
+/// Request and response header for pages that access the local network; the library has no names for them.
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// Response headers that a page may read beyond the default ones.
+const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate";
+
+struct Guard {
+    address: SocketAddr,
+    token: Option<TokenHash>,
+    origins: Vec<Origin>,
+}
+
+impl Guard {
+    fn new(address: SocketAddr, token: Option<&str>, origins: Vec<Origin>) -> Guard {
+        Guard { address, token: token.map(TokenHash::of), origins }
+    }
+
+    /// The refusal of a request, if it is refused.
+    fn refuse(&self, method: &Method, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+        let forbidden = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
+        if !is_for(self.address, headers, uri) {
+            return forbidden("Host is not this server's: ask for it by the address that it listens on\n");
+        }
+        let foreign = |value: &HeaderValue| {
+            let origin = value.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
+            !origin.is_some_and(|origin| self.origins.contains(&origin))
+        };
+        if headers.get_all(ORIGIN).iter().any(foreign) {
+            return forbidden("Origin is not allowed: start the server with --allow-origin\n");
+        }
+        if let Some(answer) = preflight(method, headers) {
+            return Some(answer);
+        }
+        if self.token.as_ref().is_some_and(|token| !token.matches(bearer_token(headers))) {
+            let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
+            let reason = match headers.contains_key(AUTHORIZATION) {
+                true => "the bearer token is wrong\n",
+                false => "the bearer token is missing: send `Authorization: Bearer ...`\n",
+            };
+            return Some((StatusCode::UNAUTHORIZED, challenge, reason).into_response());
+        }
+        None
+    }
+}
+
+/// Passes permitted requests on.
+async fn check_request(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut answer = match guard.refuse(request.method(), request.headers(), request.uri()) {
+        Some(refusal) if refusal.status() == StatusCode::FORBIDDEN => return refusal,
+        Some(refusal) => refusal,
+        None => next.run(request).await,
+    };
+    if let Some(origin) = origin {
+        let headers = answer.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+    answer
+}
+
+/// The answer to a preflight request of an allowed origin. Browsers send no token with it.
+fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
+    let asks = method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if !asks {
+        return None;
+    }
+    let mut answer = StatusCode::NO_CONTENT.into_response();
+    let headers_out = answer.headers_mut();
+    headers_out.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers_out.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    headers_out.insert(VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
+    // An allowed page may send any header, since later versions of the protocol may define others.
+    if let Some(names) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers_out.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    if headers.contains_key(REQUEST_PRIVATE_NETWORK) {
+        headers_out.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    Some(answer)
+}
+
+const MAX_SESSIONS: usize = 256;
+
+#[derive(Debug)]
+struct Sessions {
+    all: LocalSessionManager,
+    used: Mutex<HashMap<SessionId, SessionUse>>,
+    /// Locked while a session is created, so that concurrent ones do not all use the same free place.
+    create_lock: tokio::sync::Mutex<()>,
+}
+
+/// When a session was last used, and its open streams.
+#[derive(Debug)]
+struct SessionUse {
+    last: Instant,
+    /// Each open stream holds a clone.
+    streams: Arc<()>,
+}
+
+impl SessionUse {
+    fn now() -> Self {
+        SessionUse { last: Instant::now(), streams: Arc::new(()) }
+    }
+
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.streams) == 1
+    }
+}
+
+type Error = <LocalSessionManager as SessionManager>::Error;
+
+impl Sessions {
+    fn new(all: LocalSessionManager) -> Self {
+        Sessions { all, used: Mutex::default(), create_lock: tokio::sync::Mutex::default() }
+    }
+
+    fn used(&self) -> MutexGuard<'_, HashMap<SessionId, SessionUse>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the use of a session; returns a token to hold as long as the use lasts.
+    fn touch(&self, id: &SessionId) -> Option<Arc<()>> {
+        let mut used = self.used();
+        let session = used.get_mut(id)?;
+        session.last = Instant::now();
+        Some(session.streams.clone())
+    }
+
+    /// Closes sessions until one more fits: those that have ended, then the one that was idle longest, then the one with the
+    /// oldest request.
+    async fn make_room(&self) -> Result<(), Error> {
+        let existing: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
+        let surplus = {
+            let mut used = self.used();
+            used.retain(|id, _| existing.contains(id));
+            let mut order: Vec<(bool, Instant, SessionId)> =
+                used.iter().map(|(id, session)| (!session.is_idle(), session.last, id.clone())).collect();
+            order.sort_unstable();
+            let surplus = (order.len() + 1).saturating_sub(MAX_SESSIONS);
+            order.into_iter().take(surplus).map(|(_, _, id)| id).collect::<Vec<_>>()
+        };
+        for id in surplus {
+            self.used().remove(&id);
+            self.all.close_session(&id).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a stream's session from counting as idle.
+    fn keep_alive<S: Stream>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S> {
+        let use_token = self.touch(id);
+        stream.map(move |item| {
+            let _ = &use_token;
+            item
+        })
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = Error;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
+        let _making = self.create_lock.lock().await;
+        self.make_room().await?;
+        let (id, transport) = self.all.create_session().await?;
+        self.used().insert(id.clone(), SessionUse::now());
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Error> {
+        let _held = self.touch(id);
+        self.all.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Error> {
+        self.all.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Error> {
+        self.used().remove(id);
+        self.all.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
+        let use_token = self.touch(id);
+        let stream = self.all.create_stream(id, message).await?;
+        drop(use_token);
+        Ok(self.keep_alive(id, stream))
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {
+        let _held = self.touch(id);
+        self.all.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
+        let stream = self.all.create_standalone_stream(id).await?;
+        Ok(self.keep_alive(id, stream))
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
+        let stream = self.all.resume(id, last_event_id).await?;
+        Ok(self.keep_alive(id, stream))
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Error> {
+        let _making = self.create_lock.lock().await;
+        self.make_room().await?;
+        let restored = self.all.restore_session(id.clone()).await?;
+        self.used().entry(id).or_insert_with(SessionUse::now);
+        Ok(restored)
+    }
+}
+
+/// Passes valid messages on that arrive within the deadline.
+async fn validate_body(State(deadline): State<Duration>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (head, body) = request.into_parts();
+    let bytes = match tokio::time::timeout(deadline, to_bytes(body, MAX_MESSAGE_BYTES)).await {
+        Ok(Ok(bytes)) => bytes,
+        // A client that disconnected does not read an answer, so the only reason is the length.
+        Ok(Err(_)) => {
+            return invalid_body_response(StatusCode::PAYLOAD_TOO_LARGE, &InvalidMessage::too_long(None));
+        }
+        Err(_) => {
+            let mut response =
+                invalid_body_response(StatusCode::REQUEST_TIMEOUT, &InvalidMessage::incomplete(deadline));
+            // The rest of the request is not read.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+    };
+    match incoming::parse(&bytes) {
+        Ok(Some(_)) => next.run(Request::from_parts(head, axum::body::Body::from(bytes))).await,
+        Ok(None) if incoming::without_blanks(&bytes).is_empty() => {
+            invalid_body_response(StatusCode::BAD_REQUEST, &InvalidMessage::empty())
+        }
+        Ok(None) => StatusCode::ACCEPTED.into_response(),
+        Err(invalid) => invalid_body_response(StatusCode::BAD_REQUEST, &invalid),
+    }
+}
+
+fn invalid_body_response(status: StatusCode, invalid: &InvalidMessage) -> Response {
+    let text = invalid.answer().to_string();
+    (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }
 
 #[cfg(test)]
@@ -123,14 +413,14 @@ mod tests {
     async fn answer_to(sent: &str, deadlines: Deadlines) -> (String, Duration) {
         let dir = tempfile::tempdir().unwrap();
         let environment = Environment::new(dir.path());
-        let (state, _) = ServerState::open(&environment, &crate::Request::default()).await.unwrap();
-        let request = Request {
+        let (state, _) = ServerState::open(&environment, &crate::McpServerOptions::default()).await.unwrap();
+        let options = McpHttpOptions {
             address: "127.0.0.1:0".parse().unwrap(),
             token: Some("a token of a test".to_owned()),
             origins: Vec::new(),
             deadlines,
         };
-        let listener = Listener::open(request).await.unwrap();
+        let listener = McpListener::open(options).await.unwrap();
         let address = listener.address();
         let sent = sent.replace('\n', "\r\n").replace("HOST", &format!("Host: {address}"));
         let client = async {
@@ -180,5 +470,123 @@ mod tests {
     fn requests_have_the_deadlines_of_serve() {
         let Deadlines { headers, body } = Deadlines::default();
         assert_eq!((headers.as_secs(), body.as_secs()), (10, 30));
+    }
+}
+
+#[cfg(test)]
+mod guard_tests {
+    use axum::http::header::HOST;
+
+    use super::*;
+
+    fn status(guard: &Guard, headers: &[(HeaderName, &str)]) -> Option<u16> {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        guard
+            .refuse(&Method::POST, &all, &Uri::from_static("/mcp"))
+            .map(|response| response.status().as_u16())
+    }
+
+    #[test]
+    fn only_this_servers_host_is_served() {
+        let loopback = Guard::new("127.0.0.1:8000".parse().unwrap(), None, Vec::new());
+        for good in ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"] {
+            assert_eq!(status(&loopback, &[(HOST, good)]), None, "{good}");
+        }
+        for bad in
+            ["evil.example:8000", "127.0.0.1", "127.0.0.1:8001", "localhost.evil:8000", "10.0.0.1:8000", ""]
+        {
+            assert_eq!(status(&loopback, &[(HOST, bad)]), Some(403), "{bad}");
+        }
+        assert_eq!(status(&loopback, &[]), Some(403));
+        assert_eq!(status(&loopback, &[(HOST, "localhost:8000"), (HOST, "evil:8000")]), Some(403));
+        let everywhere = Guard::new("0.0.0.0:8000".parse().unwrap(), Some("s"), Vec::new());
+        assert_eq!(status(&everywhere, &[(HOST, "10.0.0.1:8000")]), Some(401));
+        assert_eq!(status(&everywhere, &[(HOST, "evil.example:8000")]), Some(403));
+    }
+
+    #[test]
+    fn an_origin_has_to_be_allowed() {
+        let origins = ["https://app.example.com", "http://localhost:5173"];
+        let origins = origins.map(|origin| origin.parse().unwrap()).into();
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), None, origins);
+        let with = |origin| status(&guard, &[(HOST, "localhost"), (ORIGIN, origin)]);
+        assert_eq!(with("https://app.example.com"), None);
+        assert_eq!(with("https://app.example.com:443"), None);
+        assert_eq!(with("http://localhost:5173"), None);
+        for bad in ["http://app.example.com", "https://app.example.com:8443", "null", "http://localhost", "x"]
+        {
+            assert_eq!(with(bad), Some(403), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_to_be_known() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
+        let with = |authorization| status(&guard, &[(HOST, "localhost"), (AUTHORIZATION, authorization)]);
+        assert_eq!(with("Bearer secret"), None);
+        assert_eq!(with("bearer secret"), None);
+        for bad in ["Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"] {
+            assert_eq!(with(bad), Some(401), "{bad}");
+        }
+        assert_eq!(status(&guard, &[(HOST, "localhost")]), Some(401));
+    }
+
+    #[tokio::test]
+    async fn no_token_is_not_called_a_wrong_one() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
+        let said = async |headers: &[(HeaderName, &'static str)]| {
+            let headers =
+                headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+            let response = guard.refuse(&Method::POST, &headers, &Uri::from_static("/mcp")).unwrap();
+            let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        assert!(said(&[(HOST, "localhost")]).await.contains("there is no bearer token"));
+        let wrong = said(&[(HOST, "localhost"), (AUTHORIZATION, "Bearer secre")]).await;
+        assert!(wrong.contains("the bearer token is wrong"), "{wrong}");
+    }
+}
+
+#[cfg(test)]
+mod sessions_tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_session_too_many_closes_the_one_that_was_longest_idle() {
+        let sessions = Sessions::new(LocalSessionManager::default());
+        let mut ids = Vec::new();
+        // Dropping a transport would end the session's task.
+        let mut transports = Vec::new();
+        for _ in 0..MAX_SESSIONS + 10 {
+            let (id, transport) = sessions.create_session().await.unwrap();
+            ids.push(id);
+            transports.push(transport);
+            // The first one stays in use.
+            drop(sessions.touch(&ids[0]));
+        }
+        assert_eq!(sessions.all.sessions.read().await.len(), MAX_SESSIONS);
+        assert_eq!(sessions.used().len(), MAX_SESSIONS);
+        for (at, id) in ids.iter().enumerate() {
+            let exists = sessions.has_session(id).await.unwrap();
+            assert_eq!(exists, at == 0 || at > 10, "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_with_a_stream_is_not_idle() {
+        let sessions = Sessions::new(LocalSessionManager::default());
+        let (first, _transport) = sessions.create_session().await.unwrap();
+        let stream = sessions.keep_alive(&first, futures::stream::pending::<()>());
+        let mut transports = Vec::new();
+        for _ in 0..MAX_SESSIONS {
+            transports.push(sessions.create_session().await.unwrap().1);
+        }
+        assert!(sessions.has_session(&first).await.unwrap());
+        drop(stream);
+        transports.push(sessions.create_session().await.unwrap().1);
+        assert!(!sessions.has_session(&first).await.unwrap());
     }
 }

@@ -5,15 +5,12 @@
 //! `http` are the transports. Only this file, `tool`, `caller`, `failure`, `incoming` and the transports name the protocol
 //! library.
 
-mod caller;
 mod conversations;
 mod failure;
 pub mod http;
 mod incoming;
-mod parameters;
 mod prompts;
 mod resources;
-mod schema;
 pub mod stdio;
 mod tool;
 mod tools;
@@ -32,15 +29,15 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 
-use caller::Caller;
+use conversations::Caller;
 use conversations::Conversations;
 use failure::Failure;
+use quorate::service::confined::Root;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::jobs::Jobs;
 use quorate::service::manifests::find_root;
-use quorate::service::root::Root;
 use quorate::service::worker_thread::run_on_own_thread;
 use quorate::service::workspace::PathOverrides;
 use tool::{Effect, ToolEntry};
@@ -49,7 +46,7 @@ use tool::{Effect, ToolEntry};
 const MAX_CONCURRENT_READS: usize = 16;
 
 #[derive(Debug, Clone, Default)]
-pub struct Manifest {
+pub struct OfferedManifest {
     /// An id of its conversation, besides the manifest's own and its substrate's.
     pub id: Option<String>,
     /// Relative to the root if one is set, else to the working directory.
@@ -58,8 +55,8 @@ pub struct Manifest {
 
 /// The settings of the server.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
-    pub manifests: Vec<Manifest>,
+pub struct McpServerOptions {
+    pub manifests: Vec<OfferedManifest>,
     /// The workspace; by default the one that contains the working directory.
     pub root: Option<PathBuf>,
     /// Whether to omit tools that change something.
@@ -71,7 +68,7 @@ pub struct ServerState {
     /// The environment, with the root as working directory.
     environment: Environment,
     places: PathOverrides,
-    host: Host,
+    registries: Registries,
     root: Root,
     jobs: Jobs<Failure>,
     conversations: Conversations,
@@ -88,29 +85,29 @@ impl ServerState {
     /// When the root or a manifest is unusable.
     pub async fn open(
         environment: &Environment,
-        request: &Request,
+        options: &McpServerOptions,
     ) -> Result<(Arc<ServerState>, Report), ServiceError> {
         let places = PathOverrides::default();
-        let host = Host::new();
-        let dir = find_root(environment, request.root.as_deref(), &environment.directory);
+        let registries = Registries::new();
+        let dir = find_root(environment, options.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
         let within = Environment { directory: root.dir().to_owned(), ..environment.clone() };
         // With a root, manifests are relative to it.
-        let base = if request.root.is_some() { &within } else { environment };
-        let (conversations, report) = Conversations::open(base, &places, &host, request)?;
+        let base = if options.root.is_some() { &within } else { environment };
+        let (conversations, report) = Conversations::open(base, &places, &registries, options)?;
         let environment = within;
         let mut tools = tools::all();
-        tools.retain(|tool| !request.read_only || tool.effect == Effect::Reads);
+        tools.retain(|tool| !options.read_only || tool.effect == Effect::Reads);
         if conversations.is_empty() {
             tools.retain(|tool| !tools::needs_conversation(tool.name));
         }
         let jobs = Jobs::default();
-        let read_only = request.read_only;
+        let read_only = options.read_only;
         let read_permits = Semaphore::new(MAX_CONCURRENT_READS);
         let state = ServerState {
             environment,
             places,
-            host,
+            registries,
             root,
             jobs,
             conversations,
@@ -249,11 +246,7 @@ impl ServerHandler for Connection {
             | "prompts/get" => {
                 ErrorData::invalid_params(format!("cannot read the parameters of {method}"), None)
             }
-            _ => ErrorData::new(
-                ErrorCode::METHOD_NOT_FOUND,
-                format!("unknown method `{method}`"),
-                None,
-            ),
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"), None),
         })
     }
 }

@@ -13,7 +13,7 @@ use super::ServerState;
 use super::failure::Failure;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::schemas::{self, ANSWERS, Output};
-use quorate_ledger::runs::{RunFilter, Listed};
+use quorate_ledger::runs::{RunFilter, ListedRun};
 
 const RUNS: &str = "quorate://runs/";
 const SCHEMAS: &str = "quorate://schemas/";
@@ -49,7 +49,7 @@ async fn newest(state: &ServerState) -> Vec<Resource> {
     let runs = runs::list(&session, &RunFilter::default(), MAX_LISTED).await.unwrap_or_default().runs;
     session.close().await;
     let redacted = &state.environment.redactor;
-    let resource = |Listed { run, .. }: Listed| {
+    let resource = |ListedRun { run, .. }: ListedRun| {
         let verdict = run.verdict.as_deref().unwrap_or("undecided");
         let about =
             escape_invisible(&redacted.redact_text(&format!("{verdict}: {}", run.subject))).into_owned();

@@ -1,20 +1,22 @@
 //! Defines a tool: its name, the types of its arguments and result, and its function. The types determine the schemas and
-//! the parsing of arguments.
+//! the parsing of arguments. Schemas have a form that every client supports: no refs, no Rust number formats, and optional
+//! values without null.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use rmcp::model::{self, CallToolResult, ErrorData, JsonObject, ToolAnnotations};
-use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ServerState;
-use super::caller::Caller;
+use super::conversations::Caller;
 use super::failure::Failure;
-use super::schema::{self, Direction};
 
 /// The effect of a call on stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub(super) enum Effect {
     Replaces,
 }
 
-/// A tool. One file each in `tools/`.
+/// A tool.
 pub(super) trait Tool: 'static {
     const NAME: &'static str;
     /// Shown to users.
@@ -65,14 +67,11 @@ impl ToolEntry {
         let annotations = ToolAnnotations::with_title(T::TITLE)
             .read_only(T::EFFECT == Effect::Reads)
             .destructive(T::EFFECT == Effect::Replaces);
-        let about = model::Tool::new(
-            T::NAME,
-            T::ABOUT,
-            Arc::new(schema::schema_of::<T::Arguments>(Direction::Input)),
-        )
-        .with_title(T::TITLE)
-        .with_raw_output_schema(Arc::new(schema::schema_of::<T::Output>(Direction::Output)))
-        .with_annotations(annotations);
+        let about =
+            model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema_of::<T::Arguments>(Direction::Input)))
+                .with_title(T::TITLE)
+                .with_raw_output_schema(Arc::new(schema_of::<T::Output>(Direction::Output)))
+                .with_annotations(annotations);
         ToolEntry { name: T::NAME, effect: T::EFFECT, about, call: call_tool::<T> }
     }
 
@@ -116,4 +115,62 @@ fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Fai
         };
         Failure::malformed(message, format!("`tools/list` shows the schema of what `{tool}` takes"))
     })
+}
+
+/// Whether a schema is for input or output.
+#[derive(Clone, Copy)]
+pub(super) enum Direction {
+    Input,
+    Output,
+}
+
+/// The schema of a type, without refs.
+pub(super) fn schema_of<T: JsonSchema>(side: Direction) -> Map<String, Value> {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    if matches!(side, Direction::Output) {
+        settings = settings.for_serialize();
+    }
+    let settings = settings.with_transform(RecursiveTransform(simplify));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut object = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
+    if matches!(side, Direction::Input) {
+        // Clients see the same title on every tool.
+        object.insert("title".to_owned(), Value::from("Arguments"));
+    }
+    debug_assert_eq!(object.get("type").and_then(Value::as_str), Some("object"), "{object:?}");
+    object
+}
+
+/// Removes null and number formats. `true` becomes `{}`, which is equivalent.
+fn simplify(schema: &mut Schema) {
+    let schema = schema.ensure_object();
+    let numeric = |format: &str| {
+        format.starts_with("int") || format.starts_with("uint") || matches!(format, "double" | "float")
+    };
+    schema.retain(|key, value| match key.as_str() {
+        "format" => !value.as_str().is_some_and(numeric),
+        "default" => !value.is_null(),
+        _ => true,
+    });
+    for (key, null) in [("type", Value::from("null")), ("enum", Value::Null)] {
+        if let Some(Value::Array(all)) = schema.get_mut(key) {
+            all.retain(|value| *value != null);
+        }
+    }
+    if let Some(Value::Array(types)) = schema.get_mut("type")
+        && let [only] = types.as_mut_slice()
+    {
+        let only = only.take();
+        schema.insert("type".to_owned(), only);
+    }
+    let Some(Value::Array(any)) = schema.get_mut("anyOf") else { return };
+    any.retain(|schema| schema.get("type") != Some(&Value::from("null")));
+    if let [Value::Object(only)] = any.as_mut_slice() {
+        let only = std::mem::take(only);
+        schema.remove("anyOf");
+        for (key, value) in only {
+            schema.entry(key).or_insert(value);
+        }
+    }
 }

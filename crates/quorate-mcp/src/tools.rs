@@ -1,30 +1,22 @@
-//! All tools, one file each.
+//! All tools, by topic, and the arguments that several of them share, with the meaning of the command line's options.
 
-mod assembly_convene;
-mod council_audit;
-mod council_review;
-mod council_sweep;
-mod get_messages;
-mod job_cancel;
-mod job_poll;
-mod kv_get;
-mod kv_set;
-mod ledger_prove;
-mod ledger_verify;
-mod options;
-mod post_message;
-mod run_operator;
-mod run_show;
+mod conversation;
+mod decisions;
+mod jobs;
+mod ledger;
 
 use std::time::Duration;
 
+use quorate::service::time_text::Whole;
+use quorate_kernel::budget::Caps;
+use quorate_manifest::config::parse_money;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ServerState;
 use super::tool::{Tool as _, ToolEntry};
-use quorate::service::whole::Whole;
+use crate::failure::Failure;
 
 /// The longest wait of a call, in milliseconds: clients time out after 60 seconds.
 const MAX_WAIT_MS: u64 = 50_000;
@@ -34,31 +26,31 @@ const DEFAULT_WAIT_MS: u64 = 20_000;
 /// All tools, in the order of `tools/list`.
 pub(super) fn all() -> Vec<ToolEntry> {
     vec![
-        ToolEntry::of::<post_message::PostMessage>(),
-        ToolEntry::of::<get_messages::GetMessages>(),
-        ToolEntry::of::<run_operator::RunOperator>(),
-        ToolEntry::of::<kv_get::KvGet>(),
-        ToolEntry::of::<kv_set::KvSet>(),
-        ToolEntry::of::<council_review::CouncilReview>(),
-        ToolEntry::of::<council_sweep::CouncilSweep>(),
-        ToolEntry::of::<council_audit::CouncilAudit>(),
-        ToolEntry::of::<assembly_convene::AssemblyConvene>(),
-        ToolEntry::of::<run_show::RunShow>(),
-        ToolEntry::of::<ledger_verify::LedgerVerify>(),
-        ToolEntry::of::<ledger_prove::LedgerProve>(),
-        ToolEntry::of::<job_poll::JobPoll>(),
-        ToolEntry::of::<job_cancel::JobCancel>(),
+        ToolEntry::of::<conversation::PostMessage>(),
+        ToolEntry::of::<conversation::GetMessages>(),
+        ToolEntry::of::<conversation::RunOperator>(),
+        ToolEntry::of::<conversation::KvGet>(),
+        ToolEntry::of::<conversation::KvSet>(),
+        ToolEntry::of::<decisions::CouncilReview>(),
+        ToolEntry::of::<decisions::CouncilSweep>(),
+        ToolEntry::of::<decisions::CouncilAudit>(),
+        ToolEntry::of::<decisions::AssemblyConvene>(),
+        ToolEntry::of::<ledger::RunShow>(),
+        ToolEntry::of::<ledger::LedgerVerify>(),
+        ToolEntry::of::<ledger::LedgerProve>(),
+        ToolEntry::of::<jobs::JobPoll>(),
+        ToolEntry::of::<jobs::JobCancel>(),
     ]
 }
 
 /// Whether a tool needs a conversation.
 pub(super) fn needs_conversation(name: &str) -> bool {
     [
-        post_message::PostMessage::NAME,
-        get_messages::GetMessages::NAME,
-        run_operator::RunOperator::NAME,
-        kv_get::KvGet::NAME,
-        kv_set::KvSet::NAME,
+        conversation::PostMessage::NAME,
+        conversation::GetMessages::NAME,
+        conversation::RunOperator::NAME,
+        conversation::KvGet::NAME,
+        conversation::KvSet::NAME,
     ]
     .contains(&name)
 }
@@ -106,4 +98,49 @@ impl Wait {
     fn duration(self) -> Duration {
         Duration::from_millis(self.0.map_or(DEFAULT_WAIT_MS, Whole::get))
     }
+}
+
+/// The limits of a run.
+fn run_caps(
+    calls: Option<MaxCalls>,
+    tokens: Option<MaxTokens>,
+    money: Option<&str>,
+) -> Result<Caps, Failure> {
+    let money = money.map(|text| {
+        parse_money(text)
+            .map_err(|why| Failure::usage(format!("`max_money`: {why}"), "write 5 USD or 0.50 USD"))
+    });
+    Ok(Caps {
+        calls: calls.map(|calls| calls.get() as u32),
+        tokens: tokens.map(MaxTokens::get),
+        usd_nanos: money.transpose()?,
+    })
+}
+
+/// The executor that a client names: a table or a preset, whose address the user knows. An address of the client's own would
+/// get any file of the root; the client may follow what it has read.
+fn named_executor(name: Option<String>) -> Result<Option<String>, Failure> {
+    match name.as_deref().is_some_and(|name| name.contains("://")) {
+        true => Err(Failure::usage(
+            "`executor` is an address",
+            "name a table of quorate.toml or a preset: an address that texts are sent to stands in quorate.toml",
+        )),
+        false => Ok(name),
+    }
+}
+
+/// Parses a timeout, as in `quorate.toml`.
+fn parse_timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    match quorate_manifest::duration::parse(text) {
+        Ok(long) if !long.is_zero() => Ok(Some(long)),
+        Ok(_) => Err(Failure::usage("`timeout` is nothing", "write 90s or 5m")),
+        Err(error) => Err(Failure::usage(format!("`timeout`: {error}"), "write 90s or 5m")),
+    }
+}
+
+/// Parses a time in the past, as `--since` does.
+fn parse_since(text: &str, now_ms: i64) -> Result<Option<i64>, Failure> {
+    quorate::service::time_text::parse_since(text, now_ms)
+        .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))
 }
