@@ -1,29 +1,34 @@
-//! The routes of the API, one file each. `routes.rs` lists them.
+//! The routes of the API, by topic, and the route that describes them. `routes.rs` lists all routes.
 
-pub(crate) mod artifact;
-pub(crate) mod audit;
-pub(crate) mod cancel;
-pub(crate) mod checkpoint;
-pub(crate) mod compare;
-pub(crate) mod convenings;
-pub(crate) mod events;
-pub(crate) mod job;
-pub(crate) mod job_cancel;
 pub(crate) mod ledger;
-pub(crate) mod live;
-pub(crate) mod live_events;
-pub(crate) mod openapi;
-pub(crate) mod override_run;
-pub(crate) mod playbook;
 pub(crate) mod playbooks;
-pub(crate) mod proof;
-pub(crate) mod records;
-pub(crate) mod resume;
-pub(crate) mod reviews;
-pub(crate) mod run;
 pub(crate) mod runs;
-pub(crate) mod started;
-pub(crate) mod talk;
-pub(crate) mod talk_events;
-pub(crate) mod talk_messages;
+pub(crate) mod actions;
 pub(crate) mod talks;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::failure::Failure;
+use crate::{Server, openapi};
+
+pub(crate) struct GetOpenapi;
+
+impl Endpoint for GetOpenapi {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/openapi.json";
+    const ABOUT: &'static str = "This description of the API, as OpenAPI 3.1";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer { schema: openapi::object, ..Answer::json::<()>("The description") }
+    }
+
+    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
+        Ok(Json(server.openapi.get()).into_response())
+    }
+}

@@ -9,7 +9,6 @@ mod api;
 mod assets;
 mod endpoint;
 mod failure;
-mod follow;
 mod guard;
 mod idempotency;
 mod listener;
@@ -23,13 +22,13 @@ mod talks;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use quorate::service::confined::Root;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 pub use quorate::service::http_server::Deadlines;
 use quorate::service::jobs::Jobs;
 use quorate::service::manifests::find_root;
-use quorate::service::root::Root;
 use quorate::service::session::LedgerSession;
 use quorate::service::worker_thread::run_on_own_thread;
 use quorate::service::workspace::PathOverrides;
@@ -37,9 +36,9 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use failure::Failure;
-use follow::Followers;
 use idempotency::Answered;
 pub use listener::Listener;
+use reader::Followers;
 use reader::Reader;
 use talks::Talks;
 
@@ -48,7 +47,7 @@ const MAX_CONCURRENT_READS: usize = 16;
 
 /// The settings of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct WebServerOptions {
     /// The port on 127.0.0.1; 0 selects a free one.
     pub port: u16,
     /// The bearer token of programs; by default a random one.
@@ -67,7 +66,7 @@ pub struct Server {
     /// The environment, with the root as working directory.
     environment: Environment,
     places: PathOverrides,
-    host: Host,
+    registries: Registries,
     root: Root,
     reader: Reader,
     jobs: Jobs<Failure>,
@@ -86,13 +85,13 @@ impl Server {
     ///
     /// # Errors
     /// When the root is unusable.
-    pub fn open(environment: &Environment, request: &Request) -> Result<Arc<Server>, ServiceError> {
-        let dir = find_root(environment, request.root.as_deref(), &environment.directory);
+    pub fn open(environment: &Environment, options: &WebServerOptions) -> Result<Arc<Server>, ServiceError> {
+        let dir = find_root(environment, options.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
         let server = Server {
             environment: Environment { directory: root.dir().to_owned(), ..environment.clone() },
-            places: request.places.clone(),
-            host: Host::new(),
+            places: options.places.clone(),
+            registries: Registries::new(),
             root,
             reader: Reader::default(),
             jobs: Jobs::default(),
@@ -100,8 +99,8 @@ impl Server {
             talks: Talks::default(),
             answered: Answered::default(),
             read_permits: Semaphore::new(MAX_CONCURRENT_READS),
-            read_only: request.read_only,
-            deadlines: request.deadlines,
+            read_only: options.read_only,
+            deadlines: options.deadlines,
             openapi: OnceLock::new(),
         };
         Ok(Arc::new(server))

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::guard::{self, Guard, OPEN};
-use crate::{Request, Server, routes};
+use crate::{WebServerOptions, Server, routes};
 
 /// A bound listener that does not answer yet.
 pub struct Listener {
@@ -29,8 +29,8 @@ impl Listener {
     ///
     /// # Errors
     /// When the port is unavailable.
-    pub async fn open(request: &Request) -> Result<Listener, ServiceError> {
-        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, request.port));
+    pub async fn open(options: &WebServerOptions) -> Result<Listener, ServiceError> {
+        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
         let cannot = |error: std::io::Error| {
             let body = Body::new(format!("cannot listen on {wanted}: {error}"));
             ServiceError::configuration(
@@ -40,7 +40,7 @@ impl Listener {
         };
         let listener = TcpListener::bind(wanted).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
-        let token = request.token.clone().unwrap_or_else(guard::secret_text);
+        let token = options.token.clone().unwrap_or_else(guard::secret_text);
         Ok(Listener { listener, address, token, link: guard::secret_text() })
     }
 
@@ -102,14 +102,14 @@ mod tests {
     /// What a server answers to a part of a request, and whether it closed the connection.
     async fn answer_to(sent: &str, deadlines: Deadlines) -> String {
         let dir = tempfile::tempdir().unwrap();
-        let request = Request {
+        let options = WebServerOptions {
             token: Some("a token of a test".to_owned()),
             root: Some(dir.path().to_owned()),
             deadlines,
-            ..Request::default()
+            ..WebServerOptions::default()
         };
-        let server = Server::open(&Environment::new(dir.path()), &request).unwrap();
-        let listener = Listener::open(&request).await.unwrap();
+        let server = Server::open(&Environment::new(dir.path()), &options).unwrap();
+        let listener = Listener::open(&options).await.unwrap();
         let address = listener.address;
         let sent = sent
             .replace('\n', "\r\n")

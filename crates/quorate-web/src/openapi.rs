@@ -6,7 +6,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::api::records::ShownRecord;
+use crate::api::runs::ShownRecord;
 use crate::endpoint::{Route, Schemas};
 
 /// Where schemas are in the document.

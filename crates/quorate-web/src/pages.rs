@@ -3,29 +3,16 @@
 pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;
-pub(crate) mod board;
+pub(crate) mod assembly_parts;
 mod chart;
 pub(crate) mod compare;
 pub(crate) mod document;
-pub(crate) mod escape;
 pub(crate) mod ledger;
-mod live_run;
-pub(crate) mod open;
-mod peers;
-mod playbook;
 mod playbooks;
-pub(crate) mod proof;
-mod refused;
 pub(crate) mod review_run;
-pub(crate) mod run;
 pub(crate) mod runs;
-mod surroundings;
-mod talk;
 mod talks;
-mod tree;
-pub(crate) mod verify;
 pub(crate) mod wording;
-mod words;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -33,16 +20,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use quorate_diagnostics::codes;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Problem};
+use crate::guard::{Guard, secret_text};
 use crate::{Server, assets};
-
-pub(crate) use refused::refused;
+use runs::LiveView;
 
 /// The response of a page.
 type Shown = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -63,30 +52,32 @@ pub(crate) fn all() -> Vec<Page> {
         Page {
             path: "/runs/{run}",
             show: |server, path, _| {
-                Box::pin(async move { run::show(&server, path.get("run").map_or("", String::as_str)).await })
+                Box::pin(
+                    async move { runs::show_run(&server, path.get("run").map_or("", String::as_str)).await },
+                )
             },
         },
         Page {
             path: "/runs/{run}/proof",
             show: |server, path, _| {
-                Box::pin(
-                    async move { proof::show(&server, path.get("run").map_or("", String::as_str)).await },
-                )
+                Box::pin(async move {
+                    ledger::show_proof(&server, path.get("run").map_or("", String::as_str)).await
+                })
             },
         },
         Page {
             path: "/runs/{run}/report.html",
             show: |server, path, _| {
-                Box::pin(
-                    async move { proof::report(&server, path.get("run").map_or("", String::as_str)).await },
-                )
+                Box::pin(async move {
+                    ledger::show_report(&server, path.get("run").map_or("", String::as_str)).await
+                })
             },
         },
-        Page { path: "/verify", show: |server, _, _| Box::pin(async move { verify::show(&server) }) },
+        Page { path: "/verify", show: |server, _, _| Box::pin(async move { ledger::show_verify(&server) }) },
         Page {
             path: "/runs/{run}/live",
             show: |server, path, _| {
-                Box::pin(async move { live_run::show(&server, part(&path, "run")).await })
+                Box::pin(async move { runs::show_live_run(&server, part(&path, "run")).await })
             },
         },
         Page {
@@ -97,7 +88,7 @@ pub(crate) fn all() -> Vec<Page> {
         Page {
             path: "/talks/{talk}",
             show: |server, path, query| {
-                Box::pin(async move { talk::show(&server, part(&path, "talk"), &query).await })
+                Box::pin(async move { talks::show_talk(&server, part(&path, "talk"), &query).await })
             },
         },
         Page {
@@ -107,7 +98,7 @@ pub(crate) fn all() -> Vec<Page> {
         Page {
             path: "/playbooks/{slug}",
             show: |server, path, _| {
-                Box::pin(async move { playbook::show(&server, part(&path, "slug")).await })
+                Box::pin(async move { playbooks::show_playbook(&server, part(&path, "slug")).await })
             },
         },
         Page {
@@ -178,4 +169,55 @@ fn html_response(status: StatusCode, html: String) -> Response {
 fn query<Q: DeserializeOwned>(text: &str) -> Result<Q, Failure> {
     serde_urlencoded::from_str(text)
         .map_err(|error| Failure::usage(format!("the query: {error}"), "go to the page without a query"))
+}
+
+#[derive(Template)]
+#[template(path = "refused.html")]
+struct RefusedPage<'a> {
+    status: StatusCode,
+    problem: &'a Problem,
+}
+
+/// The failure as a page.
+pub(crate) fn refused(failure: &Failure) -> Response {
+    let page = RefusedPage { status: failure.status, problem: &failure.problem };
+    let html = page.render().unwrap_or_else(|_| failure.problem.code.clone());
+    html_response(failure.status, html)
+}
+
+/// What a page shows besides the report.
+struct Surroundings {
+    /// How far an open run is.
+    live: Option<LiveView>,
+    /// Whether a process works on it: an open run, or an incomplete one that is resumed.
+    is_driven: bool,
+    /// The decided run before it on the same artifact.
+    previous: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OpenQuery {
+    #[serde(default)]
+    t: String,
+}
+
+/// Begins a session, if the secret is right, and leads to the runs. `used` is told the secret of the next link.
+pub(crate) fn begin_session(guard: &Guard, used: &UnboundedSender<String>, query: &str) -> Response {
+    let query = serde_urlencoded::from_str(query).unwrap_or(OpenQuery { t: String::new() });
+    let next = secret_text();
+    let Some(cookie) = guard.begin(&query.t, &next) else {
+        return refused(&Failure::new(
+            StatusCode::UNAUTHORIZED,
+            codes::REQUEST_REFUSED,
+            "this link was used, or is not of this server",
+            "each link works once: the terminal of `quorate serve` shows the next one",
+        ));
+    };
+    // The receiver lives as long as the server.
+    let _ = used.send(next);
+    let Ok(cookie) = HeaderValue::from_str(&cookie) else {
+        unreachable!("a name, digits and a secret of hexadecimal digits")
+    };
+    let headers = HeaderMap::from_iter([(SET_COOKIE, cookie), (LOCATION, HeaderValue::from_static("/"))]);
+    (StatusCode::SEE_OTHER, headers).into_response()
 }

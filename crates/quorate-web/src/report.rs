@@ -4,23 +4,32 @@
 //! The page is a function of the proof and the texts alone, so that `quorate ledger check-proof` can draw it again and
 //! compare. The templates of documents, findings, positions and conclusions are those of the server's pages.
 
-mod view;
-
-pub(crate) use view::ProofFacts;
-
 use std::sync::{Arc, LazyLock};
 
-use askama::Template as _;
+use askama::{Template as _, Template};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quorate::service::ledger::check_proof::{Embedded, ReportFormat};
-use quorate::service::report_file::ReportFile;
-use quorate_kernel::entropy::{sha256_hex, unhex};
+use quorate::service::ledger::prove::{Embedded, ReportFormat};
+use quorate::service::report::Finding;
+use quorate::service::report_file::{Consulted, ReportContent, ReportFile};
+use quorate::service::runs::RunReport;
+use quorate_kernel::canonical;
+use quorate_kernel::entropy::{hex, sha256_hex, unhex};
+use quorate_kernel::record::{Consultation, Outcome};
+use quorate_ledger::prove::VerifiedProof;
+use quorate_ledger::signing::KeyId;
+use quorate_protocol::Json;
 
 use crate::assets::REPORT_CHECK;
+use crate::pages::assembly_parts::Reason;
+use crate::pages::assembly_run::{self, Board, Branch, Guidance, RuleRow, ShownMessage, ViolationRow};
+use crate::pages::at::{At, Form, pointer_part};
+use crate::pages::document::{self, Line};
+use crate::pages::review_run::{self, Places, Position, ShownFinding};
+use crate::pages::wording::{Mark, digit_groups, instant, minute, plain, usd};
 
 /// The beginning of every report.
-const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"";
+const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"ReportContent-Security-Policy\"";
 
 const PROOF: &str = "<script type=\"application/octet-stream\" id=\"proof\">";
 const TEXT: &str = "<script type=\"application/octet-stream\" class=\"text\" data-input=\"";
@@ -59,7 +68,7 @@ pub const FORMAT: ReportFormat = ReportFormat { begins: BEGINS, embedded, draw }
 /// # Errors
 /// The reason why it cannot be drawn.
 pub fn draw(file: &ReportFile) -> Result<String, String> {
-    let html = view::page(file).render().map_err(|error| error.to_string())?;
+    let html = page(file).render().map_err(|error| error.to_string())?;
     // Quotes of texts are escaped, so these are the attributes.
     let facts = html.matches(" data-at=\"").count();
     Ok(html.replacen(COUNT, &format!(" data-facts=\"{facts}\""), 1))
@@ -98,4 +107,395 @@ fn embedded(html: &str) -> Result<Embedded, String> {
 
 fn decoded(base64: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(base64).ok()?).ok()
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct ReportPage {
+    policy: String,
+    program: String,
+    style: &'static str,
+    script: &'static str,
+    mark: Mark,
+    mark_at: String,
+    /// The number of the record that decided; empty without one.
+    decided: String,
+    title: String,
+    title_at: String,
+    run: String,
+    run_at: String,
+    opened: String,
+    instant: String,
+    opened_at: String,
+    overridden: Vec<Overridden>,
+    is_assembly: bool,
+    is_outcome_only: bool,
+    outcome: At,
+    because: Option<String>,
+    reasoning: Option<String>,
+    brief: Option<String>,
+    dissent: Option<String>,
+    notes: Vec<String>,
+    /// Each vote, with its reason.
+    reasons: Vec<Reason>,
+    facts: Vec<Fact>,
+    has_text: bool,
+    lines: Vec<Line>,
+    input: Option<usize>,
+    findings: Vec<ShownFinding>,
+    /// The subject of an assembly.
+    texts: Vec<ShownText>,
+    positions: Vec<Position>,
+    board: Option<Board>,
+    fragments: Vec<Guidance>,
+    messages: Vec<ShownMessage>,
+    tree: Vec<Branch>,
+    rules: Vec<RuleRow>,
+    violations: Vec<ViolationRow>,
+    answers: Vec<ShownAnswer>,
+    asked: Vec<AskedRow>,
+    total: String,
+    proof: ProofFacts,
+    proof_base64: String,
+    embedded: Vec<(usize, String)>,
+}
+
+struct Overridden {
+    at: At,
+    mark: Mark,
+    by: String,
+    reason: String,
+}
+
+/// A name and a value, with the attribute that says where it is from.
+struct Fact {
+    name: String,
+    value: String,
+    at: String,
+}
+
+struct ShownText {
+    name: String,
+    lines: Vec<Line>,
+    input: Option<usize>,
+}
+
+struct ShownAnswer {
+    at: At,
+    member: String,
+    step: String,
+    status: String,
+    fields: Vec<Fact>,
+}
+
+/// What a question went through, and what that took.
+struct AskedRow {
+    at: At,
+    member: String,
+    step: String,
+    executor: String,
+    cells: Vec<Cell>,
+}
+
+struct Cell {
+    value: String,
+    is_number: bool,
+    at: String,
+}
+
+/// What is proven.
+pub(crate) struct ProofFacts {
+    pub(crate) origin: String,
+    pub(crate) size: u64,
+    pub(crate) root: String,
+    /// Verifiers' lines with the keys' fingerprints.
+    pub(crate) keys: Vec<(String, String)>,
+    pub(crate) records: Vec<RecordRow>,
+    /// Whether data is left out.
+    pub(crate) omits: bool,
+}
+
+pub(crate) struct RecordRow {
+    pub(crate) n: u64,
+    pub(crate) kind: String,
+    pub(crate) kind_at: String,
+    pub(crate) at: String,
+    pub(crate) time_at: String,
+    pub(crate) place: u64,
+    pub(crate) has_data: bool,
+    pub(crate) signers: String,
+}
+
+/// The page of a report.
+fn page(file: &ReportFile) -> ReportPage {
+    let content = &file.content;
+    let no_outcome = Outcome::default();
+    let (decided, at, outcome) = match &content.outcome {
+        Some(outcome) => (outcome.n.to_string(), At::record(outcome.n), &outcome.data),
+        None => (String::new(), At::default(), &no_outcome),
+    };
+    let word_at = if outcome.verdict.is_some() { "/verdict" } else { "/decision/result" };
+    let (title, title_at) = title(content);
+    let found = content.findings();
+    let in_text: Vec<Finding> = found.iter().map(|(_, finding)| finding.clone()).collect();
+    let is_assembly = content.is_assembly();
+    let document = file.texts.first().filter(|_| !is_assembly);
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let because = text(&outcome.because);
+    ReportPage {
+        policy: policy(),
+        program: program(),
+        style: &STYLE,
+        script: &SCRIPT,
+        mark: Mark::of(word(content, outcome)),
+        mark_at: outcome.word().map_or_else(String::new, |_| at.upper(word_at)),
+        decided,
+        title,
+        title_at,
+        run: content.run.to_string(),
+        run_at: At::head(0, "run", None),
+        opened: minute(content.opened_ms),
+        instant: instant(content.opened_ms),
+        opened_at: At::head(0, "at", Some(Form::Minute)),
+        overridden: content
+            .overrides
+            .iter()
+            .map(|decision| Overridden {
+                at: At::record(decision.n),
+                mark: Mark::of(Some(&decision.data.verdict)),
+                by: decision.data.by.clone(),
+                reason: decision.data.reason.clone(),
+            })
+            .collect(),
+        is_assembly,
+        is_outcome_only: content.opened.is_none(),
+        reasoning: text(&outcome.reasoning).filter(|reasoning| Some(reasoning) != because.as_ref()),
+        because,
+        brief: text(&outcome.revision_brief),
+        dissent: text(&outcome.dissent_summary),
+        notes: notes(content),
+        reasons: reasons(content, outcome, &at),
+        facts: facts(content, outcome, &at),
+        has_text: document.is_some(),
+        lines: document.map(|text| document::lines(&text.text, &in_text)).unwrap_or_default(),
+        input: document.map(|text| text.input),
+        findings: found
+            .iter()
+            .map(|(place, finding)| {
+                review_run::shown_finding(finding, at.under(&format!("/findings/{place}")))
+            })
+            .collect(),
+        texts: file
+            .texts
+            .iter()
+            .filter(|_| is_assembly)
+            .map(|text| ShownText {
+                name: text.name.clone(),
+                lines: document::lines(&text.text, &[]),
+                input: Some(text.input),
+            })
+            .collect(),
+        positions: positions(content, outcome, &at),
+        board: outcome.decision.as_ref().map(|decision| assembly_run::board(decision, at.under("/decision"))),
+        fragments: assembly_run::guidance(&outcome.fragments, &at),
+        messages: assembly_run::messages(&outcome.messages, &at),
+        tree: assembly_run::tree(&outcome.nodes, &at),
+        rules: assembly_run::rules(&outcome.rules, outcome.decision.as_ref(), &at),
+        violations: content
+            .violations
+            .iter()
+            .map(|refused| assembly_run::violation(&refused.data, At::record(refused.n)))
+            .collect(),
+        answers: content.consultations.iter().filter(|_| is_assembly).map(answer).collect(),
+        asked: content.consultations.iter().map(asked_row).collect(),
+        total: total(&content.consultations),
+        proof: ProofFacts::of(&file.proven),
+        proof_base64: STANDARD.encode(&file.proof),
+        embedded: file.texts.iter().map(|text| (text.input, STANDARD.encode(&*text.text))).collect(),
+        outcome: at,
+    }
+}
+
+/// What the run came to in a word; `None` while it is open.
+fn word<'a>(content: &'a ReportContent, outcome: &'a Outcome) -> Option<&'a str> {
+    outcome.word().or(match &content.report {
+        Some(RunReport::Review(report)) if report.is_superseded() => Some(report.verdict_word()),
+        _ => None,
+    })
+}
+
+/// The subject of the run, and its place in the records.
+fn title(content: &ReportContent) -> (String, String) {
+    let at = At::record(0);
+    let of = |pointer, text: &Option<String>| Some((text.clone()?, at.to(pointer)));
+    let said = content
+        .opened
+        .as_ref()
+        .and_then(|opened| of("/title", &opened.title).or_else(|| of("/subject", &opened.subject)));
+    said.unwrap_or_else(|| (String::new(), String::new()))
+}
+
+/// The votes in the answers of a vote.
+fn reasons(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Reason> {
+    let Some(decision) = &outcome.decision else { return Vec::new() };
+    let decided = at.under("/decision");
+    let reason = |asked: &Consulted| {
+        let answer = asked.data.answer.as_ref()?.as_object()?;
+        Reason::of(&asked.data.member, answer, At::record(asked.n), (decision, &decided))
+    };
+    content.consultations.iter().filter_map(reason).collect()
+}
+
+/// What follows from the records, besides what they say themselves.
+fn notes(content: &ReportContent) -> Vec<String> {
+    match &content.report {
+        Some(RunReport::Review(report)) => report.all_notes(),
+        Some(RunReport::Assembly(report)) => report.all_notes(),
+        None => Vec::new(),
+    }
+}
+
+fn facts(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |name: &str, value: Option<String>, at: String| {
+        let value = value.filter(|value| !value.is_empty());
+        facts.extend(value.map(|value| Fact { name: name.to_owned(), value, at }));
+    };
+    if let Some(opened) = &content.opened {
+        let first = At::record(0);
+        add("Protocol", Some(opened.protocol.clone()), first.to("/protocol"));
+        add("Subject", opened.subject.clone().filter(|_| opened.title.is_some()), first.to("/subject"));
+        let artifact_type = opened.artifact_type.as_deref().map(plain);
+        add("Type", artifact_type.filter(|_| !content.is_assembly()), first.plain("/artifact_type"));
+        add("Tier", opened.tier.map(|tier| tier.to_string()), first.to("/tier"));
+        let policy = opened.setup["policy"].as_str();
+        add("Policy", policy.map(str::to_owned), first.to("/setup/policy"));
+    }
+    add("Reason", outcome.code.as_deref().map(plain), at.plain("/code"));
+    add("Missing", Some(outcome.missing.join(", ")), at.list("/missing"));
+    let risk = outcome.risk.as_ref();
+    add("Severity", risk.map(|risk| risk.severity.to_string()), at.to("/risk/severity"));
+    add("Level", risk.and_then(|risk| risk.level.clone()), at.to("/risk/level"));
+    let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
+    add("Call a human", outcome.should_escalate.map(yes_no), at.yes_no("/shouldEscalate"));
+    add("Rounds", outcome.rounds.map(|rounds| rounds.to_string()), at.to("/rounds"));
+    add("Ended by", outcome.ended_by.as_deref().map(plain), at.plain("/endedBy"));
+    add("Objecting", Some(outcome.objecting.join(", ")), at.list("/objecting"));
+    facts
+}
+
+/// Each deliberator's answers; how they count, where only the outcome is there.
+fn positions(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Position> {
+    let Some(RunReport::Review(report)) = &content.report else { return Vec::new() };
+    let place = |step: &str, member: &str| {
+        content.consultation(step, member).map(|asked| At::record(asked.n)).unwrap_or_default()
+    };
+    let of = |deliberator: &quorate::service::report::Deliberator| {
+        let id = &deliberator.id;
+        let counted = outcome.deliberators.iter().position(|counted| counted.id == *id);
+        let counted = counted.map(|counted| at.under(&format!("/deliberators/{counted}")));
+        let places =
+            Places { first: place("r1", id), second: place("r2", id), counted: counted.unwrap_or_default() };
+        review_run::position(report.rounds, deliberator, places)
+    };
+    let mut positions: Vec<Position> = report.deliberators.iter().map(of).collect();
+    positions.sort_by_key(|position| !position.has_changed);
+    positions
+}
+
+/// An answer, field by field.
+fn answer(asked: &Consulted) -> ShownAnswer {
+    let Consultation { member, step, status, answer, text, .. } = &asked.data;
+    let at = At::record(asked.n);
+    let field = |(name, value): (&String, &Json)| {
+        let value = match value {
+            Json::String(text) => text.clone(),
+            other => canonical::text(other).unwrap_or_default(),
+        };
+        Fact { name: plain(name), value, at: at.to(&format!("/answer{}", pointer_part(name))) }
+    };
+    let mut fields: Vec<Fact> =
+        answer.iter().filter_map(Json::as_object).flat_map(|answer| answer.iter().map(field)).collect();
+    fields.extend(text.clone().map(|value| Fact { name: "message".to_owned(), value, at: at.to("/text") }));
+    ShownAnswer {
+        member: member.to_string(),
+        step: step.to_string(),
+        status: plain(status.as_str()),
+        fields,
+        at,
+    }
+}
+
+fn asked_row(asked: &Consulted) -> AskedRow {
+    let Consultation { member, step, executor, model, spent, .. } = &asked.data;
+    let at = At::record(asked.n);
+    let number = |count: Option<u64>, pointer: &str| Cell {
+        value: count.map(digit_groups).unwrap_or_default(),
+        is_number: true,
+        at: count.map_or_else(String::new, |_| at.shown(pointer, Form::Number)),
+    };
+    let model = Cell {
+        value: model.clone().unwrap_or_default(),
+        is_number: false,
+        at: model.as_ref().map_or_else(String::new, |_| at.to("/model")),
+    };
+    let price = Cell {
+        value: spent.money.as_ref().map(|price| price.amount.clone()).unwrap_or_default(),
+        is_number: true,
+        at: spent.money.as_ref().map_or_else(String::new, |_| at.to("/spent/money/amount")),
+    };
+    let cells = vec![
+        model,
+        number(spent.calls, "/spent/calls"),
+        number(spent.tokens_in, "/spent/tokens_in"),
+        number(spent.tokens_out, "/spent/tokens_out"),
+        price,
+        number(spent.ms, "/spent/ms"),
+    ];
+    AskedRow { member: member.to_string(), step: step.to_string(), executor: executor.clone(), cells, at }
+}
+
+/// What all questions of the table took together.
+fn total(asked: &[Consulted]) -> String {
+    let sum = |of: fn(&Consultation) -> Option<u64>| {
+        asked.iter().filter_map(|asked| of(&asked.data)).fold(0, u64::saturating_add)
+    };
+    let mut parts = vec![format!("{} calls", digit_groups(sum(|asked| asked.spent.calls)))];
+    let (read, written) = (sum(|asked| asked.spent.tokens_in), sum(|asked| asked.spent.tokens_out));
+    if read + written > 0 {
+        parts.push(format!("{} tokens read, {} written", digit_groups(read), digit_groups(written)));
+    }
+    let price = sum(|asked| asked.spent.usage().usd_nanos);
+    if price > 0 {
+        parts.push(usd(price));
+    }
+    format!("Together {}.", parts.join(", "))
+}
+
+impl ProofFacts {
+    pub(crate) fn of(proven: &VerifiedProof) -> ProofFacts {
+        let fingerprint =
+            |key: &quorate_ledger::note::Verifier| (key.to_string(), key.key().id().to_string());
+        ProofFacts {
+            origin: proven.origin.clone(),
+            size: proven.tree.size,
+            root: hex(&proven.tree.root),
+            keys: proven.keys.iter().map(fingerprint).collect(),
+            records: proven
+                .records
+                .iter()
+                .map(|record| RecordRow {
+                    n: record.n,
+                    kind: record.kind.clone(),
+                    kind_at: At::head(record.n, "kind", None),
+                    at: record.at.clone(),
+                    time_at: At::head(record.n, "at", None),
+                    place: record.index + 1,
+                    has_data: record.data.is_some(),
+                    signers: record.signers.iter().map(KeyId::to_string).collect::<Vec<_>>().join(" "),
+                })
+                .collect(),
+            omits: proven.records.iter().any(|record| record.data.is_none()),
+        }
+    }
 }

@@ -28,31 +28,31 @@ const MAX_BODY_BYTES: usize = 2 * artifact::MAX_BYTES as usize + 64 * 1024;
 pub(crate) fn api(read_only: bool) -> Vec<Route> {
     let mut all = vec![
         Route::of::<api::runs::GetRuns>(),
-        Route::of::<api::run::GetRun>(),
-        Route::of::<api::records::GetRecords>(),
-        Route::of::<api::events::GetEvents>(),
-        Route::of::<api::live::GetLive>(),
-        Route::of::<api::live_events::GetLiveEvents>(),
-        Route::of::<api::artifact::GetArtifact>(),
-        Route::of::<api::proof::GetProof>(),
-        Route::of::<api::resume::PostResume>(),
-        Route::of::<api::cancel::PostCancel>(),
-        Route::of::<api::override_run::PostOverride>(),
-        Route::of::<api::reviews::PostReviews>(),
-        Route::of::<api::convenings::PostConvenings>(),
-        Route::of::<api::compare::GetCompare>(),
+        Route::of::<api::runs::GetRun>(),
+        Route::of::<api::runs::GetRecords>(),
+        Route::of::<api::runs::GetEvents>(),
+        Route::of::<api::runs::GetLive>(),
+        Route::of::<api::runs::GetLiveEvents>(),
+        Route::of::<api::runs::GetArtifact>(),
+        Route::of::<api::ledger::GetProof>(),
+        Route::of::<api::actions::PostResume>(),
+        Route::of::<api::actions::PostCancel>(),
+        Route::of::<api::actions::PostOverride>(),
+        Route::of::<api::actions::PostReviews>(),
+        Route::of::<api::actions::PostConvenings>(),
+        Route::of::<api::runs::GetCompare>(),
         Route::of::<api::talks::GetTalks>(),
-        Route::of::<api::talk::GetTalk>(),
-        Route::of::<api::talk_events::GetTalkEvents>(),
-        Route::of::<api::talk_messages::PostTalkMessages>(),
+        Route::of::<api::talks::GetTalk>(),
+        Route::of::<api::talks::GetTalkEvents>(),
+        Route::of::<api::talks::PostTalkMessages>(),
         Route::of::<api::playbooks::GetPlaybooks>(),
-        Route::of::<api::playbook::GetPlaybook>(),
-        Route::of::<api::job::GetJob>(),
-        Route::of::<api::job_cancel::DeleteJob>(),
-        Route::of::<api::audit::GetAudit>(),
+        Route::of::<api::playbooks::GetPlaybook>(),
+        Route::of::<api::actions::GetJob>(),
+        Route::of::<api::actions::DeleteJob>(),
+        Route::of::<api::runs::GetAudit>(),
         Route::of::<api::ledger::GetLedger>(),
-        Route::of::<api::checkpoint::GetCheckpoint>(),
-        Route::of::<api::openapi::GetOpenapi>(),
+        Route::of::<api::ledger::GetCheckpoint>(),
+        Route::of::<api::GetOpenapi>(),
     ];
     all.retain(|route| !read_only || route.is_for_reading());
     all
@@ -70,13 +70,13 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
         let answer = async move |path: Result<RawPathParams, RawPathParamsRejection>,
                                  RawQuery(query): RawQuery| match path {
             Ok(path) => show(server, parts(&path), query.unwrap_or_default()).await,
-            Err(malformed) => pages::refused(&malformed_path(&malformed)),
+            Err(malformed) => pages(&malformed_path(&malformed)),
         };
         router = router.route(page.path, get(answer));
     }
     let guard = guard.clone();
     let open = move |RawQuery(query): RawQuery| async move {
-        pages::open::begin(&guard, &used, &query.unwrap_or_default())
+        pages::begin_session(&guard, &used, &query.unwrap_or_default())
     };
     router
         // A preview of the link must not use it up: axum answers HEAD as GET.
@@ -90,7 +90,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
 async fn asset(path: Result<RawPathParams, RawPathParamsRejection>) -> Response {
     match path {
         Ok(path) => assets::get(&parts(&path)),
-        Err(malformed) => pages::refused(&malformed_path(&malformed)),
+        Err(malformed) => pages(&malformed_path(&malformed)),
     }
 }
 
@@ -162,7 +162,7 @@ fn not_found(uri: &Uri) -> Response {
     );
     match uri.path().starts_with("/api/") {
         true => failure.into_response(),
-        false => pages::refused(&failure),
+        false => pages(&failure),
     }
 }
 

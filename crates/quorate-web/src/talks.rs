@@ -7,20 +7,21 @@ use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use quorate::service::error::ServiceError;
-use quorate::service::runtime::shared_conversation::Conversation;
-use quorate::service::runtime::summary::ShownTurn;
+use quorate::service::runtime::conversation::Conversation;
+use quorate::service::runtime::drive::ShownTurn;
 use quorate::service::runtime::{OpenRuntime, Runtime};
-use quorate::service::talks::activity::{Activity, Tracker};
-use quorate::service::talks::state::{self, TalkState};
-use quorate::service::talks::{self, Access, Talk};
+use quorate::service::talks;
+use quorate::service::talks::TalkState;
+use quorate::service::talks::{self, TalkAccess, Talk};
+use quorate::service::talks::{Activity, ActivityTracker};
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::telemetry::Telemetry;
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
 
 use crate::Server;
-use crate::api::started::Limits;
-use crate::api::talk::Now;
+use crate::api::actions::Limits;
+use crate::api::talks::TalkNow;
 use crate::failure::Failure;
 
 /// How long a state is shown before it is read again.
@@ -39,7 +40,7 @@ pub(crate) struct OpenTalk {
     pub(crate) conversation: Conversation,
     /// When the manifest was last changed.
     changed: Option<SystemTime>,
-    tracker: Arc<Tracker>,
+    tracker: Arc<ActivityTracker>,
     running: Mutex<()>,
     /// Whether a job answers now.
     is_answering: SyncMutex<bool>,
@@ -135,7 +136,7 @@ impl OpenTalk {
     }
 
     /// How it stands. Readers of the same moment share one reading.
-    pub(crate) async fn now(&self, server: &Arc<Server>) -> Result<Now, Failure> {
+    pub(crate) async fn now(&self, server: &Arc<Server>) -> Result<TalkNow, Failure> {
         let activity = self.tracker.now();
         let mut cached = self.state.lock().await;
         let jobs_ended = self.jobs_ended.load(Ordering::SeqCst);
@@ -145,8 +146,13 @@ impl OpenTalk {
             Some(cached) => cached.state.clone(),
             None => {
                 let ledger = server.reader.session(&server.environment, &server.places).await?;
-                let read =
-                    state::state(&self.talk, &self.runtime, &self.conversation, ledger.as_deref(), &activity);
+                let read = talks::load_state(
+                    &self.talk,
+                    &self.runtime,
+                    &self.conversation,
+                    ledger.as_deref(),
+                    &activity,
+                );
                 let mut state = read.await?;
                 server.redact_state(&mut state);
                 *cached = Some(CachedState { at: Instant::now(), jobs_ended, state: state.clone() });
@@ -161,23 +167,23 @@ impl OpenTalk {
                 (doing, why.map(|why| server.environment.redactor.redact_text(&why)));
         }
         let is_answering = *self.is_answering.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Now { state, is_answering })
+        Ok(TalkNow { state, is_answering })
     }
 
     /// The runtime by the manifest's current content, with the ledger open and within a budget.
     pub(crate) async fn reopen(&self, server: &Server, limits: &Limits) -> Result<OpenRuntime, Failure> {
         let Server { environment, places, root, host, .. } = server;
-        let mut runtime = talks::open(environment, places, root, host, (&self.talk, Access::ReadWrite))?;
+        let mut runtime = talks::open(environment, places, root, host, (&self.talk, TalkAccess::ReadWrite))?;
         runtime.set_caps(limits.caps_within(runtime.caps())?.or(runtime.caps()));
         Ok(runtime.open_ledger().await?)
     }
 }
 
 impl Server {
-    fn access(&self) -> Access {
+    fn access(&self) -> TalkAccess {
         match self.read_only {
-            true => Access::ReadOnly,
-            false => Access::ReadWrite,
+            true => TalkAccess::ReadOnly,
+            false => TalkAccess::ReadWrite,
         }
     }
 

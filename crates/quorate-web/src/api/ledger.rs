@@ -1,19 +1,25 @@
-//! `GET /api/v1/ledger`: what the ledger holds.
+//! Routes below `/api/v1` on the ledger: its state, its last checkpoint, and the proof of a run.
 
 use std::sync::Arc;
 
 use axum::Json;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::ledger::stats;
+use quorate::service::error::ServiceError;
+use quorate::service::ledger;
+use quorate::service::ledger::prove;
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
 use quorate_ledger::store::CheckpointRecord;
 use quorate_manifest::timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Server;
+use super::ledger;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
+use crate::{Server, openapi};
 
 /// What the ledger holds.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -73,7 +79,7 @@ impl Checkpoint {
 /// Counts what the ledger holds.
 pub(crate) async fn load(server: &Arc<Server>) -> Result<Ledger, Failure> {
     let session = server.ledger().await?;
-    let counted = server.run_computation(Box::pin(async move { stats::stats(&session).await })).await?;
+    let counted = server.run_computation(Box::pin(async move { ledger::stats(&session).await })).await?;
     let stats = counted.stats;
     Ok(Ledger {
         ledger: counted.ledger,
@@ -105,5 +111,57 @@ impl Endpoint for GetLedger {
 
     async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
         Ok(Json(load(&server).await?).into_response())
+    }
+}
+
+pub(crate) struct GetCheckpoint;
+
+impl Endpoint for GetCheckpoint {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/checkpoint";
+    const ABOUT: &'static str = "The last checkpoint of the ledger";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer::json::<Checkpoint>("The checkpoint")
+    }
+
+    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
+        let Some(checkpoint) = ledger::load(&server).await?.checkpoint else {
+            let body =
+                Body::new("the ledger has no checkpoint yet").help("`quorate ledger checkpoint` makes one");
+            return Err(ServiceError::not_found(codes::RECORD_UNSEALED, body).into());
+        };
+        Ok(Json(checkpoint).into_response())
+    }
+}
+
+pub(crate) struct GetProof;
+
+impl Endpoint for GetProof {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}/proof";
+    const ABOUT: &'static str =
+        "Proves the records of a run: the bytes that `quorate ledger check-proof` checks without the ledger";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer { schema: openapi::object, ..Answer::json::<()>("The proof, as canonical JSON") }
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let session = server.ledger().await?;
+        let run = call.part("run").to_owned();
+        let proved = async move {
+            let run = session.find_run(&run).await?.run;
+            prove::prove(&session, &run).await
+        };
+        let proof = server.run_computation(Box::pin(proved)).await?;
+        let text = proof.text().map_err(|error| {
+            ServiceError::configuration(codes::PROOF_INVALID, Body::new(error.to_string()))
+        })?;
+        Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
     }
 }

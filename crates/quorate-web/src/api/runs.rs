@@ -1,19 +1,38 @@
-//! `GET /api/v1/runs`: the runs of the ledger, open ones first, in each part the newest first.
+//! Routes below `/api/v1` that read runs: the list, a run's report, artifact, records and live state, streams of its events,
+//! the comparison of two runs, and the audit of all.
+//!
+//! The id of a record's event is the record's number. A client that lost the connection sends the last id that it saw as
+//! `Last-Event-ID`, as browsers do, and continues after it, also with another server of the same ledger.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::runs::{self, ListedRun, RunPage};
-use quorate::service::since;
+use futures::stream::{self, Stream};
+use quorate::service::audit::{self, Audit, AuditReport};
+use quorate::service::compare::{self, Comparison};
+use quorate::service::error::ServiceError;
+use quorate::service::live::{self, Live};
+use quorate::service::runs::{self, RunListEntry, RunPage, RunReport};
+use quorate::service::time_text;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
 use quorate_ledger::runs::RunFilter;
+use quorate_ledger::stats::ReviewFilter;
+use quorate_manifest::timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
-use crate::openapi;
+use crate::reader::Followed;
+use crate::{Server, openapi};
 
 /// The most runs of one answer.
 const MAX_LIMIT: u32 = 1_000;
@@ -49,7 +68,7 @@ pub(crate) struct Query {
 /// Runs, open ones first, in each part the newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {
-    pub(crate) runs: Vec<ListedRun>,
+    pub(crate) runs: Vec<RunListEntry>,
     /// The `before` that lists the next ones, if there may be more
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
@@ -60,7 +79,7 @@ impl Query {
         // Forms send what is not filled in as empty texts.
         let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         let since_ms = match given(&self.since) {
-            Some(text) => since::parse(&text, server.environment.clock.now_ms()).map_err(|error| {
+            Some(text) => time_text::parse_since(&text, server.environment.clock.now_ms()).map_err(|error| {
                 Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all")
             })?,
             None => None,
@@ -122,6 +141,400 @@ impl Endpoint for GetRuns {
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let page = list(&server, &call.query).await?;
         let next = page.next.map(|cursor| cursor.to_string());
-        Ok(Json(Runs { runs: page.runs.iter().map(ListedRun::from).collect(), next }).into_response())
+        Ok(Json(Runs { runs: page.runs.iter().map(RunListEntry::from).collect(), next }).into_response())
+    }
+}
+
+/// The report of a run that an id, the beginning of one, or `latest` names.
+pub(crate) async fn load_report(server: &Arc<Server>, run: String) -> Result<RunReport, Failure> {
+    let session = server.ledger().await?;
+    let loaded = server.run_computation(Box::pin(async move {
+        let run = session.find_run(&run).await?.run;
+        runs::load_report(&session, &run).await
+    }));
+    Ok(loaded.await?)
+}
+
+pub(crate) struct GetRun;
+
+impl Endpoint for GetRun {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}";
+    const ABOUT: &'static str = "What a run of a council or an assembly came to, and why";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer { schema: openapi::report_schema, ..Answer::json::<()>("The report") }
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let json = match load_report(&server, call.part("run").to_owned()).await? {
+            RunReport::Review(report) => report.json(),
+            RunReport::Assembly(report) => report.json(),
+        };
+        Ok(Json(json).into_response())
+    }
+}
+
+/// The most records of one answer.
+const MAX_RECORDS: usize = 1_000;
+
+/// A record of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ShownRecord {
+    /// Its number in the run, from 0
+    n: u64,
+    /// What it is: `run.opened`, `consultation`, `outcome`, …
+    kind: String,
+    /// When it happened, RFC 3339 in UTC
+    at: String,
+    /// What it says; null where it was erased
+    data: Option<Map<String, Value>>,
+}
+
+impl From<&Record> for ShownRecord {
+    fn from(record: &Record) -> Self {
+        ShownRecord {
+            n: record.n,
+            kind: record.kind.clone(),
+            at: timestamp::format(record.at_ms),
+            data: record.data.clone(),
+        }
+    }
+}
+
+/// Which records are given.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RecordsQuery {
+    /// Only records after the one with this number
+    after: Option<u64>,
+}
+
+/// Records of a run, in order.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Records {
+    records: Vec<ShownRecord>,
+    /// The `after` that gives the next ones, if there are more
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+pub(crate) struct GetRecords;
+
+impl Endpoint for GetRecords {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}/records";
+    const ABOUT: &'static str = "What is recorded of a run, in order, at most 1,000 records at once";
+    type Query = RecordsQuery;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer::json::<Records>("The records")
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let session = server.ledger().await?;
+        let (run, after) = (call.part("run").to_owned(), call.query.after);
+        let read = async move {
+            let run = session.find_run(&run).await?.run;
+            Ok::<_, Failure>(
+                session.store.records(&run).await.map_err(quorate::service::error::ServiceError::from)?,
+            )
+        };
+        let all = server.run_computation(Box::pin(read)).await?;
+        let wanted = all.iter().filter(|record| after.is_none_or(|after| record.n > after));
+        let records: Vec<ShownRecord> = wanted.take(MAX_RECORDS).map(ShownRecord::from).collect();
+        let last = records.last().map(|record| record.n);
+        let next = last.filter(|last| all.last().is_some_and(|record| record.n > *last));
+        Ok(Json(Records { records, next }).into_response())
+    }
+}
+
+/// Which runs are compared.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompareQuery {
+    /// The run that is compared: an id, the beginning of one, or latest. By default the run before b on the same artifact
+    #[serde(default)]
+    pub(crate) a: Option<String>,
+    /// The run that it is compared with
+    pub(crate) b: String,
+}
+
+/// The comparison that a query asks for.
+pub(crate) async fn load_comparison(
+    server: &Arc<Server>,
+    query: CompareQuery,
+) -> Result<Comparison, Failure> {
+    let session = server.ledger().await?;
+    let compared = server.run_computation(Box::pin(async move {
+        let a = query.a.as_deref().filter(|a| !a.is_empty());
+        compare::compare_named(&session, a, &query.b).await
+    }));
+    Ok(compared.await?)
+}
+
+pub(crate) struct GetCompare;
+
+impl Endpoint for GetCompare {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/compare";
+    const ABOUT: &'static str =
+        "Compares two runs on one artifact: findings kept, new and gone, and who changed position";
+    type Query = CompareQuery;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer::json::<Comparison>("The comparison")
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        Ok(Json(load_comparison(&server, call.query).await?).into_response())
+    }
+}
+
+/// How often a comment is sent, so that dead connections are noticed.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub(crate) struct GetEvents;
+
+impl Endpoint for GetEvents {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}/events";
+    const ABOUT: &'static str =
+        "The records of a run as server-sent events, `record` for each and `end` after the last";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        let about = "A stream of events: the data of `record` is a record as `records` gives it";
+        Answer {
+            content_type: "text/event-stream",
+            schema: openapi::record_event,
+            ..Answer::json::<()>(about)
+        }
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let session = server.ledger().await?;
+        let run = session.find_run(call.part("run")).await?.run;
+        let next = next_record(&call.headers)?;
+        let followed = server.followers.follow(&session, &run);
+        Ok(Sse::new(record_events(followed, next))
+            .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+            .into_response())
+    }
+}
+
+/// The first record that the client has not seen.
+fn next_record(headers: &HeaderMap) -> Result<u64, Failure> {
+    let Some(last) = headers.get("last-event-id") else { return Ok(0) };
+    let last = last.to_str().ok().and_then(|text| text.parse::<u64>().ok()).and_then(|n| n.checked_add(1));
+    last.ok_or_else(|| {
+        Failure::usage("`Last-Event-ID` is not a record's number", "send the id of the last event")
+    })
+}
+
+fn record_events(followed: Arc<Followed>, next: u64) -> impl Stream<Item = Result<Event, Infallible>> {
+    let records = followed.records();
+    stream::unfold(Some((followed, records, next)), |state| async move {
+        let (followed, mut records, next) = state?;
+        loop {
+            let seen = records.borrow_and_update().clone();
+            let at = usize::try_from(next).unwrap_or(usize::MAX);
+            if let Some(record) = seen.records.get(at) {
+                let event = Event::default().event("record").id(record.n.to_string());
+                let event = event.json_data(ShownRecord::from(&**record)).expect("a record is JSON");
+                return Some((Ok(event), Some((followed, records, next + 1))));
+            }
+            if seen.records.last().is_some_and(|last| last.is(Kind::RunEnded)) {
+                // Browsers drop an event without data.
+                return Some((Ok(Event::default().event("end").data("{}")), None));
+            }
+            if seen.is_lost || records.changed().await.is_err() {
+                return None;
+            }
+        }
+    })
+}
+
+/// How far a run is that an id, the beginning of one, or `latest` names.
+pub(crate) async fn load_live(server: &Arc<Server>, run: String) -> Result<Live, Failure> {
+    let session = server.ledger().await?;
+    let read = async move {
+        let run = session.find_run(&run).await?.run;
+        let driver = live::driver(&session, &run).await?;
+        let records = session.store.records(&run).await.map_err(ServiceError::from)?;
+        live::live(&run, &records.into_iter().map(Arc::new).collect::<Vec<_>>(), driver)
+    };
+    let live = server.run_computation(Box::pin(read)).await?;
+    Ok(live_with_job(server, live))
+}
+
+/// With what the job says that holds the run, if one of this server does.
+pub(crate) fn live_with_job(server: &Server, live: Live) -> Live {
+    match server.jobs.find_by_run(&live.run) {
+        Some((job, state)) => live.with_job(&job, &state.borrow().progress),
+        None => live,
+    }
+}
+
+pub(crate) struct GetLive;
+
+impl Endpoint for GetLive {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}/live";
+    const ABOUT: &'static str = "How far a run is: each member's questions, and what was spent of the budget";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer::json::<Live>("The run as it is now")
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        Ok(Json(load_live(&server, call.part("run").to_owned()).await?).into_response())
+    }
+}
+
+/// How often the progress of a job is looked at; it changes with every piece of an answer.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+pub(crate) struct GetLiveEvents;
+
+impl Endpoint for GetLiveEvents {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}/live/events";
+    const ABOUT: &'static str = "How far a run is, as server-sent events: `state` whenever that changes, and `end` once no record follows";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        let about = "A stream of events: the data of `state` is what `live` gives";
+        Answer { content_type: "text/event-stream", schema: openapi::event, ..Answer::json::<()>(about) }
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let session = server.ledger().await?;
+        let run = session.find_run(call.part("run")).await?.run;
+        let followed = server.followers.follow(&session, &run);
+        let events = live_events(server, followed);
+        Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    }
+}
+
+fn live_events(
+    server: Arc<Server>,
+    followed: Arc<Followed>,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let records = followed.records();
+    stream::unfold(Some((server, followed, records, None::<Live>)), |state| async move {
+        let (server, followed, mut records, last) = state?;
+        loop {
+            let seen = records.borrow_and_update().clone();
+            if let Some(live) = seen.live(followed.run()) {
+                let live = live_with_job(&server, live);
+                if last.as_ref() != Some(&live) {
+                    let event = Event::default().event("state").json_data(&live).expect("it is JSON");
+                    return Some((Ok(event), Some((server, followed, records, Some(live)))));
+                }
+                if live.ended {
+                    // Browsers drop an event without data.
+                    return Some((Ok(Event::default().event("end").data("{}")), None));
+                }
+            }
+            if seen.is_lost {
+                return None;
+            }
+            tokio::select! {
+                changed = records.changed() => if changed.is_err() { return None },
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    })
+}
+
+/// What is counted.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AuditQuery {
+    /// Start of the period: 24h, 7d, 2w, a date, or all
+    #[schemars(schema_with = "openapi::since")]
+    pub(crate) since: Option<String>,
+    /// Only this type of artifact
+    #[serde(rename = "type")]
+    pub(crate) artifact_type: Option<String>,
+}
+
+/// The audit of the workspace's log and ledger.
+pub(crate) async fn load_audit(server: &Arc<Server>, query: AuditQuery) -> Result<Audit, Failure> {
+    let given = |value: Option<String>| value.filter(|value| !value.is_empty());
+    let since_ms = match given(query.since) {
+        Some(text) => time_text::parse_since(&text, server.environment.clock.now_ms())
+            .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))?,
+        None => None,
+    };
+    let filter = ReviewFilter { since_ms, verdict: None, artifact_type: given(query.artifact_type) };
+    let request = audit::AuditRequest { filter, reindex: false };
+    if let Some(empty) = audit::empty(&server.environment, &server.places, &request)? {
+        return Ok(empty);
+    }
+    let session = server.ledger().await?;
+    Ok(server.run_computation(Box::pin(async move { audit::audit(&session, request).await })).await?)
+}
+
+pub(crate) struct GetAudit;
+
+impl Endpoint for GetAudit {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/audit";
+    const ABOUT: &'static str =
+        "Verdicts, members' behaviour and agreement, producers, drift, overrides and cost of a period";
+    type Query = AuditQuery;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer::json::<AuditReport>("The audit")
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let audit = load_audit(&server, call.query).await?;
+        Ok(Json(AuditReport::from(&audit)).into_response())
+    }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+pub(crate) struct GetArtifact;
+
+impl Endpoint for GetArtifact {
+    const METHOD: Method = Method::Get;
+    const PATH: &'static str = "/api/v1/runs/{run}/artifact";
+    const ABOUT: &'static str = "The text that a council reviewed, as it is kept: secrets are redacted";
+    type Query = Nothing;
+    type Body = Nothing;
+
+    fn answer() -> Answer {
+        Answer { content_type: TEXT, ..Answer::json::<String>("The text") }
+    }
+
+    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
+        let RunReport::Review(report) = load_report(&server, call.part("run").to_owned()).await? else {
+            let message = "the run is an assembly's; only a review has a text";
+            return Err(Failure::new(
+                StatusCode::NOT_FOUND,
+                codes::ARTIFACT_MISSING,
+                message,
+                "its records have what its members were shown",
+            ));
+        };
+        let Some(text) = &report.text else {
+            let body = Body::new(format!("the text of run {} is no longer kept", report.run));
+            return Err(ServiceError::not_found(codes::BODY_EVICTED, body).into());
+        };
+        let kind = [(CONTENT_TYPE, HeaderValue::from_static(TEXT))];
+        Ok((kind, text.to_string()).into_response())
     }
 }

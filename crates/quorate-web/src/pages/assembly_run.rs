@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use askama::Template;
 use quorate::service::convene::report::{
-    AppliedRule, CountedVote, Decision, Fragment, Message, Node, Report, Violation,
+    AppliedRule, ConveneReport, CountedVote, Decision, Fragment, Message, Node, Violation,
 };
 
 use super::Frame;
+use super::Surroundings;
 use super::at::{At, Form};
 use super::board;
+use super::board;
+use super::board;
 use super::chart::{self, Segment};
-use super::live_run::LiveView;
-use super::peers;
 use super::review_run::{MemberRow, member_row};
-use super::surroundings::Surroundings;
-use super::tree;
-use super::wording::{Mark, instant, minute, plain, took, usage};
+use super::runs::LiveView;
+use super::wording::{Mark, duration, instant, minute, plain, usage};
 use crate::Server;
 
 #[derive(Template)]
@@ -32,18 +32,18 @@ pub(super) struct AssemblyPage {
     opened: String,
     instant: String,
     because: Option<String>,
-    reasons: Vec<board::Reason>,
+    reasons: Vec<assembly_parts::Reason>,
     facts: Vec<(&'static str, String)>,
     notes: Vec<String>,
     can_resume: bool,
-    board: Option<board::Board>,
+    board: Option<assembly_parts::Board>,
     fragments: Vec<Guidance>,
     messages: Vec<ShownMessage>,
-    reach: Option<peers::Reach>,
+    reach: Option<assembly_parts::Reach>,
     objections: Vec<(String, u64, String)>,
-    tree: Vec<tree::Branch>,
+    tree: Vec<assembly_parts::Branch>,
     asked: Vec<AskedMember>,
-    rules: Vec<board::RuleRow>,
+    rules: Vec<assembly_parts::RuleRow>,
     violations: Vec<ViolationRow>,
     members: Vec<MemberRow>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct ViolationRow {
 }
 
 /// The page.
-pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -> AssemblyPage {
+pub(super) fn page(server: &Arc<Server>, report: ConveneReport, around: Surroundings) -> AssemblyPage {
     let word = report.verdict.clone();
     let is_open = word.is_none();
     let is_incomplete = word.as_deref() == Some("incomplete");
@@ -134,7 +134,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
         because: report.because.clone(),
-        reasons: board::reasons(&report),
+        reasons: assembly_parts::reasons(&report),
         facts: facts(&report),
         notes: report.all_notes(),
         can_resume: !server.read_only
@@ -142,14 +142,14 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
             && !report.queued
             && (is_open || is_incomplete)
             && !around.is_driven,
-        reach: peers::reach(&report),
-        objections: peers::objections(&report),
-        board: board::board(&report),
+        reach: assembly_parts::reach(&report),
+        objections: assembly_parts::objections(&report),
+        board: assembly_parts::board(&report),
         fragments: guidance(&report.fragments, &At::default()),
         messages: messages(&report.messages, &At::default()),
-        tree: tree::branches(&report),
+        tree: assembly_parts::branches(&report),
         asked: asked(&report),
-        rules: board::rules(&report),
+        rules: assembly_parts::rules(&report),
         violations: report.violations.iter().map(|refused| violation(refused, At::default())).collect(),
         members: report.member_usage.iter().map(member_row).collect(),
         title: report.title,
@@ -158,12 +158,12 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
     }
 }
 
-fn facts(report: &Report) -> Vec<(&'static str, String)> {
+fn facts(report: &ConveneReport) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Mode", report.mode.as_str().to_owned()),
         ("Executor", report.executor.clone()),
         ("Calls", report.calls.to_string()),
-        ("Time", took(report.took)),
+        ("Time", duration(report.took)),
     ];
     let used = usage(&report.usage);
     let given = [
@@ -204,7 +204,7 @@ pub(crate) fn board(decision: &Decision, at: At) -> Board {
         bar: chart::stacked(&parts),
         weights: parts.iter().map(weight).collect(),
         ratio: format!("{} of {}", decision.exact.yes, decision.exact.total),
-        text: decision.text.as_deref().map(board::split_result),
+        text: decision.text.as_deref().map(assembly_parts::split_result),
         tie: decision.tie.clone(),
         votes: decision.votes.iter().enumerate().map(vote).collect(),
         at,
@@ -260,7 +260,7 @@ pub(crate) fn tree(nodes: &[Node], outcome: &At) -> Vec<Branch> {
     branches
 }
 
-fn asked(report: &Report) -> Vec<AskedMember> {
+fn asked(report: &ConveneReport) -> Vec<AskedMember> {
     let member = |member: &quorate::service::convene::report::Member| AskedMember {
         id: member.id.clone(),
         role: member.role.clone(),

@@ -1,7 +1,13 @@
-//! Where a shown text comes from: a record and a place in its data. The pages of a server have the ledger behind them and do
-//! not say it. A report does, as attributes of the text's element, and its script compares both.
+//! The origin of a shown text: a record and a place in its data. A report states it as attributes of the text's element, and
+//! its script compares both; the pages of a server omit it, since they have the ledger behind them.
+//!
+//! The escaper of all templates is here as well. It shows control and direction characters, so that no text can look like
+//! another.
 
-use askama::filters::{Escaper as _, Html};
+use std::fmt::{self, Write};
+
+use askama::filters::{Escaper as _, Escaper, Html};
+use quorate_diagnostics::invisible::escape_invisible_except;
 
 /// A place in a record; none on a server's pages.
 #[derive(Debug, Clone, Default)]
@@ -123,6 +129,16 @@ pub(crate) fn pointer_part(key: &str) -> String {
     format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
+/// The escaper of all templates.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Visible;
+
+impl Escaper for Visible {
+    fn write_escaped_str<W: Write>(&self, dest: W, string: &str) -> fmt::Result {
+        Html.write_escaped_str(dest, &escape_invisible_except(string, |c| matches!(c, '\n' | '\t')))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +152,26 @@ mod tests {
         let hostile = At::record(1).to(&pointer_part("\" onclick=\"x/~<"));
         assert_eq!(hostile, " data-at=\"1/&#34; onclick=&#34;x~1~0&#60;\"");
         assert_eq!(At::head(0, "at", Some(Form::Minute)), " data-at=\"0@at\" data-as=\"minute\"");
+    }
+}
+
+#[cfg(test)]
+mod escape_tests {
+    use super::*;
+
+    #[test]
+    fn what_text_brings_stays_text() {
+        let shown = |text: &str| {
+            let mut html = String::new();
+            Visible.write_escaped_str(&mut html, text).unwrap();
+            html
+        };
+        assert_eq!(shown("<b onclick='x'>&\"</b>"), "&#60;b onclick=&#39;x&#39;&#62;&#38;&#34;&#60;/b&#62;");
+        assert_eq!(shown("a\tb\nc"), "a\tb\nc");
+        for hostile in ["a\u{202e}b", "a\u{1b}[31mb", "a\u{0}b", "a\u{200b}b"] {
+            let html = shown(hostile);
+            assert!(html.starts_with('a') && html.ends_with('b') && html.len() > hostile.len(), "{html}");
+            assert!(html.chars().all(|c| !c.is_control()), "{html:?}");
+        }
     }
 }

@@ -1,25 +1,22 @@
-//! `/audit`: verdicts by week and type, members' behaviour and agreement, producers, cost by month.
+//! `/audit`: verdicts by week and type, members' behaviour, the agreement of deliberators as a matrix, producers with the
+//! drift of their verdicts as a line, and cost by month.
 
-mod agreement;
-mod producers;
-
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::audit::costs::Sum;
-use quorate::service::audit::{Audit, percent};
-use quorate_ledger::council_log::stats::MIN_SHARED;
+use quorate::service::audit::{Audit, Sum, percent};
+use quorate_ledger::council_log::priors::{ProducerStats, ReviewCounts, producer_drifts};
+use quorate_ledger::council_log::stats::{Agreement, MIN_SHARED, Pair};
 use quorate_manifest::timestamp;
 
-use self::agreement::{Matrix, matrix};
-use self::producers::{Producer, producers};
-use super::chart::{self, Segment};
-use super::wording::{grouped, money, plain};
+use super::chart::{Line, Segment, line, stacked};
+use super::wording::{digit_groups, plain, usd};
 use super::{Frame, query, respond};
 use crate::Server;
-use crate::api::audit::{Query, load};
+use crate::api::runs::{AuditQuery, load_audit};
 use crate::failure::Failure;
 
 #[derive(Template)]
@@ -89,10 +86,10 @@ pub(super) async fn show(server: &Arc<Server>, text: &str) -> Response {
 }
 
 async fn page(server: &Arc<Server>, text: &str) -> Result<AuditPage, Failure> {
-    let asked: Query = query(text)?;
+    let asked: AuditQuery = query(text)?;
     let (since, artifact_type) =
         (asked.since.clone().unwrap_or_default(), asked.artifact_type.clone().unwrap_or_default());
-    let audit = load(server, asked).await?;
+    let audit = load_audit(server, asked).await?;
     let (producers, more_producers) = producers(&audit);
     let flag = |name: &str, value: &str| match value {
         "" => String::new(),
@@ -148,7 +145,7 @@ fn mix(name: String, counts: &BTreeMap<String, u64>) -> Mix {
     let parts = VERDICTS.map(|(verdict, class)| (class, count(verdict) as f64));
     Mix {
         name,
-        bar: chart::stacked(&parts),
+        bar: stacked(&parts),
         counts: VERDICTS.iter().map(|(verdict, _)| count(verdict)).collect(),
         total: counts.values().sum(),
     }
@@ -198,17 +195,171 @@ fn rows<'a>(sums: impl Iterator<Item = (String, &'a Sum)>) -> Vec<Cost> {
         let nanos = sum.usage.usd_nanos.unwrap_or(0);
         Cost {
             name,
-            calls: grouped(sum.calls),
-            read: sum.usage.tokens_in.map(grouped).unwrap_or_default(),
-            written: sum.usage.tokens_out.map(grouped).unwrap_or_default(),
+            calls: digit_groups(sum.calls),
+            read: sum.usage.tokens_in.map(digit_groups).unwrap_or_default(),
+            written: sum.usage.tokens_out.map(digit_groups).unwrap_or_default(),
             money: match (sum.usage.usd_nanos, sum.unpriced) {
                 (None, _) => "unknown".to_owned(),
-                (Some(nanos), 0) => money(nanos),
+                (Some(nanos), 0) => usd(nanos),
                 // Some of the calls have no known price.
-                (Some(nanos), _) => format!("{} or more", money(nanos)),
+                (Some(nanos), _) => format!("{} or more", usd(nanos)),
             },
             width: (u128::from(nanos) * 1_000).checked_div(u128::from(most)).unwrap_or(0) as u64,
         }
     };
     sums.into_iter().map(row).collect()
+}
+
+/// The most deliberators of the matrix, those with the most positions.
+const MAX_MEMBERS: usize = 10;
+
+#[derive(Default)]
+struct Matrix {
+    /// The deliberators of the columns.
+    columns: Vec<String>,
+    /// Each with its pairs.
+    rows: Vec<(String, Vec<Option<Cell>>)>,
+    /// Deliberators that are not shown.
+    omitted: u64,
+}
+
+/// A pair.
+struct Cell {
+    shared: u64,
+    /// In percent; `None` where they have met too rarely.
+    rate: Option<String>,
+    /// How long its bar is, of 100.
+    width: u64,
+    /// Cohen's kappa.
+    kappa: Option<String>,
+}
+
+/// Nothing where no two have met.
+fn matrix(agreement: &Agreement) -> Matrix {
+    if agreement.pairs.is_empty() {
+        return Matrix::default();
+    }
+    let mut ranked: Vec<(&String, &u64)> = agreement.members.iter().collect();
+    ranked.sort_by_key(|(name, reviews)| (Reverse(**reviews), (*name).clone()));
+    let omitted = agreement.omitted + ranked.len().saturating_sub(MAX_MEMBERS) as u64;
+    let mut names: Vec<&String> = ranked.into_iter().take(MAX_MEMBERS).map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let row = |(at, first): (usize, &&String)| {
+        let cells = names.iter().enumerate().skip(1).map(|(other, second)| {
+            let pair = || agreement.pairs.get(&((*first).clone(), (*second).clone()));
+            (other > at).then(|| cell(&pair().copied().unwrap_or_default()))
+        });
+        ((*first).clone(), cells.collect())
+    };
+    Matrix {
+        columns: names.iter().skip(1).map(|name| (*name).clone()).collect(),
+        rows: names.iter().enumerate().take(names.len() - 1).map(row).collect(),
+        omitted,
+    }
+}
+
+fn cell(pair: &Pair) -> Cell {
+    Cell {
+        shared: pair.shared(),
+        rate: percent(pair.agreed(), pair.shared()).filter(|_| pair.is_enough()),
+        width: (100 * pair.agreed()).checked_div(pair.shared()).unwrap_or(0),
+        kappa: pair.kappa().map(|kappa| format!("{kappa:.2}")),
+    }
+}
+
+/// The most producers, those with the most reviews, and the most weeks of each, the newest ones.
+const MAX_PRODUCERS: usize = 10;
+const MAX_PRODUCER_WEEKS: usize = 12;
+/// The days of a week.
+const WEEK: i64 = 7;
+
+/// A producer.
+struct Producer {
+    mix: Mix,
+    overrides: u64,
+    means: Means,
+    /// `tightening` or `improving`.
+    drift: Option<&'static str>,
+    line: Line,
+    /// What the line shows, in a sentence.
+    about: String,
+    weeks: Vec<Week>,
+}
+
+struct Week {
+    name: String,
+    reviews: u64,
+    means: Means,
+}
+
+/// Means, each with the number that it is of.
+struct Means {
+    verdict: String,
+    blocks: String,
+    score: String,
+}
+
+/// The producers with the most reviews, and how many others there are.
+fn producers(audit: &Audit) -> (Vec<Producer>, usize) {
+    let drifts = producer_drifts(&audit.producers);
+    let mut all: Vec<(&String, &ProducerStats)> = audit.producers.iter().collect();
+    all.sort_by_key(|(name, stats)| (Reverse(stats.all.reviews()), (*name).clone()));
+    let omitted = all.len().saturating_sub(MAX_PRODUCERS);
+    let producer = |(name, stats): &(&String, &ProducerStats)| {
+        let drift = drifts.iter().find(|drift| drift.of == **name);
+        producer(name, stats, drift.map(|drift| drift.direction.as_str()))
+    };
+    (all.iter().take(MAX_PRODUCERS).map(producer).collect(), omitted)
+}
+
+fn producer(name: &str, stats: &ProducerStats, drift: Option<&'static str>) -> Producer {
+    let from = stats.weeks.len().saturating_sub(MAX_PRODUCER_WEEKS);
+    let weeks: Vec<(i64, &ReviewCounts)> =
+        stats.weeks.iter().skip(from).map(|(monday, counts)| (*monday, counts)).collect();
+    let values = match (weeks.first(), weeks.last()) {
+        // A week without reviews interrupts the line; so do the weeks before the last ones.
+        (Some((first, _)), Some((last, _))) => {
+            let first = (*first).max(last - WEEK * 51);
+            (0..=(last - first) / WEEK)
+                .map(|at| stats.weeks.get(&(first + at * WEEK))?.mean_verdict())
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let about: Vec<String> = weeks
+        .iter()
+        .map(|(monday, counts)| {
+            format!("{}: {} of {}", day(*monday), means(counts).verdict, counts.reviews())
+        })
+        .collect();
+    Producer {
+        mix: mix(name.to_owned(), &stats.all.verdicts),
+        overrides: stats.overrides,
+        means: means(&stats.all),
+        drift,
+        line: line(&values),
+        about: format!("Mean verdict by week, from HOLD at 0 to SHIP at 1. {}.", about.join("; ")),
+        weeks: weeks
+            .iter()
+            .rev()
+            .map(|(monday, counts)| Week {
+                name: day(*monday),
+                reviews: counts.reviews(),
+                means: means(counts),
+            })
+            .collect(),
+    }
+}
+
+fn means(counts: &ReviewCounts) -> Means {
+    let none = || "–".to_owned();
+    let (positions, blocks) = counts.positions;
+    Means {
+        verdict: counts.mean_verdict().map_or_else(none, |mean| format!("{mean:.2}")),
+        blocks: match positions {
+            0 => none(),
+            _ => format!("{} of {positions}", share(blocks, positions)),
+        },
+        score: counts.mean_score().map_or_else(none, |mean| format!("{mean:.2} of {}", counts.scores.0)),
+    }
 }

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use super::wording::{Mark, plain};
 use super::{Frame, query, respond};
 use crate::Server;
-use crate::api::compare::{self, load};
+use crate::api::runs;
+use crate::api::runs::load_comparison;
 use crate::failure::Failure;
 
 /// The fields of the form; empty where nothing is filled in.
@@ -78,7 +79,7 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<ComparePage, Failure> 
         return Ok(ComparePage { frame, asked, compared: None });
     }
     let a = Some(asked.a.clone()).filter(|a| !a.is_empty());
-    let compared = load(server, compare::Query { a, b: asked.b.clone() }).await?;
+    let compared = load_comparison(server, runs::CompareQuery { a, b: asked.b.clone() }).await?;
     let command = format!("quorate compare {} {}", compared.a.run, compared.b.run);
     let json = format!("/api/v1/compare?a={}&b={}", compared.a.run, compared.b.run);
     let frame = Frame::new(server, format!("Compare {}", compared.artifact), "runs", command);

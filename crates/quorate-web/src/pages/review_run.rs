@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use askama::Template;
+use quorate::service::member_usage;
 use quorate::service::member_usage::MemberUsage;
-use quorate::service::positions;
-use quorate::service::report::{Answer, Deliberator, Finding, Report};
+use quorate::service::report::{Answer, Deliberator, Finding, ReviewReport};
 
 use super::Frame;
 use quorate_protocol::answers::{self, deliberator::Round};
 
+use super::Surroundings;
 use super::at::{At, Form};
 use super::document::{self, Line};
-use super::live_run::LiveView;
-use super::surroundings::Surroundings;
-use super::wording::{Mark, grouped, instant, minute, money, plain, took, usage};
-use super::words::{Word, words};
+use super::playbooks::{Word, words};
+use super::runs::LiveView;
+use super::wording::{Mark, digit_groups, duration, instant, minute, plain, usage, usd};
 use crate::Server;
 
 #[derive(Template)]
@@ -103,7 +103,7 @@ pub(super) struct MemberRow {
 }
 
 /// The page.
-pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -> ReviewPage {
+pub(super) fn page(server: &Arc<Server>, report: ReviewReport, around: Surroundings) -> ReviewPage {
     let word = report.verdict_word();
     let is_open = report.verdict.is_none() && !report.is_superseded();
     let is_incomplete = report.verdict.is_some_and(|verdict| verdict.as_str() == "INCOMPLETE");
@@ -118,7 +118,7 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
     let mut positions: Vec<Position> =
         report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
     positions.sort_by_key(|position| !position.has_changed);
-    let rewordings = positions::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
+    let rewordings = member_usage::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
     let rewordings = rewordings.map(|held| (held.id, words(&held.rewording))).collect();
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
@@ -152,14 +152,14 @@ pub(super) fn page(server: &Arc<Server>, report: Report, around: Surroundings) -
     }
 }
 
-fn facts(report: &Report) -> Vec<(&'static str, String)> {
+fn facts(report: &ReviewReport) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Type", plain(&report.artifact_type)),
         ("Tier", report.tier.to_string()),
         ("Policy", report.policy.clone()),
         ("Executor", report.executor.clone()),
         ("Calls", report.calls.to_string()),
-        ("Time", took(report.took)),
+        ("Time", duration(report.took)),
     ];
     let used = usage(&report.usage);
     if !used.is_empty() {
@@ -253,7 +253,7 @@ fn stance(given: &Answer, round: Round, at: &At) -> Stance {
 
 pub(super) fn member_row(member: &MemberUsage) -> MemberRow {
     let used = &member.spent.usage;
-    let tokens = |count: Option<u64>| count.map(grouped).unwrap_or_default();
+    let tokens = |count: Option<u64>| count.map(digit_groups).unwrap_or_default();
     let model = match (&member.model, &member.requested_model) {
         (Some(model), Some(asked)) => format!("{model} (asked: {asked})"),
         (Some(model), None) => model.clone(),
@@ -267,7 +267,7 @@ pub(super) fn member_row(member: &MemberUsage) -> MemberRow {
         read: tokens(used.tokens_in),
         cached: tokens(used.tokens_cached),
         written: tokens(used.tokens_out),
-        money: used.usd_nanos.map(money).unwrap_or_default(),
-        took: took(member.spent.took),
+        money: used.usd_nanos.map(usd).unwrap_or_default(),
+        took: duration(member.spent.took),
     }
 }
